@@ -1,0 +1,137 @@
+//! Every counter of a core, declared once: its name in `stats_mysql_global` follows from the line.
+
+macro_rules! counters {
+    ($($name:ident, $shown:literal, $about:literal;)*) => {
+        /// A number that a core counts. Gauges go up and down, the rest only up.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each variant's words are in `about`")]
+        #[repr(usize)]
+        pub enum Counter { $($name),* }
+
+        impl Counter {
+            /// All, in the order of their declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// Name in `stats_mysql_global`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $shown),* }
+            }
+
+            /// One sentence.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$name => $about),* }
+            }
+        }
+    };
+}
+
+counters! {
+    ActiveTransactions, "Active_Transactions", "Sessions with an open transaction now.";
+    ClientConnectionsAborted, "Client_Connections_aborted", "Clients that failed to log in or left without COM_QUIT.";
+    ClientConnectionsConnected, "Client_Connections_connected", "Clients connected now.";
+    ClientConnectionsCreated, "Client_Connections_created", "Clients accepted.";
+    ClientConnectionsNonIdle, "Client_Connections_non_idle", "Clients with a command running now.";
+    ClientConnectionsLocked, "Client_Connections_hostgroup_locked", "Clients bound to one hostgroup now.";
+    ServerConnectionsAborted, "Server_Connections_aborted", "Connections to servers that failed or broke.";
+    ServerConnectionsConnected, "Server_Connections_connected", "Connections to servers now.";
+    ServerConnectionsCreated, "Server_Connections_created", "Connections to servers opened.";
+    ServerConnectionsDelayed, "Server_Connections_delayed", "Commands that had to wait for a connection.";
+    ComAutocommit, "Com_autocommit", "SET autocommit received.";
+    ComAutocommitFiltered, "Com_autocommit_filtered", "SET autocommit answered without a server.";
+    ComCommit, "Com_commit", "COMMIT received.";
+    ComCommitFiltered, "Com_commit_filtered", "COMMIT answered without a server.";
+    ComRollback, "Com_rollback", "ROLLBACK received.";
+    ComRollbackFiltered, "Com_rollback_filtered", "ROLLBACK answered without a server.";
+    ComBackendChangeUser, "Com_backend_change_user", "COM_CHANGE_USER or COM_RESET_CONNECTION sent to servers.";
+    ComBackendInitDb, "Com_backend_init_db", "COM_INIT_DB sent to servers.";
+    ComBackendSetNames, "Com_backend_set_names", "SET statements sent to servers to bring a session's state there.";
+    ComFrontendInitDb, "Com_frontend_init_db", "COM_INIT_DB received.";
+    ComFrontendSetNames, "Com_frontend_set_names", "SET NAMES received.";
+    ComFrontendUseDb, "Com_frontend_use_db", "USE received.";
+    ComBackendStmtPrepare, "Com_backend_stmt_prepare", "COM_STMT_PREPARE sent to servers.";
+    ComBackendStmtExecute, "Com_backend_stmt_execute", "COM_STMT_EXECUTE sent to servers.";
+    ComBackendStmtClose, "Com_backend_stmt_close", "COM_STMT_CLOSE sent to servers.";
+    ComFrontendStmtPrepare, "Com_frontend_stmt_prepare", "COM_STMT_PREPARE received.";
+    ComFrontendStmtExecute, "Com_frontend_stmt_execute", "COM_STMT_EXECUTE received.";
+    ComFrontendStmtClose, "Com_frontend_stmt_close", "COM_STMT_CLOSE received.";
+    Questions, "Questions", "Statements received.";
+    SlowQueries, "Slow_queries", "Statements slower than mysql-long_query_time.";
+    QueriesBackendsBytesRecv, "Queries_backends_bytes_recv", "Bytes received from servers.";
+    QueriesBackendsBytesSent, "Queries_backends_bytes_sent", "Bytes sent to servers.";
+    QueriesFrontendsBytesRecv, "Queries_frontends_bytes_recv", "Bytes received from clients.";
+    QueriesFrontendsBytesSent, "Queries_frontends_bytes_sent", "Bytes sent to clients.";
+    QueryProcessorTimeNsec, "Query_Processor_time_nsec", "Nanoseconds spent deciding, while mysql-stats_time_query_processor is on.";
+    BackendQueryTimeNsec, "Backend_query_time_nsec", "Nanoseconds between sending a statement and the end of its answer.";
+    ConnPoolGetConnImmediate, "ConnPool_get_conn_immediate", "Connections taken from the pool at once.";
+    ConnPoolGetConnSuccess, "ConnPool_get_conn_success", "Connections obtained.";
+    ConnPoolGetConnFailure, "ConnPool_get_conn_failure", "Connections asked for in vain.";
+    KilledBackendConnections, "mysql_killed_backend_connections", "Connections to servers closed because their answer was not wanted any more.";
+    UnexpectedFrontendPackets, "mysql_unexpected_frontend_packets", "Packets from clients that made no sense.";
+    MaxConnectTimeouts, "max_connect_timeouts", "Statements that waited mysql-connect_timeout_server_max for a connection.";
+    GeneratedErrorPackets, "generated_error_packets", "Errors made by the proxy.";
+    AccessDeniedWrongPassword, "Access_Denied_Wrong_Password", "Logins with a wrong user or password.";
+    AccessDeniedMaxConnections, "Access_Denied_Max_Connections", "Logins refused by mysql-max_connections.";
+    AccessDeniedMaxUserConnections, "Access_Denied_Max_User_Connections", "Logins refused by mysql_users.max_connections.";
+    MyhgmPoolGet, "MyHGM_myconnpoll_get", "Connections asked from the pool.";
+    MyhgmPoolGetOk, "MyHGM_myconnpoll_get_ok", "Connections the pool gave.";
+    MyhgmPoolPush, "MyHGM_myconnpoll_push", "Connections given back to the pool.";
+    MyhgmPoolReset, "MyHGM_myconnpoll_reset", "Connections reset before they were given back.";
+    MyhgmPoolDestroy, "MyHGM_myconnpoll_destroy", "Connections closed instead of given back.";
+    StmtClientActiveTotal, "Stmt_Client_Active_Total", "Statements prepared by clients now.";
+    StmtServerActiveTotal, "Stmt_Server_Active_Total", "Statements prepared on connections to servers now.";
+    StmtCached, "Stmt_Cached", "Distinct prepared statements now.";
+    StatementsRetried, "Millrace_statements_retried", "Statements sent again after their connection broke before the first byte of the answer.";
+    DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries was reached.";
+    TasksPanicked, "Millrace_tasks_panicked", "Sessions ended by a defect of ours; the others went on.";
+}
+
+/// A value for every counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts(Box<[u64]>);
+
+impl Counts {
+    /// All zero.
+    #[must_use]
+    pub fn zero() -> Self {
+        Self(vec![0; Counter::ALL.len()].into_boxed_slice())
+    }
+
+    /// The value of one.
+    #[must_use]
+    pub fn value(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Set one.
+    pub fn set(&mut self, counter: Counter, value: u64) {
+        self.0[counter as usize] = value;
+    }
+
+    /// Add another core's values. Gauges of single cores may be negative there and wrap; the sum is right.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine = mine.wrapping_add(*theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_sums_are_sums() {
+        let mut names: Vec<_> = Counter::ALL.iter().map(|c| c.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Counter::ALL.len());
+        let mut a = Counts::zero();
+        a.set(Counter::Questions, 2);
+        let mut b = Counts::zero();
+        b.set(Counter::Questions, 3);
+        a.add(&b);
+        assert_eq!(a.value(Counter::Questions), 5);
+    }
+}

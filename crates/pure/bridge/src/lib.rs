@@ -1,0 +1,90 @@
+//! The words that the data and control planes exchange: messages to a core, what a core reports,
+//! the counters, and what a failure says of itself. Plain data; nobody here acts.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod failure;
+mod report;
+
+pub use counters::{Counter, Counts};
+pub use failure::{Blame, Failure, Retry};
+pub use report::{
+    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, ProcessRow, Report,
+    ServerState, UserRow,
+};
+
+use config::Snapshot;
+use std::sync::Arc;
+
+/// How a core answers: called once, on the core's thread. It must not block (typically it sends
+/// into a mailbox). Dropped uncalled, it means that the core ended before it could answer.
+pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
+
+/// What the control plane tells a core. A core handles its messages in order, between events.
+pub enum ToCore {
+    /// Work under this configuration from now on. Commands already running end under theirs.
+    Load {
+        /// The new configuration.
+        snapshot: Arc<Snapshot>,
+        /// Called when the core has swapped.
+        done: Reply<()>,
+    },
+    /// Report something.
+    Ask {
+        /// What is wanted.
+        what: Ask,
+        /// Zero it after having read it (the `_reset` tables).
+        reset: bool,
+        /// Receives the report.
+        reply: Reply<Report>,
+    },
+    /// End a session, or only the statement that it runs.
+    Kill {
+        /// Id of the session, as in `stats_mysql_processlist.SessionID`.
+        session: u32,
+        /// Only the running statement.
+        statement_only: bool,
+        /// Whether this core had that session.
+        reply: Reply<bool>,
+    },
+    /// Stop (`false`) or resume (`true`) accepting clients: `PROXYSQL PAUSE` and `RESUME`.
+    Accept(bool),
+    /// Use the certificate and key files anew for clients that come from now on: `PROXYSQL RELOAD TLS`.
+    ReloadTls {
+        /// PEM of the certificate chain.
+        certificate: Arc<[u8]>,
+        /// PEM of the private key.
+        key: Arc<[u8]>,
+    },
+    /// Accept nobody, end sessions as they become idle, and end the core when the last one is
+    /// gone or `deadline_ms` have passed.
+    Drain {
+        /// Milliseconds from now.
+        deadline_ms: u64,
+    },
+    /// End now.
+    Stop,
+}
+
+/// What a core can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// All counters and gauges: [`Report::Global`].
+    Global,
+    /// A row per server: [`Report::Pool`].
+    Pool,
+    /// A row per session: [`Report::Processes`].
+    Processes,
+    /// A row per digest: [`Report::Digests`].
+    Digests,
+    /// Hits per rule: [`Report::Rules`].
+    Rules,
+    /// A row per class of statement: [`Report::Commands`].
+    Commands,
+    /// A row per user: [`Report::Users`].
+    Users,
+    /// A row per error: [`Report::Errors`].
+    Errors,
+    /// A row per idle backend connection: [`Report::FreeConnections`].
+    FreeConnections,
+}

@@ -1,0 +1,380 @@
+//! What a core reports, and how the reports of several cores become one.
+
+use crate::Counts;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Upper bounds, in microseconds, of the latency columns of `stats_mysql_commands_counters`; the last column has none.
+pub const LATENCY_BOUNDS_US: [u64; 11] =
+    [100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000, 10_000_000];
+
+/// The answer to an `Ask`.
+#[derive(Debug, Clone)]
+pub enum Report {
+    /// Counters.
+    Global(Counts),
+    /// Servers.
+    Pool(Vec<PoolRow>),
+    /// Sessions.
+    Processes(Vec<ProcessRow>),
+    /// Digests.
+    Digests(Vec<DigestRow>),
+    /// (rule_id, hits) since the rules were loaded.
+    Rules(Vec<(i64, u64)>),
+    /// Classes of statements.
+    Commands(Vec<CommandRow>),
+    /// Users.
+    Users(Vec<UserRow>),
+    /// Errors.
+    Errors(Vec<ErrorRow>),
+    /// Idle backend connections.
+    FreeConnections(Vec<FreeConnectionRow>),
+}
+
+/// What the proxy thinks of a server now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServerState {
+    /// Takes traffic.
+    Online,
+    /// Left alone for a while after failures.
+    Shunned,
+    /// Finishes what it has, gets nothing new.
+    OfflineSoft,
+    /// Gets nothing.
+    OfflineHard,
+}
+
+impl ServerState {
+    /// As the tables spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Online => "ONLINE",
+            Self::Shunned => "SHUNNED",
+            Self::OfflineSoft => "OFFLINE_SOFT",
+            Self::OfflineHard => "OFFLINE_HARD",
+        }
+    }
+}
+
+/// A row of `stats_mysql_connection_pool`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolRow {
+    /// Hostgroup.
+    pub hostgroup: u32,
+    /// `mysql_servers.hostname`.
+    pub host: Arc<str>,
+    /// `mysql_servers.port`.
+    pub port: u16,
+    /// State.
+    pub state: ServerState,
+    /// Connections a session uses now.
+    pub used: u64,
+    /// Idle connections.
+    pub free: u64,
+    /// Connections opened.
+    pub ok: u64,
+    /// Attempts that failed.
+    pub err: u64,
+    /// Most used at once.
+    pub used_max: u64,
+    /// Statements sent.
+    pub queries: u64,
+    /// Bytes sent to the server.
+    pub bytes_sent: u64,
+    /// Bytes received from it.
+    pub bytes_received: u64,
+    /// Microseconds that the last connect took.
+    pub latency_us: u64,
+}
+
+/// A row of `stats_mysql_processlist`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessRow {
+    /// Core.
+    pub core: u32,
+    /// Session.
+    pub session: u32,
+    /// User.
+    pub user: String,
+    /// Schema.
+    pub schema: String,
+    /// Client's address.
+    pub client_host: String,
+    /// Client's port.
+    pub client_port: u16,
+    /// Hostgroup of the running statement, or of the last.
+    pub hostgroup: Option<u32>,
+    /// Local address of the backend connection.
+    pub local_host: String,
+    /// Its port.
+    pub local_port: u16,
+    /// Server.
+    pub server_host: String,
+    /// Its port.
+    pub server_port: u16,
+    /// `Sleep`, `Query`, `Execute`, …
+    pub command: &'static str,
+    /// Milliseconds in this state.
+    pub time_ms: u64,
+    /// The statement (its beginning).
+    pub info: Option<String>,
+}
+
+/// A row of `stats_mysql_query_digest`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DigestRow {
+    /// Hostgroup it went to; -1 when nobody was asked.
+    pub hostgroup: i64,
+    /// Schema.
+    pub schema: Arc<str>,
+    /// User.
+    pub user: Arc<str>,
+    /// Client's address while mysql-query_digests_track_hostname is on, else empty.
+    pub client_address: Arc<str>,
+    /// Hash of the text.
+    pub digest: u64,
+    /// The text.
+    pub text: Arc<str>,
+    /// Times.
+    pub count: u64,
+    /// Unix seconds.
+    pub first_seen: u64,
+    /// Unix seconds.
+    pub last_seen: u64,
+    /// Microseconds.
+    pub sum_time_us: u64,
+    /// Microseconds.
+    pub min_time_us: u64,
+    /// Microseconds.
+    pub max_time_us: u64,
+    /// Rows changed.
+    pub rows_affected: u64,
+    /// Rows sent.
+    pub rows_sent: u64,
+}
+
+/// A row of `stats_mysql_commands_counters`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandRow {
+    /// Class of statement.
+    pub command: &'static str,
+    /// Microseconds.
+    pub total_time_us: u64,
+    /// Times.
+    pub count: u64,
+    /// Times per bound of [`LATENCY_BOUNDS_US`], and beyond the last.
+    pub counts: [u64; 12],
+}
+
+/// A row of `stats_mysql_users`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserRow {
+    /// Name.
+    pub username: Arc<str>,
+    /// Clients now.
+    pub connections: u64,
+}
+
+/// A row of `stats_mysql_errors`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorRow {
+    /// Hostgroup.
+    pub hostgroup: u32,
+    /// Server.
+    pub host: Arc<str>,
+    /// Its port.
+    pub port: u16,
+    /// User.
+    pub user: Arc<str>,
+    /// Client's address while mysql-query_digests_track_hostname is on, else empty.
+    pub client_address: Arc<str>,
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Error number.
+    pub errno: u16,
+    /// Times.
+    pub count: u64,
+    /// Unix seconds.
+    pub first_seen: u64,
+    /// Unix seconds.
+    pub last_seen: u64,
+    /// Words of the last.
+    pub last_error: Arc<str>,
+}
+
+/// A row of `stats_mysql_free_connections`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeConnectionRow {
+    /// Hostgroup.
+    pub hostgroup: u32,
+    /// Server.
+    pub host: Arc<str>,
+    /// Its port.
+    pub port: u16,
+    /// User.
+    pub user: Arc<str>,
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Milliseconds since it was given back.
+    pub idle_ms: u64,
+    /// The server's id of it.
+    pub server_thread_id: u32,
+    /// Statements it has served.
+    pub queries: u64,
+}
+
+impl Report {
+    /// Join the report of another core. Both answer the same `Ask`; anything else is left out.
+    pub fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Global(a), Self::Global(b)) => a.add(&b),
+            (Self::Pool(a), Self::Pool(b)) => merge_pool(a, b),
+            (Self::Processes(a), Self::Processes(b)) => a.extend(b),
+            (Self::Digests(a), Self::Digests(b)) => merge_digests(a, b),
+            (Self::Rules(a), Self::Rules(b)) => {
+                let mut sums: BTreeMap<i64, u64> = a.drain(..).collect();
+                for (rule, hits) in b {
+                    *sums.entry(rule).or_default() += hits;
+                }
+                a.extend(sums);
+            }
+            (Self::Commands(a), Self::Commands(b)) => merge_commands(a, &b),
+            (Self::Users(a), Self::Users(b)) => {
+                let mut sums: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+                for row in a.drain(..).chain(b) {
+                    *sums.entry(row.username).or_default() += row.connections;
+                }
+                a.extend(sums.into_iter().map(|(username, connections)| UserRow { username, connections }));
+            }
+            (Self::Errors(a), Self::Errors(b)) => merge_errors(a, b),
+            (Self::FreeConnections(a), Self::FreeConnections(b)) => a.extend(b),
+            _ => debug_assert!(false, "reports of different kinds"),
+        }
+    }
+}
+
+fn merge_pool(a: &mut Vec<PoolRow>, b: Vec<PoolRow>) {
+    for row in b {
+        let same = |x: &&mut PoolRow| x.hostgroup == row.hostgroup && x.host == row.host && x.port == row.port;
+        match a.iter_mut().find(same) {
+            Some(x) => {
+                x.state = x.state.max(row.state);
+                x.used += row.used;
+                x.free += row.free;
+                x.ok += row.ok;
+                x.err += row.err;
+                x.used_max += row.used_max;
+                x.queries += row.queries;
+                x.bytes_sent += row.bytes_sent;
+                x.bytes_received += row.bytes_received;
+                x.latency_us = x.latency_us.max(row.latency_us);
+            }
+            None => a.push(row),
+        }
+    }
+}
+
+fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
+    type Key = (i64, u64, Arc<str>, Arc<str>, Arc<str>);
+    let key = |r: &DigestRow| -> Key {
+        (r.hostgroup, r.digest, r.schema.clone(), r.user.clone(), r.client_address.clone())
+    };
+    let mut at: BTreeMap<Key, usize> = a.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
+    for row in b {
+        match at.get(&key(&row)) {
+            Some(&i) => {
+                let x = &mut a[i];
+                x.count += row.count;
+                x.first_seen = x.first_seen.min(row.first_seen);
+                x.last_seen = x.last_seen.max(row.last_seen);
+                x.sum_time_us += row.sum_time_us;
+                x.min_time_us = x.min_time_us.min(row.min_time_us);
+                x.max_time_us = x.max_time_us.max(row.max_time_us);
+                x.rows_affected += row.rows_affected;
+                x.rows_sent += row.rows_sent;
+            }
+            None => {
+                at.insert(key(&row), a.len());
+                a.push(row);
+            }
+        }
+    }
+}
+
+fn merge_commands(a: &mut Vec<CommandRow>, b: &[CommandRow]) {
+    for row in b {
+        match a.iter_mut().find(|x| x.command == row.command) {
+            Some(x) => {
+                x.total_time_us += row.total_time_us;
+                x.count += row.count;
+                for (mine, theirs) in x.counts.iter_mut().zip(row.counts) {
+                    *mine += theirs;
+                }
+            }
+            None => a.push(row.clone()),
+        }
+    }
+}
+
+fn merge_errors(a: &mut Vec<ErrorRow>, b: Vec<ErrorRow>) {
+    for row in b {
+        let same = |x: &&mut ErrorRow| {
+            (x.hostgroup, x.port, x.errno) == (row.hostgroup, row.port, row.errno)
+                && (&x.host, &x.user, &x.schema, &x.client_address)
+                    == (&row.host, &row.user, &row.schema, &row.client_address)
+        };
+        match a.iter_mut().find(same) {
+            Some(x) => {
+                x.count += row.count;
+                x.first_seen = x.first_seen.min(row.first_seen);
+                if row.last_seen >= x.last_seen {
+                    x.last_seen = row.last_seen;
+                    x.last_error = row.last_error;
+                }
+            }
+            None => a.push(row),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(user: &str, count: u64, first_seen: u64) -> DigestRow {
+        DigestRow {
+            hostgroup: 1,
+            schema: "s".into(),
+            user: user.into(),
+            client_address: "".into(),
+            digest: 7,
+            text: "SELECT ?".into(),
+            count,
+            first_seen,
+            last_seen: first_seen,
+            sum_time_us: count,
+            min_time_us: first_seen,
+            max_time_us: first_seen,
+            rows_affected: 0,
+            rows_sent: count,
+        }
+    }
+
+    #[test]
+    fn the_same_digest_of_two_cores_is_one_row() {
+        let mut a = Report::Digests(vec![digest("u", 2, 10)]);
+        a.merge(Report::Digests(vec![digest("u", 3, 5), digest("v", 1, 1)]));
+        let Report::Digests(rows) = a else { panic!("digests stay digests") };
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].count, rows[0].first_seen, rows[0].max_time_us), (5, 5, 10));
+    }
+
+    #[test]
+    fn hits_of_rules_add_up() {
+        let mut a = Report::Rules(vec![(1, 4), (2, 1)]);
+        a.merge(Report::Rules(vec![(2, 2), (3, 9)]));
+        let Report::Rules(rows) = a else { panic!("rules stay rules") };
+        assert_eq!(rows, [(1, 4), (2, 3), (3, 9)]);
+    }
+}
