@@ -1,0 +1,234 @@
+//! What a client may ask: the command byte and what follows it.
+//!
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html>
+
+use crate::Malformed;
+use crate::caps::{self, Caps};
+use crate::read::Reader;
+use crate::write::Write as _;
+
+macro_rules! command_bytes {
+    ($($(#[$doc:meta])* $name:ident = $byte:literal $text:literal;)*) => {
+        $($(#[$doc])* pub const $name: u8 = $byte;)*
+        /// The name of a command as SHOW PROCESSLIST and the logs say it.
+        pub const fn name(byte: u8) -> &'static str {
+            match byte { $($byte => $text,)* _ => "Unknown" }
+        }
+    };
+}
+
+command_bytes! {
+    /// Inside of servers only.
+    COM_SLEEP = 0x00 "Sleep";
+    /// Goodbye.
+    COM_QUIT = 0x01 "Quit";
+    /// USE.
+    COM_INIT_DB = 0x02 "Init DB";
+    /// A statement in text.
+    COM_QUERY = 0x03 "Query";
+    /// The columns of a table (withdrawn by MySQL 9, alive elsewhere).
+    COM_FIELD_LIST = 0x04 "Field List";
+    /// CREATE DATABASE (withdrawn).
+    COM_CREATE_DB = 0x05 "Create DB";
+    /// DROP DATABASE (withdrawn).
+    COM_DROP_DB = 0x06 "Drop DB";
+    /// FLUSH (withdrawn).
+    COM_REFRESH = 0x07 "Refresh";
+    /// SHUTDOWN (withdrawn).
+    COM_SHUTDOWN = 0x08 "Shutdown";
+    /// One line of numbers.
+    COM_STATISTICS = 0x09 "Statistics";
+    /// SHOW PROCESSLIST (withdrawn).
+    COM_PROCESS_INFO = 0x0A "Processlist";
+    /// Inside of servers only.
+    COM_CONNECT = 0x0B "Connect";
+    /// KILL.
+    COM_PROCESS_KILL = 0x0C "Kill";
+    /// Writes debugging output into the server's log.
+    COM_DEBUG = 0x0D "Debug";
+    /// Are you there?
+    COM_PING = 0x0E "Ping";
+    /// Inside of servers only.
+    COM_TIME = 0x0F "Time";
+    /// Inside of servers only.
+    COM_DELAYED_INSERT = 0x10 "Delayed insert";
+    /// A new login.
+    COM_CHANGE_USER = 0x11 "Change user";
+    /// The binary log from a file and position on.
+    COM_BINLOG_DUMP = 0x12 "Binlog Dump";
+    /// A whole table (withdrawn).
+    COM_TABLE_DUMP = 0x13 "Table Dump";
+    /// Inside of servers only.
+    COM_CONNECT_OUT = 0x14 "Connect Out";
+    /// A replica introduces itself.
+    COM_REGISTER_SLAVE = 0x15 "Register Slave";
+    /// Prepares a statement.
+    COM_STMT_PREPARE = 0x16 "Prepare";
+    /// Executes a prepared statement.
+    COM_STMT_EXECUTE = 0x17 "Execute";
+    /// A piece of a parameter. It has no answer.
+    COM_STMT_SEND_LONG_DATA = 0x18 "Long Data";
+    /// Forgets a prepared statement. It has no answer.
+    COM_STMT_CLOSE = 0x19 "Close stmt";
+    /// Drops a statement's long data and cursor.
+    COM_STMT_RESET = 0x1A "Reset stmt";
+    /// Several statements per query, on or off.
+    COM_SET_OPTION = 0x1B "Set option";
+    /// Rows of a cursor.
+    COM_STMT_FETCH = 0x1C "Fetch";
+    /// Inside of servers only.
+    COM_DAEMON = 0x1D "Daemon";
+    /// The binary log by GTIDs.
+    COM_BINLOG_DUMP_GTID = 0x1E "Binlog Dump GTID";
+    /// The session as after login.
+    COM_RESET_CONNECTION = 0x1F "Reset Connection";
+    /// A copy of the server's data.
+    COM_CLONE = 0x20 "Clone";
+    /// Group replication's events.
+    COM_SUBSCRIBE_GROUP_REPLICATION_STREAM = 0x21 "Group Replication Data Stream subscription";
+    /// MariaDB: executes a prepared statement with many rows of parameters.
+    COM_STMT_BULK_EXECUTE = 0xFA "Bulk_execute";
+}
+
+/// A COM_QUERY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Query<'a> {
+    /// The text.
+    pub sql: &'a [u8],
+    /// The query attributes as they were on the wire, from the count of parameters to their last value; empty if the
+    /// client did not agree on CLIENT_QUERY_ATTRIBUTES.
+    pub attributes: &'a [u8],
+}
+
+/// A COM_STMT_EXECUTE, whose parameters can only be read by somebody who knows how many there are: see [`crate::execute`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execute<'a> {
+    /// The statement.
+    pub id: u32,
+    /// CURSOR_TYPE_* and PARAMETER_COUNT_AVAILABLE.
+    pub flags: u8,
+    /// What follows the count of iterations: null bitmap, types, values.
+    pub params: &'a [u8],
+}
+
+/// A command, borrowed from its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the command of its name; the fields say what follows")]
+pub enum Command<'a> {
+    Quit,
+    InitDb(&'a [u8]),
+    Query(Query<'a>),
+    FieldList { table: &'a [u8], wildcard: &'a [u8] },
+    Statistics,
+    ProcessKill(u32),
+    Debug,
+    Ping,
+    ChangeUser(&'a [u8]),
+    ResetConnection,
+    SetOption(u16),
+    Prepare(&'a [u8]),
+    Execute(Execute<'a>),
+    /// MariaDB's bulk execute: statement and the rest.
+    BulkExecute { id: u32, flags: u16, params: &'a [u8] },
+    SendLongData { id: u32, param: u16, data: &'a [u8] },
+    Close(u32),
+    Reset(u32),
+    Fetch { id: u32, rows: u32 },
+    BinlogDump(&'a [u8]),
+    BinlogDumpGtid(&'a [u8]),
+    RegisterSlave(&'a [u8]),
+    /// Anything else, withdrawn or unheard of.
+    Unknown(u8),
+}
+
+/// COM_SET_OPTION: several statements per query from now on.
+pub const SET_OPTION_MULTI_STATEMENTS_ON: u16 = 0;
+/// COM_SET_OPTION: no longer.
+pub const SET_OPTION_MULTI_STATEMENTS_OFF: u16 = 1;
+
+/// The statement id that MariaDB clients use for "the one that was prepared last".
+pub const LAST_STATEMENT: u32 = 0xFFFF_FFFF;
+
+impl<'a> Command<'a> {
+    /// Reads a payload. `caps` are those that the client agreed on.
+    pub fn read(payload: &'a [u8], caps: Caps) -> Result<Self, Malformed> {
+        let mut r = Reader::new(payload);
+        let byte = r.u8().map_err(|_| Malformed::new("command of no bytes"))?;
+        Ok(match byte {
+            COM_QUERY => Self::Query(Query::read(&mut r, caps)?),
+            COM_STMT_EXECUTE => {
+                let (id, flags) = (r.u32()?, r.u8()?);
+                // Iterations: always 1, and nobody looks.
+                r.u32()?;
+                Self::Execute(Execute { id, flags, params: r.rest() })
+            }
+            COM_QUIT => Self::Quit,
+            COM_INIT_DB => Self::InitDb(r.rest()),
+            COM_PING => Self::Ping,
+            COM_STMT_PREPARE => Self::Prepare(r.rest()),
+            COM_STMT_CLOSE => Self::Close(r.u32()?),
+            COM_STMT_RESET => Self::Reset(r.u32()?),
+            COM_STMT_SEND_LONG_DATA => Self::SendLongData { id: r.u32()?, param: r.u16()?, data: r.rest() },
+            COM_STMT_FETCH => Self::Fetch { id: r.u32()?, rows: r.u32()? },
+            COM_STMT_BULK_EXECUTE => Self::BulkExecute { id: r.u32()?, flags: r.u16()?, params: r.rest() },
+            COM_RESET_CONNECTION => Self::ResetConnection,
+            COM_CHANGE_USER => Self::ChangeUser(r.rest()),
+            COM_SET_OPTION => Self::SetOption(r.u16()?),
+            COM_STATISTICS => Self::Statistics,
+            COM_FIELD_LIST => Self::FieldList { table: r.nul_str_or_rest(), wildcard: r.rest() },
+            COM_PROCESS_KILL => Self::ProcessKill(r.u32()?),
+            COM_DEBUG => Self::Debug,
+            COM_BINLOG_DUMP => Self::BinlogDump(r.rest()),
+            COM_BINLOG_DUMP_GTID => Self::BinlogDumpGtid(r.rest()),
+            COM_REGISTER_SLAVE => Self::RegisterSlave(r.rest()),
+            other => Self::Unknown(other),
+        })
+    }
+
+    /// False for the commands that have no answer at all.
+    pub const fn is_answered(&self) -> bool {
+        !matches!(self, Self::Quit | Self::Close(_) | Self::SendLongData { .. })
+    }
+}
+
+impl<'a> Query<'a> {
+    fn read(r: &mut Reader<'a>, caps: Caps) -> Result<Self, Malformed> {
+        if !caps::has(caps, caps::QUERY_ATTRIBUTES) {
+            return Ok(Self { sql: r.rest(), attributes: &[] });
+        }
+        let before = r.peek();
+        let count = r.lenenc_int()?;
+        r.lenenc_int()?; // parameter sets: always 1
+        if count > 0 {
+            let count = usize::try_from(count).ok().filter(|n| *n <= crate::execute::PARAMS_MAX).ok_or(Malformed::new("too many query attributes"))?;
+            crate::execute::skip_attributes(r, count)?;
+        }
+        let attributes = &before[..before.len() - r.left()];
+        Ok(Self { sql: r.rest(), attributes })
+    }
+}
+
+/// Writes a COM_QUERY's payload for a server with which CLIENT_QUERY_ATTRIBUTES was not (or was) agreed on.
+pub fn write_query(out: &mut Vec<u8>, sql: &[u8], caps: Caps) {
+    out.u8(COM_QUERY);
+    if caps::has(caps, caps::QUERY_ATTRIBUTES) {
+        out.bytes(&[0, 1]);
+    }
+    out.bytes(sql);
+}
+
+/// Fuzz target: any payload is a command or is refused; the first byte chooses the caps.
+pub fn fuzz_command(data: &[u8]) {
+    let Some((&bits, payload)) = data.split_first() else { return };
+    let caps = caps::PROTOCOL_41 | if bits & 1 != 0 { caps::QUERY_ATTRIBUTES } else { 0 };
+    match Command::read(payload, caps) {
+        Ok(Command::Query(q)) => assert_eq!(q.sql.len() + q.attributes.len() + 1, payload.len()),
+        Ok(Command::ChangeUser(body)) => {
+            crate::handshake::ChangeUser::read(body, caps).ok();
+        }
+        Ok(c) => {
+            c.is_answered();
+        }
+        Err(_) => {}
+    }
+}

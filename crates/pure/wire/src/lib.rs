@@ -1,0 +1,56 @@
+//! The MySQL client/server protocol as MySQL 9 and MariaDB 11 speak it: bytes to values and back.
+//!
+//! Both directions: we are a server to our clients and a client to our servers. Nothing here does I/O; every
+//! `read` is total (bytes from the network never panic) and borrows where it can.
+//!
+//! | to see | read |
+//! |---|---|
+//! | how bytes are cut into packets | [`packet`] |
+//! | how somebody gets in | [`handshake`], [`auth`], [`crypt`] |
+//! | what a client may ask | [`command`], [`execute`] |
+//! | where the answer ends | [`response`] (the hot path) |
+//! | what an answer says | [`ok`], [`resultset`], [`types`] |
+//! | names of numbers | [`caps`], [`status`], [`errors`], [`charset`] |
+#![forbid(unsafe_code)]
+
+pub mod auth;
+pub mod caps;
+pub mod charset;
+mod collations;
+pub mod command;
+pub mod crypt;
+pub mod errors;
+pub mod execute;
+pub mod handshake;
+pub mod ok;
+pub mod packet;
+pub mod read;
+pub mod response;
+pub mod resultset;
+pub mod status;
+pub mod track;
+pub mod types;
+pub mod write;
+
+/// Bytes that are not what the protocol promises at this point. The peer is broken, hostile, or out of step:
+/// the connection they came from cannot be used any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed {
+    /// What was being read and what was wrong with it; contains nothing that the peer sent.
+    pub what: &'static str,
+}
+
+impl Malformed {
+    /// Names what was wrong.
+    pub const fn new(what: &'static str) -> Self {
+        Self { what }
+    }
+}
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "malformed packet: {}", self.what)
+    }
+}
+
+impl std::error::Error for Malformed {}

@@ -1,0 +1,782 @@
+//! Where a response ends: follows what a server sends, packet header by packet header, and never copies a row.
+//!
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html>
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html>
+//! <https://mariadb.com/kb/en/result-set-packets/>
+//!
+//! ```text
+//! Query, Execute ─> First ─┬─ OK ──────────────────────────────┬─(more results)─> First
+//!                          ├─ ERR ─> Ended                     └────────────────> Ended
+//!                          ├─ 0xFB file name ─> Ended (LOCAL INFILE; resume() ─> First)
+//!                          └─ count ─> Definitions ─> [EOF] ─> Rows ─┬─ row ─> Rows
+//!                                                                    ├─ EOF or OK(0xFE) ─> as after OK above
+//!                                                                    └─ ERR ─> Ended
+//! Prepare ─> Prepared ─> Definitions of parameters ─> [EOF] ─> Definitions of columns ─> [EOF] ─> Ended
+//! FieldList ─> Fields ─ EOF, OK(0xFE) or ERR ─> Ended        [EOF] only without CLIENT_DEPRECATE_EOF
+//! Fetch, Binlog ─> Rows      Simple ─> one OK, EOF or ERR      Line ─> one packet of text or ERR
+//! ```
+//!
+//! Chunks begin and end anywhere. Rows, definitions and other payloads are stepped over; only packets that decide
+//! something are looked at, where they lie if they are whole, else gathered in a buffer of at most [`TAKEN_LEN_MAX`].
+
+use crate::caps::{self, Caps};
+use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
+use crate::read::Reader;
+use crate::{Malformed, ok, status};
+
+/// What was asked, and so what shape the answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// COM_QUERY: any number of results.
+    Query,
+    /// COM_STMT_EXECUTE: the same, with binary rows.
+    Execute,
+    /// COM_STMT_PREPARE.
+    Prepare,
+    /// COM_FIELD_LIST.
+    FieldList,
+    /// One OK, EOF or ERR: COM_PING, COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_RESET, COM_SET_OPTION, COM_DEBUG, ...
+    Simple,
+    /// COM_STATISTICS: one packet of text.
+    Line,
+    /// COM_STMT_FETCH: rows without definitions.
+    Fetch,
+    /// COM_BINLOG_DUMP: events until the server has no more, which may be never.
+    Binlog,
+}
+
+/// How far a response has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// All of the chunk belongs to the response, and more of it must come.
+    More,
+    /// The response ended.
+    Ended {
+        /// So many bytes of the chunk belonged to it; what follows is the answer to the next command.
+        used: usize,
+    },
+}
+
+/// How a response ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// Well. Also what is said before the end is known.
+    Ok,
+    /// With an error, which may come after rows.
+    Err {
+        /// Error number.
+        code: u16,
+        /// SQLSTATE.
+        state: [u8; 5],
+        /// Words.
+        message: &'a [u8],
+    },
+    /// The server wants this file of the client: relay what the client sends until its empty packet, then [`Response::resume`].
+    LocalInfile(&'a [u8]),
+}
+
+/// The packet that ended a response without error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail<'a> {
+    /// An OK packet with header 0x00: write it anew with [`ok::Ok::write`].
+    Ok(ok::Ok<'a>),
+    /// The end of rows, an EOF or an OK with header 0xFE: write it anew with [`ok::Ok::write_end`].
+    End(ok::Ok<'a>),
+}
+
+/// What a COM_STMT_PREPARE made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// The id that the server gave it.
+    pub id: u32,
+    /// Columns of its result, 0 when it has none (or they are not known before it is executed).
+    pub columns: u16,
+    /// Its parameters.
+    pub params: u16,
+}
+
+/// Where the statement id lies in a response to COM_STMT_PREPARE which is no error (its byte 4 is 0): always here,
+/// because it is the first packet.
+pub const PREPARED_ID_AT: std::ops::Range<usize> = 5..9;
+
+/// Packets that decide something are never longer than this, or the response is refused: OK packets with session
+/// changes can be some tens of KiB, everything else is far smaller.
+pub const TAKEN_LEN_MAX: usize = 1 << 20;
+/// So many bytes of session changes are kept of one response.
+pub const CHANGES_LEN_MAX: usize = 1 << 20;
+/// A result set with more columns is refused; servers stop at 4096.
+pub const COLUMNS_MAX: u64 = 65535;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    First,
+    Definitions(Then),
+    DefinitionsEof(Then),
+    Rows,
+    Simple,
+    Prepared,
+    Fields,
+    Line,
+    Ended,
+}
+
+/// What comes after definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Rows,
+    PreparedColumns,
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Skip,
+    Take,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    None,
+    Ok,
+    End,
+    Eof,
+    Err,
+    Infile,
+}
+
+/// Any sequence number may come next.
+const ANY_SEQ: u16 = 0x100;
+
+/// Follows one response. Keep it for the next one with [`Response::restart`]: its buffers are reused.
+#[derive(Debug)]
+pub struct Response {
+    caps: Caps,
+    expect: Expect,
+    next: Next,
+    /// Bytes of the current packet's payload that are still to be stepped over.
+    skip: usize, // <= MAX_PAYLOAD
+    /// The current packet was full: the next one continues its payload.
+    continued: bool,
+    next_seq: u16, // <= ANY_SEQ
+    definitions_left: u32,
+    /// The beginning of a packet that the last chunk cut before it could be judged, or while it has to be whole.
+    held: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
+    form: Form,
+    /// Payload of the last OK with words or changes, of the ERR, or of the file request.
+    last: Vec<u8>, // <= TAKEN_LEN_MAX
+    tail_start: Option<usize>,
+    prepared_id_at: Option<usize>,
+    status: u16,
+    status_known: bool,
+    warnings: u16,
+    affected: u64,
+    affected_all: u64,
+    insert_id: u64,
+    insert_id_any: u64,
+    rows: u64,
+    columns: u32,
+    results: u32,
+    prepared: Option<Prepared>,
+    changes: Vec<u8>, // <= CHANGES_LEN_MAX
+    changes_lost: bool,
+}
+
+impl Response {
+    /// Waits for the answer to a command that was sent on a connection with these caps.
+    pub fn expect(expect: Expect, caps: Caps) -> Self {
+        let mut r = Self {
+            caps,
+            expect,
+            next: Next::Ended,
+            skip: 0,
+            continued: false,
+            next_seq: ANY_SEQ,
+            definitions_left: 0,
+            held: Vec::new(),
+            form: Form::None,
+            last: Vec::new(),
+            tail_start: None,
+            prepared_id_at: None,
+            status: 0,
+            status_known: false,
+            warnings: 0,
+            affected: 0,
+            affected_all: 0,
+            insert_id: 0,
+            insert_id_any: 0,
+            rows: 0,
+            columns: 0,
+            results: 0,
+            prepared: None,
+            changes: Vec::new(),
+            changes_lost: false,
+        };
+        r.restart(expect, caps);
+        r
+    }
+
+    /// Waits for the answer to another command; everything about the former one is forgotten.
+    pub fn restart(&mut self, expect: Expect, caps: Caps) {
+        let [mut held, mut last, mut changes] = [&mut self.held, &mut self.last, &mut self.changes].map(std::mem::take);
+        held.clear();
+        last.clear();
+        changes.clear();
+        *self = Self {
+            caps,
+            expect,
+            next: match expect {
+                Expect::Query | Expect::Execute => Next::First,
+                Expect::Prepare => Next::Prepared,
+                Expect::FieldList => Next::Fields,
+                Expect::Simple => Next::Simple,
+                Expect::Line => Next::Line,
+                Expect::Fetch | Expect::Binlog => Next::Rows,
+            },
+            skip: 0,
+            continued: false,
+            next_seq: ANY_SEQ,
+            definitions_left: 0,
+            held,
+            form: Form::None,
+            last,
+            tail_start: None,
+            prepared_id_at: None,
+            status: 0,
+            status_known: false,
+            warnings: 0,
+            affected: 0,
+            affected_all: 0,
+            insert_id: 0,
+            insert_id_any: 0,
+            rows: 0,
+            columns: 0,
+            results: 0,
+            prepared: None,
+            changes,
+            changes_lost: false,
+        };
+    }
+
+    /// After [`Outcome::LocalInfile`] and the client's file: waits for what the server says to it.
+    pub fn resume(&mut self) {
+        if self.form == Form::Infile {
+            self.form = Form::None;
+            self.last.clear();
+            self.next = Next::First;
+            // The client's packets were numbered in between.
+            self.next_seq = ANY_SEQ;
+        }
+    }
+
+    /// Follows the next bytes of the connection, cut anywhere. After an error the connection is of no more use.
+    pub fn follow(&mut self, bytes: &[u8]) -> Result<Follow, Malformed> {
+        self.tail_start = None;
+        self.prepared_id_at = None;
+        let mut at = 0; // <= bytes.len()
+        loop {
+            if self.skip > 0 {
+                let n = self.skip.min(bytes.len() - at);
+                at += n;
+                self.skip -= n;
+                if self.skip > 0 {
+                    return Ok(Follow::More);
+                }
+            }
+            if self.next == Next::Ended && !self.continued {
+                return Ok(Follow::Ended { used: at });
+            }
+            if !self.held.is_empty() {
+                match self.fill(&bytes[at..])? {
+                    Some(n) => at += n,
+                    None => return Ok(Follow::More),
+                }
+                continue;
+            }
+            if self.next == Next::Rows && !self.continued {
+                at = self.skip_rows(bytes, at);
+                if self.skip > 0 {
+                    return Ok(Follow::More);
+                }
+            }
+            let rest = &bytes[at..];
+            let Some((h, payload)) = rest.split_first_chunk::<HEADER_LEN>() else {
+                self.held.extend_from_slice(rest);
+                return Ok(Follow::More);
+            };
+            let (len, seq) = packet::header(h);
+            if self.continued {
+                self.step_over(len, seq)?;
+                at += HEADER_LEN;
+                continue;
+            }
+            let first = match payload.first() {
+                Some(&first) if len > 0 => first,
+                None if len > 0 => {
+                    self.held.extend_from_slice(rest);
+                    return Ok(Follow::More);
+                }
+                _ => return Err(Malformed::new("empty packet in a response")),
+            };
+            match self.judge(first, len)? {
+                Verdict::Skip => {
+                    self.step_over(len, seq)?;
+                    self.skipped();
+                    at += HEADER_LEN;
+                }
+                Verdict::Take => {
+                    let Some(payload) = payload.get(..len) else {
+                        self.held.extend_from_slice(rest);
+                        return Ok(Follow::More);
+                    };
+                    self.number(seq)?;
+                    self.take(payload, Some(at))?;
+                    at += HEADER_LEN + len;
+                }
+            }
+        }
+    }
+
+    /// The loop that most bytes go through: rows that nothing is to be said about. Stops before any packet that is
+    /// something else, and at the end of the chunk. Leaves in `skip` what a cut row still has to come.
+    #[inline]
+    fn skip_rows(&mut self, bytes: &[u8], mut at: usize) -> usize {
+        let (mut rows, mut next_seq) = (self.rows, self.next_seq);
+        while let Some(&[a, b, c, seq, first]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<5>) {
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let in_order = next_seq == u16::from(seq) || next_seq == ANY_SEQ;
+            if first >= ok::EOF_HEADER || len == 0 || len == MAX_PAYLOAD || !in_order {
+                break;
+            }
+            next_seq = u16::from(seq.wrapping_add(1));
+            rows += 1;
+            let end = at + HEADER_LEN + len;
+            if end > bytes.len() {
+                self.skip = end - bytes.len();
+                at = bytes.len();
+                break;
+            }
+            at = end;
+        }
+        (self.rows, self.next_seq) = (rows, next_seq);
+        at
+    }
+
+    /// Gives `held` what it needs from `bytes` and deals with the packet in it. `None` if all of `bytes` was not enough,
+    /// else how many were taken.
+    #[cold]
+    fn fill(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+        let mut used = 0;
+        loop {
+            let need = self.held_need()?;
+            if self.held.len() >= need {
+                break;
+            }
+            let n = (need - self.held.len()).min(bytes.len() - used);
+            if n == 0 {
+                return Ok(None);
+            }
+            self.held.extend_from_slice(&bytes[used..used + n]);
+            used += n;
+        }
+        let mut held = std::mem::take(&mut self.held);
+        let (h, payload) = held.split_first_chunk::<HEADER_LEN>().expect("held_need asks for a header first");
+        let (len, seq) = packet::header(h);
+        if self.continued {
+            self.step_over(len, seq)?;
+        } else if let Some(&first) = payload.first() {
+            match self.judge(first, len)? {
+                Verdict::Skip => {
+                    self.step_over(len, seq)?;
+                    self.skip -= payload.len();
+                    self.skipped();
+                }
+                Verdict::Take => {
+                    self.number(seq)?;
+                    self.take(payload, None)?;
+                }
+            }
+        }
+        held.clear();
+        self.held = held;
+        Ok(Some(used))
+    }
+
+    /// How many bytes `held` must have before anything can be done with it: a header, a first byte, or the whole packet.
+    fn held_need(&self) -> Result<usize, Malformed> {
+        let Some((h, payload)) = self.held.split_first_chunk::<HEADER_LEN>() else { return Ok(HEADER_LEN) };
+        let (len, _) = packet::header(h);
+        if self.continued {
+            return Ok(HEADER_LEN);
+        }
+        match payload.first() {
+            _ if len == 0 => Err(Malformed::new("empty packet in a response")),
+            None => Ok(HEADER_LEN + 1),
+            Some(&first) => Ok(match self.judge(first, len)? {
+                Verdict::Skip => HEADER_LEN + 1,
+                Verdict::Take => HEADER_LEN + len,
+            }),
+        }
+    }
+
+    /// Packets of one response are numbered without a gap; one that is not comes from another response, and nothing
+    /// of this connection can be trusted any more.
+    #[inline]
+    fn number(&mut self, seq: u8) -> Result<(), Malformed> {
+        if self.next_seq != u16::from(seq) && self.next_seq != ANY_SEQ {
+            return Err(Malformed::new("packets out of order"));
+        }
+        self.next_seq = u16::from(seq.wrapping_add(1));
+        Ok(())
+    }
+
+    #[inline]
+    fn step_over(&mut self, len: usize, seq: u8) -> Result<(), Malformed> {
+        self.number(seq)?;
+        self.skip = len;
+        self.continued = len == MAX_PAYLOAD;
+        Ok(())
+    }
+
+    /// Is this a packet that decides something, or one to step over?
+    #[inline]
+    fn judge(&self, first: u8, len: usize) -> Result<Verdict, Malformed> {
+        let take = match self.next {
+            Next::First | Next::DefinitionsEof(_) | Next::Simple | Next::Prepared => true,
+            Next::Definitions(_) | Next::Line => first == ok::ERR_HEADER,
+            Next::Fields => first >= ok::EOF_HEADER,
+            Next::Rows => match first {
+                ok::ERR_HEADER => true,
+                // A text row that begins with 0xFE has a value of 16 MiB or more there, so its packet is full.
+                ok::EOF_HEADER => len < if caps::has(self.caps, caps::DEPRECATE_EOF) { MAX_PAYLOAD } else { 9 },
+                _ => false,
+            },
+            Next::Ended => false,
+        };
+        match (take, len > TAKEN_LEN_MAX) {
+            (false, _) => Ok(Verdict::Skip),
+            (true, false) => Ok(Verdict::Take),
+            (true, true) => Err(Malformed::new("packet of a response is longer than it can be")),
+        }
+    }
+
+    /// The packet was one to step over: what comes after it?
+    #[inline]
+    fn skipped(&mut self) {
+        match self.next {
+            Next::Rows => self.rows += 1,
+            Next::Definitions(then) => {
+                self.definitions_left -= 1; // definitions() never enters this state with 0
+                if self.definitions_left == 0 {
+                    if caps::has(self.caps, caps::DEPRECATE_EOF) {
+                        self.after_definitions(then);
+                    } else {
+                        self.next = Next::DefinitionsEof(then);
+                    }
+                }
+            }
+            Next::Fields => self.columns = self.columns.saturating_add(1),
+            Next::Line => self.next = Next::Ended,
+            _ => {}
+        }
+    }
+
+    fn definitions(&mut self, count: u32, then: Then) {
+        debug_assert!(count > 0);
+        self.definitions_left = count;
+        self.next = Next::Definitions(then);
+    }
+
+    fn after_definitions(&mut self, then: Then) {
+        match (then, self.prepared) {
+            (Then::Rows, _) => self.next = Next::Rows,
+            (Then::PreparedColumns, Some(p)) if p.columns > 0 => self.definitions(p.columns.into(), Then::End),
+            _ => self.next = Next::Ended,
+        }
+    }
+
+    /// A packet that decides something. `at` is where it begins in the chunk, if it lies there as a whole.
+    fn take(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+        let Some(&first) = payload.first() else { return Err(Malformed::new("empty packet in a response")) };
+        if first == ok::ERR_HEADER {
+            ok::Err::read(payload)?;
+            self.form = Form::Err;
+            self.keep(payload);
+            self.tail_start = at;
+            self.next = Next::Ended;
+            return Ok(());
+        }
+        match self.next {
+            Next::First => self.take_first(first, payload, at),
+            Next::DefinitionsEof(then) => {
+                (self.warnings, self.status) = ok::read_eof(payload)?;
+                self.status_known = true;
+                // A cursor was opened: its rows come by COM_STMT_FETCH.
+                if then == Then::Rows && self.expect == Expect::Execute && self.status & status::CURSOR_EXISTS != 0 {
+                    self.finish(Form::Eof, at);
+                } else {
+                    self.after_definitions(then);
+                }
+                Ok(())
+            }
+            Next::Rows | Next::Fields | Next::Simple if first == ok::EOF_HEADER && !self.eof_is_ok(payload) => {
+                (self.warnings, self.status) = ok::read_eof(payload)?;
+                self.status_known = true;
+                (self.affected, self.insert_id) = (0, 0);
+                self.last.clear();
+                self.finish(Form::Eof, at);
+                Ok(())
+            }
+            Next::Rows | Next::Fields | Next::Simple if first <= ok::OK_HEADER || first == ok::EOF_HEADER => self.take_ok(payload, at),
+            Next::Prepared if first == ok::OK_HEADER => self.take_prepared(payload, at),
+            _ => Err(Malformed::new("packet that has no place in this response")),
+        }
+    }
+
+    /// With CLIENT_DEPRECATE_EOF an 0xFE packet is an OK packet, of 7 bytes at least. COM_SET_OPTION and COM_DEBUG are
+    /// answered with 5 bytes by servers that forgot them.
+    fn eof_is_ok(&self, payload: &[u8]) -> bool {
+        caps::has(self.caps, caps::DEPRECATE_EOF) && payload.len() >= 7
+    }
+
+    fn take_first(&mut self, first: u8, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+        match first {
+            ok::OK_HEADER => self.take_ok(payload, at),
+            0xFB if self.expect == Expect::Query => {
+                self.form = Form::Infile;
+                self.keep(payload);
+                self.tail_start = at;
+                self.next = Next::Ended;
+                Ok(())
+            }
+            _ => {
+                let mut r = Reader::new(payload);
+                let count = r.lenenc_int()?;
+                if count == 0 || count > COLUMNS_MAX || !r.is_empty() {
+                    return Err(Malformed::new("impossible number of columns"));
+                }
+                self.columns = count as u32;
+                self.definitions(self.columns, Then::Rows);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_ok(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+        let ok = ok::Ok::read(payload, self.caps)?;
+        (self.affected, self.insert_id, self.status, self.warnings) = (ok.affected, ok.insert_id, ok.status, ok.warnings);
+        self.status_known = true;
+        self.affected_all = self.affected_all.saturating_add(ok.affected);
+        if ok.insert_id != 0 {
+            self.insert_id_any = ok.insert_id;
+        }
+        if !ok.changes.is_empty() {
+            if self.changes.len() + ok.changes.len() <= CHANGES_LEN_MAX {
+                self.changes.extend_from_slice(ok.changes);
+            } else {
+                self.changes_lost = true;
+            }
+        }
+        if ok.info.is_empty() && ok.changes.is_empty() {
+            self.last.clear();
+        } else {
+            self.keep(payload);
+        }
+        let form = if payload[0] == ok::OK_HEADER { Form::Ok } else { Form::End };
+        self.finish(form, at);
+        Ok(())
+    }
+
+    /// A result is complete; the response may go on.
+    fn finish(&mut self, form: Form, at: Option<usize>) {
+        self.results = self.results.saturating_add(1);
+        let more = matches!(self.expect, Expect::Query | Expect::Execute) && self.status & status::MORE_RESULTS != 0;
+        if more {
+            self.next = Next::First;
+        } else {
+            self.form = form;
+            self.tail_start = at;
+            self.next = Next::Ended;
+        }
+    }
+
+    fn take_prepared(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+        let mut r = Reader::new(payload);
+        r.u8()?;
+        let prepared = Prepared { id: r.u32()?, columns: r.u16()?, params: r.u16()? };
+        // A filler and the warnings, which servers before 5.0 leave out.
+        if r.left() >= 3 {
+            r.u8()?;
+            self.warnings = r.u16()?;
+        }
+        self.prepared_id_at = at.map(|at| at + HEADER_LEN + 1);
+        self.columns = prepared.columns.into();
+        self.prepared = Some(prepared);
+        self.results = 1;
+        if prepared.params > 0 {
+            self.definitions(prepared.params.into(), Then::PreparedColumns);
+        } else {
+            self.after_definitions(Then::PreparedColumns);
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, payload: &[u8]) {
+        self.last.clear();
+        self.last.extend_from_slice(payload);
+    }
+
+    /// True when the whole response was followed.
+    pub fn is_ended(&self) -> bool {
+        self.next == Next::Ended && !self.continued && self.skip == 0
+    }
+
+    /// True before the first byte of the response.
+    pub fn is_untouched(&self) -> bool {
+        self.next_seq == ANY_SEQ && self.held.is_empty() && self.form == Form::None
+    }
+
+    /// How it ended.
+    pub fn outcome(&self) -> Outcome<'_> {
+        match self.form {
+            Form::Err => match ok::Err::read(&self.last) {
+                Ok(ok::Err { code, state, message }) => Outcome::Err { code, state, message },
+                Err(_) => Outcome::Ok, // take() has read it before it was kept
+            },
+            Form::Infile => Outcome::LocalInfile(self.last.get(1..).unwrap_or_default()),
+            _ => Outcome::Ok,
+        }
+    }
+
+    /// SERVER_STATUS_* of the last OK or EOF so far; 0 before there was one. An ERR says nothing of the status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// True if there was an OK or EOF, so that [`Self::status`] means something.
+    pub fn is_status_known(&self) -> bool {
+        self.status_known
+    }
+
+    /// Warnings of the last result so far.
+    pub fn warnings(&self) -> u16 {
+        self.warnings
+    }
+
+    /// Affected rows, of all results together.
+    pub fn affected_rows(&self) -> u64 {
+        self.affected_all
+    }
+
+    /// The last insert id that was not 0.
+    pub fn insert_id(&self) -> u64 {
+        self.insert_id_any
+    }
+
+    /// Rows that came, of all results together.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Columns of the last result set so far.
+    pub fn columns(&self) -> u32 {
+        self.columns
+    }
+
+    /// Complete results so far.
+    pub fn results(&self) -> u32 {
+        self.results
+    }
+
+    /// Session changes of all OK packets so far, raw: read them with [`crate::track::changes`].
+    pub fn session_track(&self) -> &[u8] {
+        &self.changes
+    }
+
+    /// Session changes, read.
+    pub fn changes(&self) -> impl Iterator<Item = crate::track::Change<'_>> {
+        crate::track::changes(&self.changes)
+    }
+
+    /// True if there were more session changes than are kept: what the session looks like is not known any more.
+    pub fn is_session_track_lost(&self) -> bool {
+        self.changes_lost
+    }
+
+    /// What was prepared.
+    pub fn prepared(&self) -> Option<Prepared> {
+        self.prepared
+    }
+
+    /// Where the four bytes of the statement id begin in the bytes that were followed last, if the packet lies wholly
+    /// in them. See also [`PREPARED_ID_AT`].
+    pub fn prepared_id_at(&self) -> Option<usize> {
+        self.prepared_id_at
+    }
+
+    /// Sequence number of the last packet that was seen.
+    pub fn last_seq(&self) -> u8 {
+        (self.next_seq as u8).wrapping_sub(1)
+    }
+
+    /// Where the last packet of the response (its header) begins in the bytes that were followed last, if it is an OK,
+    /// EOF, ERR or file request that lies wholly in them.
+    pub fn tail_start(&self) -> Option<usize> {
+        self.tail_start
+    }
+
+    /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a client with other caps.
+    pub fn tail(&self) -> Option<Tail<'_>> {
+        let plain = ok::Ok {
+            affected: self.affected,
+            insert_id: self.insert_id,
+            status: self.status,
+            warnings: self.warnings,
+            ..ok::Ok::default()
+        };
+        let full = || if self.last.is_empty() { Some(plain) } else { ok::Ok::read(&self.last, self.caps).ok() };
+        match self.form {
+            Form::Ok => full().map(Tail::Ok),
+            Form::End => full().map(Tail::End),
+            Form::Eof => Some(Tail::End(plain)),
+            Form::None | Form::Err | Form::Infile => None,
+        }
+    }
+}
+
+/// Fuzz target: any bytes as any response, in one chunk and cut by the first bytes, end the same way.
+pub fn fuzz_response(data: &[u8]) {
+    let [kind, cut, bytes @ ..] = data else { return };
+    let expect = [Expect::Query, Expect::Execute, Expect::Prepare, Expect::FieldList, Expect::Simple, Expect::Line, Expect::Fetch, Expect::Binlog]
+        [usize::from(kind & 7)];
+    let mut caps = caps::PROTOCOL_41;
+    if kind & 8 != 0 {
+        caps |= caps::DEPRECATE_EOF;
+    }
+    if kind & 16 != 0 {
+        caps |= caps::SESSION_TRACK;
+    }
+    let mut whole = Response::expect(expect, caps);
+    let want = whole.follow(bytes);
+    let mut pieces = Response::expect(expect, caps);
+    let mut got = Ok(Follow::More);
+    let mut at = 0;
+    for chunk in bytes.chunks(usize::from(*cut) % 16 + 1) {
+        got = pieces.follow(chunk);
+        match got {
+            Ok(Follow::More) => at += chunk.len(),
+            Ok(Follow::Ended { used }) => {
+                got = Ok(Follow::Ended { used: at + used });
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    match (want, got) {
+        (Ok(want), Ok(got)) => {
+            assert_eq!(want, got);
+            assert_eq!(format!("{:?} {:?}", whole.outcome(), whole.tail()), format!("{:?} {:?}", pieces.outcome(), pieces.tail()));
+            assert_eq!((whole.rows(), whole.results(), whole.last_seq()), (pieces.rows(), pieces.results(), pieces.last_seq()));
+        }
+        (want, got) => assert_eq!(want.is_err(), got.is_err()),
+    }
+}

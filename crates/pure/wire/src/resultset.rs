@@ -1,0 +1,361 @@
+//! Result sets written by servers of ours (admin port, embedded SQLite): text and binary rows, both forms of ending.
+//!
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset.html>
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>
+
+use crate::caps::{self, Caps};
+use crate::execute::{DateTime, Time, Value};
+use crate::ok;
+use crate::packet;
+use crate::types::{Layout, NOT_NULL_FLAG, Type, UNSIGNED_FLAG};
+use crate::write::Write as _;
+
+/// utf8mb4_general_ci: what our servers say of their text.
+pub const UTF8MB4: u16 = 45;
+/// The collation of things that are no text.
+pub const BINARY: u16 = 63;
+
+/// The definition of a column.
+/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset_column_definition.html>
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Schema, or empty.
+    pub schema: String,
+    /// Table as the statement calls it, or empty.
+    pub table: String,
+    /// Table as it is called really, or empty.
+    pub org_table: String,
+    /// The column as the statement calls it.
+    pub name: String,
+    /// The column as it is called really, or empty.
+    pub org_name: String,
+    /// Id of the collation; [`BINARY`] for numbers and bytes.
+    pub charset: u16,
+    /// Largest length in bytes, for clients that lay out columns.
+    pub length: u32,
+    /// The type.
+    pub kind: Type,
+    /// *_FLAG bits of [`crate::types`].
+    pub flags: u16,
+    /// Digits after the point; 31 for floating point numbers, 0 for everything else.
+    pub decimals: u8,
+}
+
+impl Column {
+    /// A column of text.
+    pub fn text(name: impl Into<String>) -> Self {
+        Self {
+            schema: String::new(),
+            table: String::new(),
+            org_table: String::new(),
+            name: name.into(),
+            org_name: String::new(),
+            charset: UTF8MB4,
+            length: 1024,
+            kind: Type::VAR_STRING,
+            flags: 0,
+            decimals: 0,
+        }
+    }
+
+    /// A column of 64-bit integers.
+    pub fn integer(name: impl Into<String>) -> Self {
+        Self { charset: BINARY, length: 20, kind: Type::LONGLONG, flags: crate::types::BINARY_FLAG | crate::types::NUM_FLAG, ..Self::text(name) }
+    }
+
+    /// A column of 64-bit integers without sign.
+    pub fn unsigned(name: impl Into<String>) -> Self {
+        let mut c = Self::integer(name);
+        c.flags |= UNSIGNED_FLAG;
+        c
+    }
+
+    /// A column of floating point numbers.
+    pub fn double(name: impl Into<String>) -> Self {
+        Self { length: 22, kind: Type::DOUBLE, decimals: 31, ..Self::integer(name) }
+    }
+
+    /// A column of bytes.
+    pub fn blob(name: impl Into<String>) -> Self {
+        Self {
+            charset: BINARY,
+            length: u32::MAX,
+            kind: Type::BLOB,
+            flags: crate::types::BINARY_FLAG | crate::types::BLOB_FLAG,
+            ..Self::text(name)
+        }
+    }
+
+    /// The same column, never NULL.
+    pub fn not_null(mut self) -> Self {
+        self.flags |= NOT_NULL_FLAG;
+        self
+    }
+
+    /// The same column, of this table.
+    pub fn of(mut self, schema: &str, table: &str) -> Self {
+        schema.clone_into(&mut self.schema);
+        table.clone_into(&mut self.table);
+        table.clone_into(&mut self.org_table);
+        self.org_name.clone_from(&self.name);
+        self
+    }
+
+    /// Writes the payload of a column definition.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_with(out, false);
+    }
+
+    fn write_with(&self, out: &mut Vec<u8>, default: bool) {
+        out.lenenc_bytes(b"def");
+        out.lenenc_bytes(self.schema.as_bytes());
+        out.lenenc_bytes(self.table.as_bytes());
+        out.lenenc_bytes(self.org_table.as_bytes());
+        out.lenenc_bytes(self.name.as_bytes());
+        out.lenenc_bytes(self.org_name.as_bytes());
+        out.u8(0x0C);
+        out.u16(self.charset);
+        out.u32(self.length);
+        out.u8(self.kind.0);
+        out.u16(self.flags);
+        out.u8(self.decimals);
+        out.u16(0);
+        if default {
+            // COM_FIELD_LIST: the default value; NULL.
+            out.u8(0xFB);
+        }
+    }
+}
+
+/// What a response of ours is written with: the client's caps, and the number of the next packet (1 after a command of one packet).
+#[derive(Debug)]
+pub struct Writer<'a> {
+    /// Where packets go.
+    pub out: &'a mut Vec<u8>,
+    /// Number of the next packet.
+    pub seq: u8,
+    /// What the client agreed on.
+    pub caps: Caps,
+    /// SERVER_STATUS_* flags of every OK and EOF.
+    pub status: u16,
+}
+
+impl<'a> Writer<'a> {
+    /// Answers a command whose (last) packet had number `command_seq`.
+    pub fn new(out: &'a mut Vec<u8>, command_seq: u8, caps: Caps, status: u16) -> Self {
+        Self { out, seq: command_seq.wrapping_add(1), caps, status }
+    }
+
+    fn packet(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        packet::append_with(self.out, &mut self.seq, fill);
+    }
+
+    fn eof(&mut self) {
+        if !caps::has(self.caps, caps::DEPRECATE_EOF) {
+            let status = self.status;
+            self.packet(|o| ok::write_eof(o, 0, status));
+        }
+    }
+
+    /// An OK packet: the whole answer of a statement without rows. Its status is the writer's.
+    pub fn ok(&mut self, ok: &ok::Ok<'_>) {
+        let ok = ok::Ok { status: self.status, ..*ok };
+        let caps = self.caps;
+        self.packet(|o| ok.write(o, caps));
+    }
+
+    /// An ERR packet: the whole answer, or the end of one that went wrong.
+    pub fn err(&mut self, err: &ok::Err<'_>) {
+        self.packet(|o| err.write(o));
+    }
+
+    /// The head of a result set: how many columns, and which.
+    pub fn columns(&mut self, columns: &[Column]) {
+        self.packet(|o| o.lenenc_int(columns.len() as u64));
+        for c in columns {
+            self.packet(|o| c.write(o));
+        }
+        self.eof();
+    }
+
+    /// A row of the text protocol.
+    pub fn text_row<'v>(&mut self, values: impl IntoIterator<Item = Option<&'v [u8]>>) {
+        self.packet(|o| {
+            for v in values {
+                match v {
+                    Some(v) => o.lenenc_bytes(v),
+                    None => o.u8(0xFB),
+                }
+            }
+        });
+    }
+
+    /// A row of the binary protocol; each value is written as the type of its column wants it.
+    pub fn binary_row(&mut self, columns: &[Column], values: &[Value<'_>]) {
+        self.packet(|o| {
+            o.u8(0);
+            // The NULL bitmap of a row begins with two bits that nobody uses.
+            let at = o.len();
+            o.resize(at + (columns.len() + 9) / 8, 0);
+            for (i, c) in columns.iter().enumerate() {
+                match values.get(i).unwrap_or(&Value::Null) {
+                    Value::Null => o[at + (i + 2) / 8] |= 1 << ((i + 2) % 8),
+                    v => write_value(o, c.kind, v),
+                }
+            }
+        });
+    }
+
+    /// The end of the rows.
+    pub fn end(&mut self, warnings: u16) {
+        let end = ok::Ok { status: self.status, warnings, ..ok::Ok::default() };
+        let caps = self.caps;
+        self.packet(|o| end.write_end(o, caps));
+    }
+
+    /// The answer to COM_STMT_PREPARE.
+    /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html>
+    pub fn prepared(&mut self, id: u32, params: u16, columns: &[Column]) {
+        self.packet(|o| {
+            o.u8(0);
+            o.u32(id);
+            o.u16(columns.len() as u16);
+            o.u16(params);
+            o.u8(0);
+            o.u16(0);
+        });
+        if params > 0 {
+            let any = Column { charset: BINARY, length: 0, ..Column::text("?") };
+            for _ in 0..params {
+                self.packet(|o| any.write(o));
+            }
+            self.eof();
+        }
+        if !columns.is_empty() {
+            for c in columns {
+                self.packet(|o| c.write(o));
+            }
+            self.eof();
+        }
+    }
+
+    /// The answer to COM_FIELD_LIST: definitions with default values, without a count.
+    pub fn field_list(&mut self, columns: &[Column]) {
+        for c in columns {
+            self.packet(|o| c.write_with(o, true));
+        }
+        self.end(0);
+    }
+
+    /// The answer to COM_STATISTICS: a line without header.
+    pub fn line(&mut self, line: &[u8]) {
+        self.packet(|o| o.bytes(line));
+    }
+}
+
+/// Writes a value as `kind` wants it, converting between numbers and text where they differ.
+fn write_value(o: &mut Vec<u8>, kind: Type, v: &Value<'_>) {
+    match kind {
+        Type::DATE | Type::DATETIME | Type::TIMESTAMP => match v {
+            Value::Date(d) | Value::DateTime(d) => write_datetime(o, d),
+            _ => o.u8(0),
+        },
+        Type::TIME => match v {
+            Value::Time(t) => write_time(o, t),
+            _ => o.u8(0),
+        },
+        Type::FLOAT => o.bytes(&(number(v) as f32).to_le_bytes()),
+        Type::DOUBLE => o.bytes(&number(v).to_le_bytes()),
+        _ => match kind.layout() {
+            Some(Layout::Fixed(n)) => o.bytes(&integer(v).to_le_bytes()[..n.min(8)]),
+            _ => match v {
+                Value::Bytes(b) => o.lenenc_bytes(b),
+                other => o.lenenc_bytes(other.to_string().as_bytes()),
+            },
+        },
+    }
+}
+
+fn integer(v: &Value<'_>) -> i64 {
+    match v {
+        Value::Int(n) => *n,
+        // The same eight bytes; the column's UNSIGNED flag says how to read them.
+        Value::Uint(n) => n.cast_signed(),
+        Value::Bytes(b) => std::str::from_utf8(b).ok().and_then(|s| s.trim().parse().ok()).unwrap_or(0),
+        other => number(other) as i64,
+    }
+}
+
+fn number(v: &Value<'_>) -> f64 {
+    match v {
+        Value::Int(n) => *n as f64,
+        Value::Uint(n) => *n as f64,
+        Value::Float(n) => f64::from(*n),
+        Value::Double(n) => *n,
+        Value::Bytes(b) => std::str::from_utf8(b).ok().and_then(|s| s.trim().parse().ok()).unwrap_or(0.0),
+        _ => 0.0,
+    }
+}
+
+fn write_datetime(o: &mut Vec<u8>, d: &DateTime) {
+    let n = match d {
+        DateTime { micros: 1.., .. } => 11,
+        DateTime { hour: 0, minute: 0, second: 0, year: 0, month: 0, day: 0, .. } => 0,
+        DateTime { hour: 0, minute: 0, second: 0, .. } => 4,
+        _ => 7,
+    };
+    o.u8(n);
+    if n >= 4 {
+        o.u16(d.year);
+        o.bytes(&[d.month, d.day]);
+    }
+    if n >= 7 {
+        o.bytes(&[d.hour, d.minute, d.second]);
+    }
+    if n == 11 {
+        o.u32(d.micros);
+    }
+}
+
+fn write_time(o: &mut Vec<u8>, t: &Time) {
+    let n = match t {
+        Time { micros: 1.., .. } => 12,
+        Time { days: 0, hour: 0, minute: 0, second: 0, .. } => 0,
+        _ => 8,
+    };
+    o.u8(n);
+    if n >= 8 {
+        o.u8(t.negative.into());
+        o.u32(t.days);
+        o.bytes(&[t.hour, t.minute, t.second]);
+    }
+    if n == 12 {
+        o.u32(t.micros);
+    }
+}
+
+/// Values as the text protocol shows them.
+impl std::fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let micros = |f: &mut std::fmt::Formatter<'_>, m: u32| if m > 0 { write!(f, ".{m:06}") } else { Ok(()) };
+        match self {
+            Self::Null => f.write_str("NULL"),
+            Self::Int(n) => n.fmt(f),
+            Self::Uint(n) => n.fmt(f),
+            Self::Float(n) => n.fmt(f),
+            Self::Double(n) => n.fmt(f),
+            Self::Bytes(b) => f.write_str(&String::from_utf8_lossy(b)),
+            Self::Date(d) => write!(f, "{:04}-{:02}-{:02}", d.year, d.month, d.day),
+            Self::DateTime(d) => {
+                write!(f, "{:04}-{:02}-{:02} {:02}:{:02}:{:02}", d.year, d.month, d.day, d.hour, d.minute, d.second)?;
+                micros(f, d.micros)
+            }
+            Self::Time(t) => {
+                let sign = if t.negative { "-" } else { "" };
+                // A peer may claim 2^32-1 days.
+                write!(f, "{sign}{:02}:{:02}:{:02}", u64::from(t.days) * 24 + u64::from(t.hour), t.minute, t.second)?;
+                micros(f, t.micros)
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Session changes inside of OK packets (CLIENT_SESSION_TRACK).
+//!
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html#sect_protocol_basic_ok_packet_sessinfo>
+//! Each change is a type byte and a length-encoded block, so several OK packets' changes can be read as one sequence.
+
+use crate::read::Reader;
+
+/// One change. Bytes are what the server sent; values are as `SELECT @@name` shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// A system variable has this value now.
+    Variable {
+        /// Its name, as the server spells it.
+        name: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// The current schema is this one now; empty when there is none any more.
+    Schema(&'a [u8]),
+    /// Something of the session changed (`session_track_state_change`).
+    State(bool),
+    /// GTIDs of what was just done, in MySQL's text form.
+    Gtids(&'a [u8]),
+    /// Statements that would begin the current transaction anew, such as `SET TRANSACTION READ ONLY; START TRANSACTION;`.
+    TransactionCharacteristics(&'a [u8]),
+    /// Eight characters, such as `T___W___`: the state of the transaction.
+    TransactionState(&'a [u8]),
+    /// A kind that we do not know, or a block that is not what its kind says.
+    Other(u8),
+}
+
+/// All changes, in order. Stops where the bytes stop making sense.
+pub fn changes(raw: &[u8]) -> impl Iterator<Item = Change<'_>> {
+    let mut r = Reader::new(raw);
+    std::iter::from_fn(move || {
+        let kind = r.u8().ok()?;
+        let block = r.lenenc_bytes().ok()?;
+        Some(change(kind, block).unwrap_or(Change::Other(kind)))
+    })
+}
+
+fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
+    let mut r = Reader::new(block);
+    Some(match kind {
+        // The name and value are a pair; MariaDB puts several pairs into one block only in its own (non-standard) kinds.
+        0x00 => Change::Variable { name: r.lenenc_bytes().ok()?, value: r.lenenc_bytes().ok()? },
+        0x01 => Change::Schema(r.lenenc_bytes().ok()?),
+        0x02 => Change::State(r.lenenc_bytes().ok()? == b"1"),
+        0x03 => {
+            // One byte says how GTIDs are encoded; only "text" (0) exists.
+            r.u8().ok()?;
+            Change::Gtids(r.lenenc_bytes().ok()?)
+        }
+        0x04 => Change::TransactionCharacteristics(r.lenenc_bytes().ok()?),
+        0x05 => Change::TransactionState(r.lenenc_bytes().ok()?),
+        other => Change::Other(other),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_change_is_read() {
+        let raw: Vec<u8> = [
+            &b"\x00\x0f\x0aautocommit\x03OFF"[..],
+            b"\x01\x05\x04test",
+            b"\x01\x01\x00",
+            b"\x02\x02\x011",
+            b"\x03\x2a\x00\x283e11fa47-71ca-11e1-9e33-c80aa9429562:23",
+            b"\x04\x0b\x0aSTART TRAN",
+            b"\x05\x09\x08T_______",
+            b"\x09\x01x",
+        ]
+        .concat();
+        let all: Vec<_> = changes(&raw).collect();
+        assert_eq!(
+            all,
+            [
+                Change::Variable { name: b"autocommit", value: b"OFF" },
+                Change::Schema(b"test"),
+                Change::Schema(b""),
+                Change::State(true),
+                Change::Gtids(b"3e11fa47-71ca-11e1-9e33-c80aa9429562:23"),
+                Change::TransactionCharacteristics(b"START TRAN"),
+                Change::TransactionState(b"T_______"),
+                Change::Other(9),
+            ]
+        );
+    }
+
+    #[test]
+    fn bytes_that_make_no_sense_end_the_sequence() {
+        assert_eq!(changes(b"\x01\x05\x04te").count(), 0);
+        assert_eq!(changes(b"\x00\x01\x05").collect::<Vec<_>>(), [Change::Other(0)]);
+    }
+}
