@@ -184,35 +184,7 @@ pub struct Response {
 impl Response {
     /// Waits for the answer to a command that was sent on a connection with these caps.
     pub fn expect(expect: Expect, caps: Caps) -> Self {
-        let mut r = Self {
-            caps,
-            expect,
-            next: Next::Ended,
-            skip: 0,
-            continued: false,
-            next_seq: ANY_SEQ,
-            definitions_left: 0,
-            held: Vec::new(),
-            form: Form::None,
-            last: Vec::new(),
-            tail_start: None,
-            prepared_id_at: None,
-            status: 0,
-            status_known: false,
-            warnings: 0,
-            affected: 0,
-            affected_all: 0,
-            insert_id: 0,
-            insert_id_any: 0,
-            rows: 0,
-            columns: 0,
-            results: 0,
-            prepared: None,
-            changes: Vec::new(),
-            changes_lost: false,
-        };
-        r.restart(expect, caps);
-        r
+        Self::fresh(expect, caps, Vec::new(), Vec::new(), Vec::new())
     }
 
     /// Waits for the answer to another command; everything about the former one is forgotten.
@@ -221,7 +193,12 @@ impl Response {
         held.clear();
         last.clear();
         changes.clear();
-        *self = Self {
+        *self = Self::fresh(expect, caps, held, last, changes);
+    }
+
+    /// The three buffers are empty, but may have room.
+    fn fresh(expect: Expect, caps: Caps, held: Vec<u8>, last: Vec<u8>, changes: Vec<u8>) -> Self {
+        Self {
             caps,
             expect,
             next: match expect {
@@ -254,7 +231,7 @@ impl Response {
             prepared: None,
             changes,
             changes_lost: false,
-        };
+        }
     }
 
     /// After [`Outcome::LocalInfile`] and the client's file: waits for what the server says to it.
@@ -364,6 +341,7 @@ impl Response {
     /// Gives `held` what it needs from `bytes` and deals with the packet in it. `None` if all of `bytes` was not enough,
     /// else how many were taken.
     #[cold]
+    #[inline(never)]
     fn fill(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
         let mut used = 0;
         loop {

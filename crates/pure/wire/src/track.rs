@@ -42,10 +42,10 @@ pub fn changes(raw: &[u8]) -> impl Iterator<Item = Change<'_>> {
 fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     let mut r = Reader::new(block);
     Some(match kind {
-        // The name and value are a pair; MariaDB puts several pairs into one block only in its own (non-standard) kinds.
         0x00 => Change::Variable { name: r.lenenc_bytes().ok()?, value: r.lenenc_bytes().ok()? },
         0x01 => Change::Schema(r.lenenc_bytes().ok()?),
-        0x02 => Change::State(r.lenenc_bytes().ok()? == b"1"),
+        // MySQL wraps the '1' into a string of its own, MariaDB does not.
+        0x02 => Change::State(block.last() == Some(&b'1')),
         0x03 => {
             // One byte says how GTIDs are encoded; only "text" (0) exists.
             r.u8().ok()?;
@@ -68,7 +68,8 @@ mod tests {
             b"\x01\x05\x04test",
             b"\x01\x01\x00",
             b"\x02\x02\x011",
-            b"\x03\x2a\x00\x283e11fa47-71ca-11e1-9e33-c80aa9429562:23",
+            b"\x02\x011",
+            b"\x03\x29\x00\x273e11fa47-71ca-11e1-9e33-c80aa9429562:23",
             b"\x04\x0b\x0aSTART TRAN",
             b"\x05\x09\x08T_______",
             b"\x09\x01x",
@@ -81,6 +82,7 @@ mod tests {
                 Change::Variable { name: b"autocommit", value: b"OFF" },
                 Change::Schema(b"test"),
                 Change::Schema(b""),
+                Change::State(true),
                 Change::State(true),
                 Change::Gtids(b"3e11fa47-71ca-11e1-9e33-c80aa9429562:23"),
                 Change::TransactionCharacteristics(b"START TRAN"),
