@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Installs what Millrace needs on a Debian 12 machine that has a Rust toolchain and nothing else.
+#
+#   scripts/setup.sh build    what compiling needs
+#   scripts/setup.sh test     that, and the servers and client libraries of the conformance tests
+#   scripts/setup.sh bench    what compiling needs, a load generator and the peers to compare with
+#
+# It asks for what is missing and installs only that, so it is quick (a fraction of a second) when
+# all is there, and several at once wait for each other. Everything comes from package registries.
+#
+# A tool that only some tests need and that cannot be had is said in one line that begins with
+# MISSING; those tests then count as skipped. What compiling needs is an error.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/cache.sh"
+mode=${1:-test}
+case $mode in build|test|bench) ;; *) echo "usage: setup.sh build|test|bench" >&2; exit 2 ;; esac
+cache=$(millrace_cache)
+say() { printf 'setup: %s\n' "$*" >&2; }
+missing() { printf 'MISSING: %s\n' "$*" >&2; }
+
+# What shows that it is there (a program on PATH, or a file), and Debian's package for it.
+needs_build="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config /usr/include/openssl/ssl.h:libssl-dev make:make"
+needs_servers="mariadbd:mariadb-server-core mariadb:mariadb-client-core setpriv:util-linux openssl:openssl"
+needs_clients="python3:python3 python3-venv?:python3-venv go:golang-go node:nodejs npm:npm javac:default-jdk-headless mvn:maven /etc/ssl/certs/ca-certificates.crt:ca-certificates"
+needs_bench="sysbench:sysbench haproxy:haproxy python3:python3"
+
+there() { # is it?
+  case $1 in
+    /*) [ -e "$1" ] ;;
+    python3-venv\?) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
+    *) command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] ;;
+  esac
+}
+
+absent() { # of these needs, the packages whose sign is not there
+  local need
+  for need in $1; do
+    there "${need%%:*}" || printf '%s ' "${need#*:}"
+  done
+}
+
+install() { # the packages for these needs
+  local packages as_root=()
+  packages=$(absent "$1")
+  [ -n "$packages" ] || return 0
+  if ! command -v apt-get >/dev/null; then
+    say "please install with this system's own means: $packages"
+    return 1
+  fi
+  if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      say "please run as root: apt-get install $packages"
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  (
+    flock 9
+    packages=$(absent "$1")
+    [ -n "$packages" ] || exit 0
+    say "installing $packages"
+    export DEBIAN_FRONTEND=noninteractive
+    quiet=(-qq -y -o DPkg::Lock::Timeout=900 -o Acquire::Retries=3)
+    # The list may be older than what the archive holds: refresh it once a day, and again if the first try fails.
+    [ -n "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -mtime -1 2>/dev/null | head -n 1)" ] ||
+      "${as_root[@]}" apt-get "${quiet[@]}" update >&2 || true
+    # shellcheck disable=SC2086  # one word a package
+    "${as_root[@]}" apt-get "${quiet[@]}" install --no-install-recommends $packages >"$cache/apt.log" 2>&1 || {
+      "${as_root[@]}" apt-get "${quiet[@]}" update >>"$cache/apt.log" 2>&1 || true
+      "${as_root[@]}" apt-get "${quiet[@]}" install --no-install-recommends $packages >>"$cache/apt.log" 2>&1
+    } || { tail -n 20 "$cache/apt.log" >&2; exit 1; }
+  ) 9>"$cache/.setup.lock" || return 1
+  packages=$(absent "$1")
+  [ -z "$packages" ] || { say "still not there after installing: $packages"; return 1; }
+}
+
+if ! command -v cargo >/dev/null && [ ! -x "$HOME/.cargo/bin/cargo" ]; then
+  say "there is no Rust toolchain: install rustup (stable, 1.95 or later) first"
+  exit 1
+fi
+install "$needs_build" || exit 1
+if ! cargo clippy --version >/dev/null 2>&1 && [ "$mode" = test ]; then
+  rustup component add clippy >/dev/null 2>&1 || missing "clippy, so the bans of crates/*/clippy.toml are not checked"
+fi
+
+case $mode in
+  test)
+    install "$needs_servers" || missing "MariaDB, so the conformance tests against it are skipped"
+    install "$needs_clients" || missing "some client languages, so their conformance tests are skipped"
+    "$here/get-mysql.sh" || missing "MySQL, so the conformance tests against it and with its client are skipped"
+    for client in python go node java; do
+      "$here/clients.sh" "$client" >/dev/null || missing "the $client clients, so their conformance tests are skipped"
+    done
+    ;;
+  bench)
+    install "$needs_servers $needs_bench" || exit 1
+    "$here/get-mysql.sh" || missing "mysqlrouter, so it is left out of the table"
+    ;;
+esac
