@@ -3,17 +3,63 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// One token. Positions are into the text that was given to [`Words::new`].
+/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Token<'a> {
-    /// Letters, digits, `_`, `$` and bytes above 0x7F: a keyword, a name or a number.
-    Word(&'a [u8]),
-    /// A name in backquotes, with them.
-    Quoted(&'a [u8]),
-    /// A string in `'` or `"`, with them.
-    String(&'a [u8]),
-    /// `@name`, with the sign; the name may be quoted. `@@` is two [`Token::Sign`]s.
-    Sign(u8),
+pub enum Kind {
+    /// Letters, digits, `_`, `$` and bytes above 0x7F: a keyword, a name or (part of) a number.
+    Word,
+    /// A name in backquotes.
+    Name,
+    /// A string in `'` or `"`.
+    String,
+    /// Any other byte.
+    Sign,
+}
+
+/// One token: its text stands at `start`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// As written, with its quotes.
+    pub text: &'a [u8],
+    /// Where it begins.
+    pub start: usize,
+}
+
+impl Token<'_> {
+    /// Just after it.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    /// Whether it is this keyword, in any case.
+    #[must_use]
+    pub fn is(&self, keyword: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(keyword.as_bytes())
+    }
+
+    /// Whether it is one of these keywords.
+    #[must_use]
+    pub fn is_any(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|keyword| self.is(keyword))
+    }
+
+    /// Whether it is this sign.
+    #[must_use]
+    pub fn is_sign(&self, sign: u8) -> bool {
+        self.kind == Kind::Sign && self.text == [sign]
+    }
+
+    /// Whether its quotes are closed; true for what needs none.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match self.kind {
+            Kind::Word | Kind::Sign => true,
+            Kind::Name | Kind::String => end_of_quoted(self.text, 0) == Some(self.text.len()),
+        }
+    }
 }
 
 /// The tokens of a text, one after another, without blanks and comments. The text of an executable
@@ -22,51 +68,319 @@ pub enum Token<'a> {
 pub struct Words<'a> {
     text: &'a [u8],
     at: usize,
+    /// Inside an executable comment.
+    inside: bool,
+    /// Some token came from an executable comment that not every server executes.
+    conditional: bool,
+    /// The inside of the first plain comment that was passed.
+    comment: Option<(usize, usize)>,
+}
+
+/// Every server that we know executes `/*!` comments up to this version: MariaDB skips those of MySQL 5.7 and later.
+const ALWAYS_EXECUTED: u32 = 50_699;
+
+const WORD: u8 = 1;
+const BLANK: u8 = 2;
+
+const CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        class[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | 0x80.. => WORD,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C => BLANK,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    class
+};
+
+const fn is_word(byte: u8) -> bool {
+    CLASS[byte as usize] == WORD
+}
+
+const fn is_blank(byte: u8) -> bool {
+    CLASS[byte as usize] == BLANK
 }
 
 impl<'a> Words<'a> {
     /// From the beginning of `text`.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, inside: false, conditional: false, comment: None }
     }
 
-    /// Where the next token is looked for.
+    /// Just after the last token.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
+    }
+
+    /// Whether what was read so far means different things to different servers: it has an
+    /// executable comment of a version that not all of them have, or of MariaDB only.
+    #[must_use]
+    pub const fn is_conditional(&self) -> bool {
+        self.conditional
+    }
+
+    /// The next token, which stays the next.
+    #[must_use]
+    pub fn peek(&self) -> Option<Token<'a>> {
+        self.clone().next()
+    }
+
+    /// Whether the next token is this sign; cheaper than [`Words::peek`].
+    #[must_use]
+    pub fn is_before(&self, sign: u8) -> bool {
+        match self.text.get(self.at) {
+            Some(&byte) if byte == sign => true,
+            Some(&byte) if is_word(byte) => false,
+            Some(_) => self.peek().is_some_and(|token| token.is_sign(sign)),
+            None => false,
+        }
+    }
+
+    /// Passes blanks and comments; whether anything is left.
+    fn skip(&mut self) -> bool {
+        let text = self.text;
+        while let Some(&byte) = text.get(self.at) {
+            match byte {
+                _ if is_blank(byte) => self.at += 1,
+                b'#' => self.skip_line(),
+                b'-' if matches!(text[self.at..], [_, b'-'] | [_, b'-', ..=0x20 | 0x7F, ..]) => self.skip_line(),
+                b'/' if text.get(self.at + 1) == Some(&b'*') => self.skip_block(),
+                b'*' if self.inside && text.get(self.at + 1) == Some(&b'/') => {
+                    self.inside = false;
+                    self.at += 2;
+                }
+                _ => return true,
+            }
+        }
+        false
+    }
+
+    fn skip_line(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |length| length + 1);
+    }
+
+    fn skip_block(&mut self) {
+        let inside = &self.text[self.at + 2..];
+        let mark = match inside {
+            [b'!', ..] => 1,
+            [b'M' | b'm', b'!', ..] => {
+                self.conditional = true;
+                2
+            }
+            _ => {
+                let start = self.at + 2;
+                let length = memchr::memmem::find(inside, b"*/");
+                let end = start + length.unwrap_or(inside.len());
+                if self.comment.is_none() && inside.first() != Some(&b'+') {
+                    self.comment = Some((start, end));
+                }
+                self.at = if length.is_some() { end + 2 } else { end };
+                return;
+            }
+        };
+        // Five or six digits are a version.
+        let digits = inside[mark..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
+        let digits = if digits < 5 { 0 } else { digits };
+        let version = inside[mark..mark + digits].iter().fold(0, |v: u32, b| v * 10 + u32::from(b - b'0'));
+        self.conditional |= version > ALWAYS_EXECUTED;
+        self.inside = true;
+        self.at += 2 + mark + digits;
     }
 }
 
 impl<'a> Iterator for Words<'a> {
     type Item = Token<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Token<'a>> {
-        self.at = self.text.len();
-        None
+        if !self.skip() {
+            return None;
+        }
+        let start = self.at;
+        let byte = self.text[start];
+        let kind = match byte {
+            _ if is_word(byte) => {
+                self.at += 1;
+                while self.text.get(self.at).is_some_and(|&b| is_word(b)) {
+                    self.at += 1;
+                }
+                Kind::Word
+            }
+            b'\'' | b'"' | b'`' => {
+                self.at = end_of_quoted(self.text, start).unwrap_or(self.text.len());
+                if byte == b'`' { Kind::Name } else { Kind::String }
+            }
+            _ => {
+                self.at += 1;
+                Kind::Sign
+            }
+        };
+        Some(Token { kind, text: &self.text[start..self.at], start })
+    }
+}
+
+/// Just after the string or quoted name that begins at `at`, if its quote is closed. A backslash
+/// escapes in strings (not so under NO_BACKSLASH_ESCAPES, which is not known here).
+#[must_use]
+pub fn end_of_quoted(text: &[u8], at: usize) -> Option<usize> {
+    let quote = *text.get(at)?;
+    let mut end = at + 1;
+    loop {
+        let rest = text.get(end..)?;
+        let length = if quote == b'`' { memchr::memchr(quote, rest)? } else { memchr::memchr2(quote, b'\\', rest)? };
+        end += length + 1;
+        if rest[length] == b'\\' || text.get(end) == Some(&quote) {
+            end += 1;
+        } else {
+            return Some(end);
+        }
     }
 }
 
 /// The inside of the first `/* */` comment that is neither executable nor an optimizer hint.
 #[must_use]
 pub fn first_comment(sql: &[u8]) -> Option<Range<usize>> {
-    let _ = sql;
-    None
+    // Most statements have none.
+    memchr::memmem::find(sql, b"/*")?;
+    let mut words = Words::new(sql);
+    while words.comment.is_none() && words.next().is_some() {}
+    words.comment.map(|(start, end)| start..end)
 }
 
 /// What a comment asks of the proxy: `key=value` pairs between `;`.
 pub fn hints(comment: &[u8]) -> impl Iterator<Item = (&str, &str)> {
-    let _ = comment;
-    std::iter::empty()
+    comment.split(|&b| b == b';').filter_map(|pair| {
+        let (key, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
+        Some((key.trim(), value.trim()))
+    })
 }
 
-/// Where the statements of a text are: ranges without the `;` between them, blank ones left out.
+/// Where the statements of a text are: ranges from the first to the last token, without the `;` between them.
+///
+/// A stored program (`CREATE PROCEDURE … BEGIN …; … END`) is one statement, whatever follows it.
 pub fn statements(sql: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    std::iter::once(0..sql.len())
+    let mut words = Words::new(sql);
+    std::iter::from_fn(move || {
+        let mut range: Option<Range<usize>> = None;
+        let (mut creates, mut program, mut begun, mut count) = (false, false, false, 0);
+        for token in words.by_ref() {
+            if token.is_sign(b';') && !begun {
+                if range.is_some() {
+                    break;
+                }
+                continue;
+            }
+            count += 1;
+            creates |= count == 1 && token.is_any(&["CREATE", "ALTER"]);
+            program |= creates && count < 40 && token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]);
+            begun |= program && token.is("BEGIN");
+            range = Some(range.map_or(token.start, |r| r.start)..token.end());
+        }
+        range
+    })
 }
 
 /// A name or string without its quotes, with doubled quotes and backslashes undone. What is not quoted stays.
 #[must_use]
 pub fn unquote(text: &[u8]) -> Cow<'_, [u8]> {
-    Cow::Borrowed(text)
+    let [quote @ (b'\'' | b'"' | b'`'), inside @ .., last] = text else { return Cow::Borrowed(text) };
+    if last != quote {
+        return Cow::Borrowed(text);
+    }
+    let escapes = *quote != b'`';
+    if memchr::memchr2(*quote, if escapes { b'\\' } else { *quote }, inside).is_none() {
+        return Cow::Borrowed(inside);
+    }
+    let mut out = Vec::with_capacity(inside.len());
+    let mut bytes = inside.iter().copied();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'\\' if escapes => match bytes.next() {
+                Some(b'0') => 0,
+                Some(b'b') => 8,
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                Some(b't') => b'\t',
+                Some(b'Z') => 26,
+                Some(other) => other,
+                None => b'\\',
+            },
+            _ if byte == *quote => bytes.next().unwrap_or(byte),
+            _ => byte,
+        });
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(sql: &str) -> Vec<&str> {
+        Words::new(sql.as_bytes()).map(|t| std::str::from_utf8(t.text).expect("ASCII")).collect()
+    }
+
+    #[test]
+    fn blanks_and_comments_are_passed_and_strings_are_one_token() {
+        assert_eq!(texts("a /* b */ # c\n -- d\n e--f"), ["a", "e", "-", "-", "f"]);
+        assert_eq!(texts("a--\n b -- "), ["a", "b"]);
+        assert_eq!(texts(r"'it''s' 'it\'s' `a``b` "), [r"'it''s'", r"'it\'s'", "`a``b`"]);
+        assert_eq!(texts("'unterminated ; "), ["'unterminated ; "]);
+        assert_eq!(texts("a.b=1.5"), ["a", ".", "b", "=", "1", ".", "5"]);
+    }
+
+    #[test]
+    fn executable_comments_count_as_text() {
+        assert_eq!(texts("/*!40101 SET NAMES utf8 */;"), ["SET", "NAMES", "utf8", ";"]);
+        assert_eq!(texts("a /*M!100100 b /* c */ d */ e"), ["a", "b", "d", "e"]);
+        assert_eq!(texts("/*!1 */"), ["1"]);
+        let conditional = |sql: &str| {
+            let mut words = Words::new(sql.as_bytes());
+            while words.next().is_some() {}
+            words.is_conditional()
+        };
+        assert!(!conditional("/*!40101 a */ b"));
+        assert!(conditional("/*!80000 a */ b"));
+        assert!(conditional("/*M! a */ b"));
+    }
+
+    #[test]
+    fn the_first_comment_is_found_wherever_it_is() {
+        let found = |sql: &'static str| first_comment(sql.as_bytes()).map(|r| &sql[r]);
+        assert_eq!(found("/* hostgroup=2 */ SELECT 1"), Some(" hostgroup=2 "));
+        assert_eq!(found("SELECT '/* a */', /*b*/ 1"), Some("b"));
+        assert_eq!(found("SELECT /*+ x */ /*! y */ 1 /* z"), Some(" z"));
+        assert_eq!(found("SELECT /*! y /*c*/ */"), Some("c"));
+        assert_eq!(found("SELECT `/*a*/` -- /*b*/"), None);
+        assert_eq!(found("SELECT 1"), None);
+    }
+
+    #[test]
+    fn hints_are_pairs() {
+        let found: Vec<_> = hints(b" a=b; hostgroup = 2 ;x; min_gtid=u:1-2").collect();
+        assert_eq!(found, [("a", "b"), ("hostgroup", "2"), ("min_gtid", "u:1-2")]);
+    }
+
+    #[test]
+    fn statements_end_at_semicolons_outside_strings_comments_and_programs() {
+        let found = |sql: &'static str| statements(sql.as_bytes()).map(|r| &sql[r]).collect::<Vec<_>>();
+        assert_eq!(found(" SELECT ';' ; -- ;\n ; UPDATE t /* ; */ SET a=1 ;"), ["SELECT ';'", "UPDATE t /* ; */ SET a=1"]);
+        assert_eq!(found("CREATE PROCEDURE p() BEGIN SELECT 1; END; x"), ["CREATE PROCEDURE p() BEGIN SELECT 1; END; x"]);
+        assert_eq!(found("BEGIN; COMMIT"), ["BEGIN", "COMMIT"]);
+        assert!(found(" ; /* a */").is_empty());
+    }
+
+    #[test]
+    fn quotes_are_undone() {
+        assert_eq!(&*unquote(b"'it''s\\n'"), b"it's\n");
+        assert_eq!(&*unquote(b"`a``\\b`"), b"a`\\b");
+        assert_eq!(&*unquote(b"plain"), b"plain");
+        assert_eq!(&*unquote(b"'"), b"'");
+    }
 }
