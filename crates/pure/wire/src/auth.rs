@@ -172,3 +172,73 @@ fn xor_with(bytes: impl Iterator<Item = u8>, nonce: &Nonce) -> Vec<u8> {
 pub fn clear_password(payload: &[u8]) -> Option<&[u8]> {
     payload.strip_suffix(&[0])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: &Nonce = b"abcdefghijKLMNOPQRST";
+
+    #[test]
+    fn a_native_answer_is_verified_and_gives_what_is_needed_to_log_in_elsewhere() {
+        let stage2 = native_stage2(b"secret");
+        // SELECT PASSWORD('secret')
+        assert_eq!(native_text(&stage2), "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7");
+        assert_eq!(native_parse("*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"), Some(stage2));
+        let answer = native_scramble(b"secret", NONCE);
+        let stage1 = native_verify(&stage2, NONCE, &answer).expect("right password");
+        assert_eq!(stage1, native_stage1(b"secret"));
+        assert_eq!(native_from_stage1(&stage1, NONCE).to_vec(), answer);
+        let other = b"ABCDEFGHIJKLMNOPQRST";
+        assert_eq!(native_verify(&stage2, other, &answer), None, "an answer is bound to its nonce");
+        assert_eq!(native_verify(&stage2, NONCE, &answer[..19]), None);
+        assert_eq!(native_verify(&stage2, NONCE, b""), None);
+        assert_eq!(native_verify(&stage2, NONCE, &native_scramble(b"Secret", NONCE)), None);
+        assert_eq!(native_scramble(b"", NONCE), b"");
+    }
+
+    #[test]
+    fn what_is_no_native_hash_is_not_taken_for_one() {
+        for text in ["", "*", "secret", "*14E65567ABDB5135D0CFD9A70B3032C179A49EE", "*14E65567ABDB5135D0CFD9A70B3032C179A49EEG", "*é4E65567ABDB5135D0CFD9A70B3032C179A49EE"] {
+            assert_eq!(native_parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fast_answer_is_verified() {
+        let stage2 = sha2_stage2(b"secret");
+        let answer = sha2_scramble(b"secret", NONCE);
+        assert_eq!(answer.len(), 32);
+        assert!(sha2_verify(&stage2, NONCE, &answer));
+        assert!(!sha2_verify(&stage2, b"ABCDEFGHIJKLMNOPQRST", &answer));
+        assert!(!sha2_verify(&stage2, NONCE, &sha2_scramble(b"other", NONCE)));
+        assert!(!sha2_verify(&stage2, NONCE, b""));
+        assert_eq!(sha2_scramble(b"", NONCE), b"");
+    }
+
+    #[test]
+    fn a_password_comes_back_from_its_xor() {
+        for password in [&b""[..], b"x", b"longer than twenty bytes, so the nonce repeats"] {
+            let hidden = xor_password(password, NONCE);
+            assert_eq!(hidden.len(), password.len() + 1);
+            assert_eq!(unxor_password(&hidden, NONCE).as_deref(), Some(password));
+        }
+        assert_eq!(unxor_password(b"", NONCE), None);
+        assert_eq!(clear_password(b"abc\0"), Some(&b"abc"[..]));
+        assert_eq!(clear_password(b"abc"), None);
+    }
+
+    #[test]
+    fn a_nonce_has_neither_zeros_nor_dollars_nor_eighth_bits() {
+        for b in 0..=255 {
+            assert!(nonce([b; 20]).iter().all(|n| matches!(n, 1..=127) && *n != b'$'));
+        }
+    }
+
+    #[test]
+    fn plugins_are_known_by_name() {
+        assert_eq!(Plugin::by_name("client_ed25519"), Some(Plugin::Ed25519));
+        assert_eq!(Plugin::by_name("caching_sha2_password").map(Plugin::name), Some("caching_sha2_password"));
+        assert_eq!(Plugin::by_name("mysql_old_password"), None);
+    }
+}

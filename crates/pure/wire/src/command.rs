@@ -232,3 +232,83 @@ pub fn fuzz_command(data: &[u8]) {
         Err(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPS: Caps = caps::PROTOCOL_41;
+
+    #[test]
+    fn every_command_is_read_by_its_byte() {
+        let cases: &[(&[u8], Command<'_>)] = &[
+            (b"\x01", Command::Quit),
+            (b"\x02shop", Command::InitDb(b"shop")),
+            (b"\x03select 1", Command::Query(Query { sql: b"select 1", attributes: b"" })),
+            (b"\x03", Command::Query(Query { sql: b"", attributes: b"" })),
+            (b"\x04t\0a%", Command::FieldList { table: b"t", wildcard: b"a%" }),
+            (b"\x09", Command::Statistics),
+            (b"\x0c\x07\0\0\0", Command::ProcessKill(7)),
+            (b"\x0d", Command::Debug),
+            (b"\x0e", Command::Ping),
+            (b"\x11bob\0", Command::ChangeUser(b"bob\0")),
+            (b"\x16select ?", Command::Prepare(b"select ?")),
+            (b"\x17\x01\0\0\0\0\x01\0\0\0rest", Command::Execute(Execute { id: 1, flags: 0, params: b"rest" })),
+            (b"\x18\x01\0\0\0\x02\0data", Command::SendLongData { id: 1, param: 2, data: b"data" }),
+            (b"\x19\x01\0\0\0", Command::Close(1)),
+            (b"\x1a\x01\0\0\0", Command::Reset(1)),
+            (b"\x1b\x01\0", Command::SetOption(1)),
+            (b"\x1c\x01\0\0\0\x05\0\0\0", Command::Fetch { id: 1, rows: 5 }),
+            (b"\x12x", Command::BinlogDump(b"x")),
+            (b"\x1ex", Command::BinlogDumpGtid(b"x")),
+            (b"\x15x", Command::RegisterSlave(b"x")),
+            (b"\x1f", Command::ResetConnection),
+            (b"\xfa\x01\0\0\0\x80\0x", Command::BulkExecute { id: 1, flags: 0x80, params: b"x" }),
+            (b"\x08\0", Command::Unknown(8)),
+            (b"\xee", Command::Unknown(0xEE)),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(Command::read(bytes, CAPS).as_ref(), Ok(want));
+        }
+        assert_eq!((name(0x03), name(0x17), name(0xEE)), ("Query", "Execute", "Unknown"));
+    }
+
+    #[test]
+    fn commands_that_are_cut_are_refused() {
+        for bytes in [&b""[..], b"\x0c\x01", b"\x17\x01\0\0\0\0\x01\0\0", b"\x18\x01\0\0\0\x01", b"\x19\x01\0\0", b"\x1a", b"\x1b\x01", b"\x1c\x01\0\0\0\x01"] {
+            assert!(Command::read(bytes, CAPS).is_err(), "{bytes:02x?}");
+        }
+    }
+
+    #[test]
+    fn the_commands_without_an_answer_are_three() {
+        let silent: Vec<u8> = (0..=255)
+            .filter(|b| Command::read(&[&[*b][..], &[0; 16]].concat(), CAPS).is_ok_and(|c| !c.is_answered()))
+            .collect();
+        assert_eq!(silent, [COM_QUIT, COM_STMT_SEND_LONG_DATA, COM_STMT_CLOSE]);
+    }
+
+    #[test]
+    fn query_attributes_stand_before_the_text() {
+        let caps = CAPS | caps::QUERY_ATTRIBUTES;
+        let q = |bytes: &'static [u8]| match Command::read(bytes, caps) {
+            Ok(Command::Query(q)) => Some((q.attributes, q.sql)),
+            _ => None,
+        };
+        assert_eq!(q(b"\x03\0\x01select 1"), Some((&b"\0\x01"[..], &b"select 1"[..])));
+        // Two attributes, n = 'v' and m = NULL.
+        let bytes = b"\x03\x02\x01\x02\x01\xfe\0\x01n\xfe\0\x01m\x01vselect 1";
+        assert_eq!(q(bytes), Some((&bytes[1..15], &b"select 1"[..])));
+        // One that promises a value which is not there, one of an unknown type, one without types.
+        assert_eq!(q(b"\x03\x01\x01\0\x01\xfe\0\x01n\x7fshort"), None);
+        assert_eq!(q(b"\x03\x01\x01\0\x01\x7f\0\x01nx"), None);
+        assert_eq!(q(b"\x03\x01\x01\0\0select 1"), None);
+        assert_eq!(q(b"\x03\xfd\0\0\x01\x01"), None);
+        let mut out = Vec::new();
+        write_query(&mut out, b"select 1", caps);
+        assert_eq!(out, b"\x03\0\x01select 1");
+        out.clear();
+        write_query(&mut out, b"select 1", CAPS);
+        assert_eq!(out, b"\x03select 1");
+    }
+}

@@ -114,3 +114,47 @@ fn base64(c: &[u8; 32]) -> [u8; DIGEST_LEN] {
     }
     out
 }
+
+/// Fuzz target: bytes that are no hash are no hash, and the work is bounded.
+pub fn fuzz_crypt(data: &[u8]) {
+    // Never more than the default rounds here: a run should do many inputs.
+    if parse(data).is_none_or(|(rounds, ..)| rounds <= ROUNDS) {
+        assert!(!verify(data, b"a password that nobody has") || is_stored(data));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_sha_crypt_for_the_salts_that_crypt_takes() {
+        // crypt(3) of glibc with $5$rounds=5000$.
+        let cases: [(&[u8], &[u8], &[u8]); 2] = [
+            (b"secret", b"abcdefghijklmnop", b"i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6"),
+            (b"A longer password than thirty-two bytes, to be sure", b"0123456789abcdef", b"rn7csIi2bZA.CLZqPb1kvGXgt.MTRcu1e88lQwD/ek1"),
+        ];
+        for (password, salt, want) in cases {
+            let got = digest(password, salt, 5000).expect("short enough");
+            assert_eq!(got, want, "{}", String::from_utf8_lossy(&got));
+        }
+    }
+
+    #[test]
+    fn a_created_hash_verifies_its_password_and_no_other() {
+        let stored = create(b"secret", *b"\x00\x24\xff0123456789abcdefg").expect("short enough");
+        assert_eq!(stored.len(), 70);
+        assert!(stored.starts_with(b"$A$005$") && is_stored(&stored));
+        assert!(verify(&stored, b"secret"));
+        assert!(!verify(&stored, b"Secret"));
+        assert!(!verify(&stored, b""));
+    }
+
+    #[test]
+    fn what_is_no_hash_verifies_nothing() {
+        for text in [&b""[..], b"$A$", b"$A$005$short", b"$A$zzz$01234567890123456789i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6", b"$A$\xff\xff\xff$x"] {
+            assert!(!is_stored(text) && !verify(text, b""), "{text:?}");
+        }
+        assert!(create(&[b'x'; 257], [1; 20]).is_none(), "work grows with the password");
+    }
+}

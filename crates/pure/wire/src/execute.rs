@@ -324,7 +324,7 @@ pub fn fuzz_execute(data: &[u8]) {
     let params = usize::from(*params);
     let Ok(crate::command::Command::Execute(execute)) = crate::command::Command::read(payload, caps) else { return };
     let Ok(parts) = Parts::read(&execute, params, caps) else { return };
-    let remembered = vec![Type::VAR_STRING.0, 0].repeat(params);
+    let remembered = [Type::VAR_STRING.0, 0].repeat(params);
     let before = parts.decode(params, Some(&remembered), |_| None);
     let mut out = Vec::new();
     if parts.rewrite(&mut out, 77, params, Some(&remembered), |_| false).is_ok() {
@@ -336,6 +336,160 @@ pub fn fuzz_execute(data: &[u8]) {
         if let Ok(before) = before {
             let after = again.decode(params, None, |_| None).expect("the values are the same");
             assert_eq!(format!("{before:?}"), format!("{after:?}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Command;
+
+    const CAPS: Caps = caps::PROTOCOL_41;
+    const NAMED: Caps = CAPS | caps::QUERY_ATTRIBUTES;
+
+    fn parts(payload: &[u8], params: usize, caps: Caps) -> Result<Parts<'_>, Malformed> {
+        match Command::read(payload, caps) {
+            Ok(Command::Execute(e)) => Parts::read(&e, params, caps),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Statement 5, read-only cursor: 7, NULL, "ab".
+    const THREE: &[u8] = b"\x17\x05\0\0\0\x01\x01\0\0\0\x02\x01\x03\0\x06\0\xfd\0\x07\0\0\0\x02ab";
+
+    #[test]
+    fn the_parts_of_an_execution_are_found() {
+        let p = parts(THREE, 3, CAPS).expect("well formed");
+        assert_eq!((p.id, p.flags, p.count, p.bound), (5, CURSOR_READ_ONLY, 3, true));
+        assert_eq!((p.nulls, p.types, p.values), (&b"\x02"[..], &b"\x03\0\x06\0\xfd\0"[..], &b"\x07\0\0\0\x02ab"[..]));
+        assert_eq!([0, 1, 2].map(|i| p.is_null(i)), [false, true, false]);
+        let none = |_| None;
+        assert_eq!(p.decode(3, None, none), Ok(vec![Value::Int(7), Value::Null, Value::Bytes(b"ab")]));
+        assert_eq!(p.plain_types(3).as_deref(), Some(p.types));
+        // No parameters: nothing follows.
+        let p = parts(b"\x17\x05\0\0\0\0\x01\0\0\0", 0, CAPS).expect("well formed");
+        assert_eq!(p.decode(0, None, none), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_rewritten_execution_has_another_id_and_no_cursor() {
+        let mut out = Vec::new();
+        parts(THREE, 3, CAPS).expect("well formed").rewrite(&mut out, 77, 3, None, |_| false).expect("bound");
+        let mut want = THREE.to_vec();
+        want[1] = 77;
+        want[5] = 0;
+        assert_eq!(out, want);
+    }
+
+    #[test]
+    fn types_that_were_left_out_are_put_back() {
+        let bare = b"\x17\x05\0\0\0\0\x01\0\0\0\0\0\x07\0\0\0\x02ab";
+        let p = parts(bare, 2, CAPS).expect("well formed");
+        assert!(!p.bound && p.plain_types(2).is_none());
+        let types = b"\x03\x80\xfd\0";
+        let mut out = Vec::new();
+        p.rewrite(&mut out, 5, 2, Some(types), |_| false).expect("remembered");
+        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\x80\xfd\0\x07\0\0\0\x02ab");
+        assert_eq!(p.decode(2, Some(types), |_| None), Ok(vec![Value::Uint(7), Value::Bytes(b"ab")]));
+        assert!(p.rewrite(&mut out, 5, 2, None, |_| false).is_err(), "nobody knows the types");
+        assert!(p.rewrite(&mut out, 5, 2, Some(b"\x03\0"), |_| false).is_err(), "types of another statement");
+        assert!(p.decode(2, None, |_| None).is_err());
+    }
+
+    #[test]
+    fn query_attributes_and_names_are_left_behind() {
+        // Two parameters (7, "ab") and one attribute k = "v", all with names (the parameters' are empty).
+        let named = b"\x17\x05\0\0\0\x08\x01\0\0\0\x03\x00\x01\x03\0\0\xfd\0\0\xfd\0\x01k\x07\0\0\0\x02ab\x01v";
+        let p = parts(named, 2, NAMED).expect("well formed");
+        assert_eq!(p.count, 3);
+        let mut out = Vec::new();
+        p.rewrite(&mut out, 5, 2, None, |_| false).expect("bound");
+        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\0\xfd\0\x07\0\0\0\x02ab");
+        assert_eq!(p.decode(2, None, |_| None), Ok(vec![Value::Int(7), Value::Bytes(b"ab")]));
+        // The attribute is NULL: its bit goes too.
+        let named = b"\x17\x05\0\0\0\x08\x01\0\0\0\x02\x02\x01\x03\0\0\xfd\0\x01k\x07\0\0\0";
+        let p = parts(named, 1, NAMED).expect("well formed");
+        out.clear();
+        p.rewrite(&mut out, 5, 1, None, |_| false).expect("bound");
+        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\0\x07\0\0\0");
+        // A statement without parameters, with an attribute.
+        let named = b"\x17\x05\0\0\0\x08\x01\0\0\0\x01\x00\x01\xfd\0\x01k\x01v";
+        let p = parts(named, 0, NAMED).expect("well formed");
+        out.clear();
+        p.rewrite(&mut out, 5, 0, None, |_| false).expect("bound");
+        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn a_parameter_that_was_sent_before_has_no_value_here() {
+        let p = parts(b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\xfc\0\x03\0\x07\0\0\0", 2, CAPS).expect("well formed");
+        let long = |i| (i == 0).then_some(&b"long data"[..]);
+        assert_eq!(p.decode(2, None, long), Ok(vec![Value::Bytes(b"long data"), Value::Int(7)]));
+    }
+
+    #[test]
+    fn values_of_every_type_are_decoded() {
+        let date = DateTime { year: 2024, month: 2, day: 29, hour: 13, minute: 14, second: 15, micros: 678 };
+        let cases: &[(u8, u8, &[u8], Value<'_>, &str)] = &[
+            (0x01, 0, b"\xff", Value::Int(-1), "-1"),
+            (0x01, 0x80, b"\xff", Value::Uint(255), "255"),
+            (0x02, 0, b"\xfe\xff", Value::Int(-2), "-2"),
+            (0x0D, 0x80, b"\xe8\x07", Value::Uint(2024), "2024"),
+            (0x03, 0, b"\xfd\xff\xff\xff", Value::Int(-3), "-3"),
+            (0x09, 0x80, b"\xff\xff\xff\0", Value::Uint(0xFF_FFFF), "16777215"),
+            (0x08, 0, b"\0\0\0\0\0\0\0\x80", Value::Int(i64::MIN), "-9223372036854775808"),
+            (0x08, 0x80, b"\xff\xff\xff\xff\xff\xff\xff\xff", Value::Uint(u64::MAX), "18446744073709551615"),
+            (0x04, 0, b"\0\0\xc0\x3f", Value::Float(1.5), "1.5"),
+            (0x05, 0, b"\0\0\0\0\0\0\xf8\x3f", Value::Double(1.5), "1.5"),
+            (0xF6, 0, b"\x041.50", Value::Bytes(b"1.50"), "1.50"),
+            (0x0A, 0, b"\x04\xe8\x07\x02\x1d", Value::Date(DateTime { hour: 0, minute: 0, second: 0, micros: 0, ..date }), "2024-02-29"),
+            (0x0C, 0, b"\0", Value::DateTime(DateTime::default()), "0000-00-00 00:00:00"),
+            (0x07, 0, b"\x07\xe8\x07\x02\x1d\x0d\x0e\x0f", Value::DateTime(DateTime { micros: 0, ..date }), "2024-02-29 13:14:15"),
+            (0x0C, 0, b"\x0b\xe8\x07\x02\x1d\x0d\x0e\x0f\xa6\x02\0\0", Value::DateTime(date), "2024-02-29 13:14:15.000678"),
+            (0x0B, 0, b"\0", Value::Time(Time::default()), "00:00:00"),
+            (
+                0x0B,
+                0,
+                b"\x0c\x01\x02\0\0\0\x03\x04\x05\x06\0\0\0",
+                Value::Time(Time { negative: true, days: 2, hour: 3, minute: 4, second: 5, micros: 6 }),
+                "-51:04:05.000006",
+            ),
+            (0x0B, 0, b"\x08\0\xff\xff\xff\xff\x17\x3b\x3b", Value::Time(Time { negative: false, days: u32::MAX, hour: 23, minute: 59, second: 59, micros: 0 }), "103079215103:59:59"),
+            (0x06, 0, b"", Value::Null, "NULL"),
+        ];
+        for (kind, sign, bytes, want, text) in cases {
+            let mut payload = b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01".to_vec();
+            payload.extend_from_slice(&[*kind, *sign]);
+            payload.extend_from_slice(bytes);
+            let p = parts(&payload, 1, CAPS).expect("well formed");
+            assert_eq!(p.decode(1, None, |_| None).as_deref(), Ok(&[*want][..]), "{kind:#x}");
+            assert_eq!(want.to_string(), *text);
+            payload.pop();
+            if !bytes.is_empty() {
+                assert!(parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()), "{kind:#x} cut");
+            }
+        }
+    }
+
+    #[test]
+    fn broken_executions_are_refused() {
+        for bytes in [
+            &b"\x17\x05\0\0\0\0\x01\0\0\0"[..],             // no bitmap
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0",                // no flag
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03",        // half a type
+        ] {
+            assert!(parts(bytes, 1, CAPS).is_err());
+        }
+        assert!(parts(b"\x17\x05\0\0\0\x08\x01\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff\xff", 1, NAMED).is_err(), "2^64 parameters");
+        assert!(parts(b"\x17\x05\0\0\0\x08\x01\0\0\0\x01\0\x01\x03\0\0\x07\0\0\0", 2, NAMED).is_err(), "too few");
+        for kind in [0x0E, 0x11, 0x7F, 0xF0] {
+            let payload = [&b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01"[..], &[kind, 0, 1, 2, 3]].concat();
+            assert!(parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()), "{kind:#x}");
+        }
+        for bad in [&b"\x0a\0\x05\xe8\x07\x02\x1d\0"[..], b"\x0b\0\x07\0\0\0\0\0\0\0"] {
+            let payload = [&b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01"[..], bad].concat();
+            assert!(parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()), "{bad:02x?}");
         }
     }
 }

@@ -467,3 +467,186 @@ pub fn fuzz_greeting(data: &[u8]) {
     }
     AuthReply::read(data, caps::PROTOCOL_41 | caps::SESSION_TRACK).ok();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What MariaDB 10.11.19 greeted with.
+    const MARIADB: &[u8] =
+        b"\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x09\0\0\0q)s+zE*@\0\xfe\xf7\x08\x02\0\xff\x81\x15\0\0\0\0\0\0\x1d\0\0\0ExMVJM({V{-f\0mysql_native_password\0";
+
+    #[test]
+    fn a_greeting_of_mariadb_is_read_with_its_extended_bits_and_written_back() {
+        let g = Greeting::read(MARIADB).expect("greeting");
+        assert_eq!((g.server_version.as_str(), g.thread_id, &g.scramble), ("5.5.5-10.11.19-MariaDB-0+deb12u1", 9, b"q)s+zE*@ExMVJM({V{-f"));
+        assert_eq!((g.charset, g.status, g.auth_plugin.as_str()), (8, 2, "mysql_native_password"));
+        assert!(!caps::has(g.caps, caps::LONG_PASSWORD));
+        assert_eq!(g.caps >> 32, 0x1D);
+        let mut out = Vec::new();
+        g.write(&mut out);
+        assert_eq!(out, MARIADB);
+    }
+
+    #[test]
+    fn a_server_that_refuses_says_why_instead_of_greeting() {
+        let First::Refused(err) = First::read(b"\xff\x10\x04Too many connections").expect("error") else { panic!() };
+        assert_eq!((err.code, err.message), (1040, &b"Too many connections"[..]));
+        assert!(Greeting::read(b"\xff\x10\x04Too many connections").is_err());
+        assert!(First::read(b"").is_err());
+        assert!(First::read(b"SSH-2.0-OpenSSH_9.2p1\r\n").is_err());
+    }
+
+    #[test]
+    fn a_cut_greeting_is_refused_at_every_length() {
+        // Only the name of the plugin may be cut: its terminating zero is optional.
+        let name = MARIADB.len() - b"mysql_native_password\0".len();
+        for n in 0..name - 1 {
+            assert!(Greeting::read(&MARIADB[..n]).is_err(), "{n}");
+        }
+    }
+
+    fn login() -> Login {
+        Login {
+            caps: caps::LONG_PASSWORD
+                | caps::PROTOCOL_41
+                | caps::SECURE_CONNECTION
+                | caps::CONNECT_WITH_DB
+                | caps::PLUGIN_AUTH
+                | caps::PLUGIN_AUTH_LENENC
+                | caps::CONNECT_ATTRS,
+            max_packet: 1 << 24,
+            charset: 255,
+            user: "alice".into(),
+            auth_response: vec![1; 32],
+            database: Some("shop".into()),
+            auth_plugin: Some("caching_sha2_password".into()),
+            attributes: vec![("_pid".into(), "42".into()), ("program_name".into(), "mysql".into())],
+            zstd_level: 0,
+        }
+    }
+
+    fn written(login: &Login) -> Vec<u8> {
+        let mut out = Vec::new();
+        login.write(&mut out);
+        out
+    }
+
+    #[test]
+    fn a_login_comes_back_in_every_form_of_its_auth_response() {
+        let full = login();
+        for (drop, response) in [
+            (0, vec![1; 300]),
+            (caps::PLUGIN_AUTH_LENENC, vec![1; 20]),
+            (caps::PLUGIN_AUTH_LENENC | caps::SECURE_CONNECTION, b"OLDPASSW".to_vec()),
+        ] {
+            let login = Login { caps: full.caps & !drop, auth_response: response, ..full.clone() };
+            assert_eq!(Login::read(&written(&login)), Ok(login));
+        }
+        let zstd = Login { caps: full.caps | caps::ZSTD | caps::COMPRESS, zstd_level: 3, ..full };
+        assert_eq!(Login::read(&written(&zstd)), Ok(zstd));
+    }
+
+    #[test]
+    fn a_login_of_a_mariadb_client_has_its_extended_bits() {
+        let login = Login { caps: login().caps & !caps::LONG_PASSWORD | caps::MARIADB_BULK, ..login() };
+        assert_eq!(Login::read(&written(&login)), Ok(login));
+    }
+
+    #[test]
+    fn clients_that_stop_early_are_let_in() {
+        let login = Login { attributes: vec![], ..login() };
+        let bytes = written(&login);
+        // The user and nothing else, without its zero.
+        let user = Login::read(&bytes[..32 + 5]).expect("lenient");
+        assert_eq!((user.user.as_str(), user.auth_response.len(), user.database, user.auth_plugin), ("alice", 0, None, None));
+        // Up to the plugin, whose zero is missing; attributes are promised and do not come.
+        let plugin = Login::read(&bytes[..bytes.len() - 2]).expect("lenient");
+        assert_eq!(plugin, login);
+        // No user at all: a client that wants to be anonymous.
+        assert_eq!(Login::read(&bytes[..32]).map(|l| l.user), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_client_without_plugins_means_the_native_one() {
+        let caps = caps::LONG_PASSWORD | caps::PROTOCOL_41 | caps::SECURE_CONNECTION;
+        let login = Login { caps, auth_response: vec![7; 20], database: None, auth_plugin: None, attributes: vec![], ..login() };
+        assert_eq!(Login::read(&written(&login)), Ok(login));
+    }
+
+    #[test]
+    fn what_is_older_than_4_1_is_refused_by_that_name() {
+        // MySQL 3.23: 16 bits of caps, 24 bits of packet size, user, password in one string.
+        assert_eq!(Login::read(b"\x85\x24\0\0\0root\0AAAAAAAA"), Err(PRE_41));
+    }
+
+    #[test]
+    fn promises_that_are_not_kept_are_refused() {
+        let mut bytes = written(&Login { attributes: vec![], ..login() });
+        bytes.pop();
+        bytes.extend_from_slice(b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f");
+        assert!(Login::read(&bytes).is_err(), "attributes of 2^63 bytes");
+        let mut bytes = written(&login());
+        bytes.truncate(32 + 6 + 1 + 5);
+        assert!(Login::read(&bytes).is_err(), "an auth response that is cut");
+        for n in 0..32 {
+            assert!(Login::read(&bytes[..n]).is_err());
+        }
+        let many = vec![("a".repeat(40_000), "b".repeat(40_000))];
+        assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_err(), "attributes over 64 KiB");
+    }
+
+    #[test]
+    fn a_request_for_tls_is_told_from_a_login() {
+        let mut request = Vec::new();
+        SslRequest { caps: login().caps | caps::SSL, max_packet: 1 << 24, charset: 45 }.write(&mut request);
+        assert_eq!(request.len(), 32);
+        assert!(is_ssl_request(&request));
+        assert_eq!(SslRequest::read(&request).map(|r| r.charset), Ok(45));
+        assert!(!is_ssl_request(&written(&login())));
+        // Inside of TLS the login has the bit as well.
+        assert!(!is_ssl_request(&written(&Login { caps: login().caps | caps::SSL, ..login() })));
+    }
+
+    #[test]
+    fn change_user_comes_back() {
+        let caps = login().caps;
+        let change = ChangeUser {
+            user: "bob".into(),
+            auth_response: vec![3; 20],
+            database: Some("test".into()),
+            charset: Some(45),
+            auth_plugin: Some("mysql_native_password".into()),
+            attributes: vec![("a".into(), "b".into())],
+        };
+        let mut out = Vec::new();
+        change.write(&mut out, caps);
+        assert_eq!(out[0], 0x11);
+        assert_eq!(ChangeUser::read(&out[1..], caps), Ok(change));
+        // The shortest that exists.
+        let short = ChangeUser::read(b"bob\0\0\0", caps).expect("short");
+        assert_eq!((short.user.as_str(), short.auth_response.len(), short.database, short.charset), ("bob", 0, None, None));
+        assert!(ChangeUser::read(b"bob\0\x14short", caps).is_err());
+    }
+
+    #[test]
+    fn the_packets_of_authentication_are_told_apart() {
+        let caps = caps::PROTOCOL_41;
+        let mut out = Vec::new();
+        let switch = AuthSwitch { plugin: "caching_sha2_password".into(), data: b"01234567890123456789".to_vec() };
+        switch.write(&mut out);
+        assert_eq!(out.last(), Some(&0));
+        assert_eq!(AuthReply::read(&out, caps), Ok(AuthReply::Switch(switch.clone())));
+        assert_eq!(switch.nonce(), Ok(*b"01234567890123456789"));
+        assert_eq!(AuthSwitch::read(b"\xfe").map(|s| s.plugin), Ok("mysql_old_password".into()));
+        assert!(AuthSwitch { data: vec![1; 19], ..switch }.nonce().is_err());
+
+        out.clear();
+        write_auth_more(&mut out, &[crate::auth::FULL]);
+        assert_eq!(AuthReply::read(&out, caps), Ok(AuthReply::More(&[4])));
+        assert!(matches!(AuthReply::read(b"\0\0\0\x02\0\0\0", caps), Ok(AuthReply::Ok(_))));
+        assert!(matches!(AuthReply::read(b"\xff\x15\x04#28000no", caps), Ok(AuthReply::Err(_))));
+        assert_eq!(AuthReply::read(b"\x02plugin\0", caps), Ok(AuthReply::NextFactor));
+        assert!(AuthReply::read(b"", caps).is_err() && AuthReply::read(b"\x07", caps).is_err());
+    }
+}

@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
             o.u8(0);
             // The NULL bitmap of a row begins with two bits that nobody uses.
             let at = o.len();
-            o.resize(at + (columns.len() + 9) / 8, 0);
+            o.resize(at + (columns.len() + 2).div_ceil(8), 0);
             for (i, c) in columns.iter().enumerate() {
                 match values.get(i).unwrap_or(&Value::Null) {
                     Value::Null => o[at + (i + 2) / 8] |= 1 << ((i + 2) % 8),
@@ -357,5 +357,68 @@ impl std::fmt::Display for Value<'_> {
                 micros(f, t.micros)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_definition_is_what_mariadb_sends_for_the_same_column() {
+        let column = Column { charset: 63, length: 11, kind: Type::LONG, flags: 0x4203, ..Column::integer("a").of("test", "t") };
+        let mut out = Vec::new();
+        column.write(&mut out);
+        assert_eq!(out, b"\x03def\x04test\x01t\x01t\x01a\x01a\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0");
+    }
+
+    #[test]
+    fn a_text_result_has_an_eof_in_the_middle_only_for_old_clients() {
+        let result = |caps| {
+            let mut out = Vec::new();
+            let mut w = Writer::new(&mut out, 0, caps, 2);
+            w.columns(&[Column::text("x")]);
+            w.text_row([Some(&b"hello"[..])]);
+            w.text_row([None]);
+            w.end(1);
+            out
+        };
+        let head = b"\x01\0\0\x01\x01\x17\0\0\x02\x03def\0\0\0\x01x\0\x0c\x2d\0\0\x04\0\0\xfd\0\0\0\0\0";
+        let old = [&head[..], b"\x05\0\0\x03\xfe\0\0\x02\0", b"\x06\0\0\x04\x05hello", b"\x01\0\0\x05\xfb", b"\x05\0\0\x06\xfe\x01\0\x02\0"].concat();
+        let new = [&head[..], b"\x06\0\0\x03\x05hello", b"\x01\0\0\x04\xfb", b"\x07\0\0\x05\xfe\0\0\x02\0\x01\0"].concat();
+        assert_eq!(result(caps::PROTOCOL_41), old);
+        assert_eq!(result(caps::PROTOCOL_41 | caps::DEPRECATE_EOF), new);
+    }
+
+    #[test]
+    fn a_binary_row_has_its_nulls_two_bits_on() {
+        let columns: Vec<_> = (0..7).map(|i| Column::integer(i.to_string())).collect();
+        let mut out = Vec::new();
+        let mut values = vec![Value::Null; 7];
+        values[1] = Value::Uint(u64::MAX);
+        Writer::new(&mut out, 0, caps::PROTOCOL_41, 0).binary_row(&columns, &values);
+        assert_eq!(out, b"\x0b\0\0\x01\0\xf4\x01\xff\xff\xff\xff\xff\xff\xff\xff");
+    }
+
+    #[test]
+    fn values_are_written_as_their_columns_want_them() {
+        let written = |kind, v| {
+            let mut out = Vec::new();
+            write_value(&mut out, kind, &v);
+            out
+        };
+        assert_eq!(written(Type::LONGLONG, Value::Bytes(b" 42 ")), 42u64.to_le_bytes());
+        assert_eq!(written(Type::TINY, Value::Int(-1)), [0xFF]);
+        assert_eq!(written(Type::DOUBLE, Value::Bytes(b"1.5")), 1.5f64.to_le_bytes());
+        assert_eq!(written(Type::LONGLONG, Value::Bytes(b"words")), [0; 8]);
+        assert_eq!(written(Type::VAR_STRING, Value::Int(-7)), b"\x02-7");
+        assert_eq!(written(Type::BLOB, Value::Bytes(b"\0x")), b"\x02\0x");
+        let at = DateTime { year: 2024, month: 2, day: 29, ..DateTime::default() };
+        assert_eq!(written(Type::DATE, Value::Date(at)), b"\x04\xe8\x07\x02\x1d");
+        assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime { second: 1, ..at })), b"\x07\xe8\x07\x02\x1d\0\0\x01");
+        assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime { micros: 1, ..at })), b"\x0b\xe8\x07\x02\x1d\0\0\0\x01\0\0\0");
+        assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime::default())), b"\0");
+        assert_eq!(written(Type::TIME, Value::Time(Time { days: 1, ..Time::default() })), b"\x08\0\x01\0\0\0\0\0\0");
+        assert_eq!(written(Type::TIME, Value::Time(Time::default())), b"\0");
     }
 }
