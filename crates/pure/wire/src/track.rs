@@ -44,7 +44,7 @@ fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     Some(match kind {
         0x00 => Change::Variable { name: r.lenenc_bytes().ok()?, value: r.lenenc_bytes().ok()? },
         0x01 => Change::Schema(r.lenenc_bytes().ok()?),
-        // MySQL wraps the '1' into a string of its own, MariaDB does not.
+        // The manual wraps the '1' into a string of its own; MySQL 9 and MariaDB 10.11 do not.
         0x02 => Change::State(block.last() == Some(&b'1')),
         0x03 => {
             // One byte says how GTIDs are encoded; only "text" (0) exists.

@@ -11,10 +11,17 @@ use wire::types::Type;
 const OLD: Caps = caps::PROTOCOL_41 | caps::TRANSACTIONS;
 const NEW: Caps = OLD | caps::DEPRECATE_EOF | caps::SESSION_TRACK;
 
-/// The bytes that `tests/captures/<file>` has under `name`.
+const MARIADB: &str = include_str!("captures/mariadb-10.11.txt");
+const MYSQL: &str = include_str!("captures/mysql-9.7.txt");
+
+/// The bytes that MariaDB sent under `name`.
 fn capture(name: &str) -> Vec<u8> {
-    let text = include_str!("captures/mariadb-10.11.txt");
-    let hex = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_else(|| panic!("no capture {name}"));
+    capture_of(MARIADB, name)
+}
+
+/// The bytes that a server sent under `name`.
+fn capture_of(server: &str, name: &str) -> Vec<u8> {
+    let hex = server.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_else(|| panic!("no capture {name}"));
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect()
 }
 
@@ -87,27 +94,30 @@ fn every_captured_response_ends_where_it_ends_however_it_is_cut() {
         _ => Some(Expect::Query),
     };
     let mut seen = 0;
-    for line in include_str!("captures/mariadb-10.11.txt").lines().filter(|l| !l.starts_with('#')) {
+    let lines = [MARIADB, MYSQL].into_iter().flat_map(|server| server.lines().map(move |line| (server, line)));
+    for (server, line) in lines.filter(|(_, l)| !l.starts_with('#')) {
         let (name, _) = line.split_once(':').expect("name");
         let (caps, what) = name.split_once(' ').expect("caps");
         if let Some(expect) = kind(what) {
-            let r = follow_everywhere(expect, if caps == "new" { NEW } else { OLD }, &capture(name));
+            let r = follow_everywhere(expect, if caps == "new" { NEW } else { OLD }, &capture_of(server, name));
             assert_eq!(matches!(r.outcome(), Outcome::Err { .. }), ["error", "multierr", "prepareerr", "killed"].contains(&what), "{name}");
             seen += 1;
         }
     }
-    assert_eq!(seen, 62);
+    assert_eq!(seen, 124);
 }
 
 #[test]
 fn a_result_set_counts_its_rows_and_columns_with_both_forms_of_its_end() {
-    for (caps, name) in [(OLD, "old select"), (NEW, "new select")] {
-        let r = follow(Expect::Query, caps, &capture(name));
-        assert_eq!((r.outcome(), r.rows(), r.columns(), r.results()), (Outcome::Ok, 3, 3, 1), "{name}");
-        assert_ne!(r.status() & status::AUTOCOMMIT, 0);
-        assert!(matches!(r.tail(), Some(Tail::End(_))));
-        let r = follow(Expect::Query, caps, &capture(&name.replace("select", "empty")));
-        assert_eq!((r.rows(), r.columns()), (0, 3));
+    for server in [MARIADB, MYSQL] {
+        for (caps, name) in [(OLD, "old select"), (NEW, "new select")] {
+            let r = follow(Expect::Query, caps, &capture_of(server, name));
+            assert_eq!((r.outcome(), r.rows(), r.columns(), r.results()), (Outcome::Ok, 3, 3, 1), "{name}");
+            assert_ne!(r.status() & status::AUTOCOMMIT, 0);
+            assert!(matches!(r.tail(), Some(Tail::End(_))));
+            let r = follow(Expect::Query, caps, &capture_of(server, &name.replace("select", "empty")));
+            assert_eq!((r.rows(), r.columns()), (0, 3));
+        }
     }
 }
 
@@ -127,12 +137,14 @@ fn an_ok_tells_affected_rows_insert_id_and_words() {
 
 #[test]
 fn results_of_several_statements_are_one_response() {
-    for (caps, name) in [(OLD, "old multi"), (NEW, "new multi")] {
-        let r = follow(Expect::Query, caps, &capture(name));
-        assert_eq!((r.results(), r.rows(), r.affected_rows(), r.insert_id()), (5, 4, 1, 4), "{name}");
+    for server in [MARIADB, MYSQL] {
+        for (caps, name) in [(OLD, "old multi"), (NEW, "new multi")] {
+            let r = follow(Expect::Query, caps, &capture_of(server, name));
+            assert_eq!((r.results(), r.rows(), r.affected_rows(), r.insert_id()), (5, 4, 1, 4), "{name}");
+        }
+        let r = follow(Expect::Query, NEW, &capture_of(server, "new call"));
+        assert_eq!((r.results(), r.rows()), (3, 5));
     }
-    let r = follow(Expect::Query, NEW, &capture("new call"));
-    assert_eq!((r.results(), r.rows()), (3, 5));
 }
 
 #[test]
@@ -173,6 +185,26 @@ fn session_changes_of_all_results_are_kept() {
 }
 
 #[test]
+fn session_changes_of_mysql_come_with_every_result() {
+    let r = follow(Expect::Query, NEW, &capture_of(MYSQL, "new begin"));
+    assert_eq!(
+        r.changes().collect::<Vec<_>>(),
+        [
+            Change::Variable { name: b"statement_id", value: b"91" },
+            Change::TransactionState(b"T_______"),
+            Change::TransactionCharacteristics(b"START TRANSACTION;")
+        ]
+    );
+    let r = follow(Expect::Query, NEW, &capture_of(MYSQL, "new multi"));
+    let autocommit = |c: &Change<'_>| matches!(c, Change::Variable { name: b"autocommit", .. });
+    assert_eq!(r.changes().filter(autocommit).count(), 2);
+    let r = follow(Expect::Query, NEW, &capture_of(MYSQL, "new schema"));
+    assert_eq!(r.changes().filter(|c| matches!(c, Change::Schema(_))).count(), 3);
+    let r = follow(Expect::Simple, NEW, &capture_of(MYSQL, "new use"));
+    assert_eq!(r.changes().collect::<Vec<_>>(), [Change::Schema(b"test"), Change::State(true)]);
+}
+
+#[test]
 fn the_last_ok_can_be_written_anew_for_a_client_without_session_tracking() {
     let bytes = capture("new begin");
     let r = follow(Expect::Query, NEW, &bytes);
@@ -201,35 +233,39 @@ fn the_last_ok_can_be_written_anew_for_a_client_without_session_tracking() {
 
 #[test]
 fn a_prepared_statement_is_known_by_id_and_its_id_can_be_found() {
-    for (caps, name) in [(OLD, "old prepare"), (NEW, "new prepare")] {
-        let bytes = capture(name);
-        let mut r = follow_everywhere(Expect::Prepare, caps, &bytes);
-        assert_eq!(r.prepared(), Some(Prepared { id: 1, columns: 3, params: 2 }));
-        assert_eq!(bytes[PREPARED_ID_AT], [1, 0, 0, 0]);
-        r.restart(Expect::Prepare, caps);
-        assert_eq!(r.follow(&bytes[..20]), Ok(Follow::More));
-        assert_eq!(r.prepared_id_at(), Some(5));
-        assert_eq!(r.follow(&bytes[20..21]), Ok(Follow::More));
-        assert_eq!(r.prepared_id_at(), None);
-    }
-    for (name, columns, params) in [("prepareset", 0, 0), ("prepareins", 0, 1), ("preparecols", 2, 0)] {
-        for (caps, which) in [(OLD, "old"), (NEW, "new")] {
-            let r = follow(Expect::Prepare, caps, &capture(&format!("{which} {name}")));
-            let p = r.prepared().expect("prepared");
-            assert_eq!((p.columns, p.params), (columns, params), "{which} {name}");
+    for server in [MARIADB, MYSQL] {
+        for (caps, name) in [(OLD, "old prepare"), (NEW, "new prepare")] {
+            let bytes = capture_of(server, name);
+            let mut r = follow_everywhere(Expect::Prepare, caps, &bytes);
+            assert_eq!(r.prepared(), Some(Prepared { id: 1, columns: 3, params: 2 }));
+            assert_eq!(bytes[PREPARED_ID_AT], [1, 0, 0, 0]);
+            r.restart(Expect::Prepare, caps);
+            assert_eq!(r.follow(&bytes[..20]), Ok(Follow::More));
+            assert_eq!(r.prepared_id_at(), Some(5));
+            assert_eq!(r.follow(&bytes[20..21]), Ok(Follow::More));
+            assert_eq!(r.prepared_id_at(), None);
+        }
+        for (name, columns, params) in [("prepareset", 0, 0), ("prepareins", 0, 1), ("preparecols", 2, 0)] {
+            for (caps, which) in [(OLD, "old"), (NEW, "new")] {
+                let r = follow(Expect::Prepare, caps, &capture_of(server, &format!("{which} {name}")));
+                let p = r.prepared().expect("prepared");
+                assert_eq!((p.columns, p.params), (columns, params), "{which} {name}");
+            }
         }
     }
 }
 
 #[test]
 fn a_cursor_ends_the_execution_before_its_rows() {
-    for (caps, which) in [(OLD, "old"), (NEW, "new")] {
-        let r = follow(Expect::Execute, caps, &capture(&format!("{which} execcursor")));
-        assert_eq!((r.rows(), r.columns()), (0, 3));
-        assert_ne!(r.status() & status::CURSOR_EXISTS, 0);
-        let r = follow(Expect::Fetch, caps, &capture(&format!("{which} fetch9")));
-        assert_eq!(r.rows(), 3);
-        assert_ne!(r.status() & status::LAST_ROW_SENT, 0);
+    for server in [MARIADB, MYSQL] {
+        for (caps, which) in [(OLD, "old"), (NEW, "new")] {
+            let r = follow(Expect::Execute, caps, &capture_of(server, &format!("{which} execcursor")));
+            assert_eq!((r.rows(), r.columns()), (0, 3));
+            assert_ne!(r.status() & status::CURSOR_EXISTS, 0);
+            let r = follow(Expect::Fetch, caps, &capture_of(server, &format!("{which} fetch9")));
+            assert_eq!(r.rows(), 3);
+            assert_ne!(r.status() & status::LAST_ROW_SENT, 0);
+        }
     }
 }
 
