@@ -1,0 +1,5 @@
+//! The rules of the house that a machine can check, as functions of the tree's text.
+#![forbid(unsafe_code)]
+
+pub mod rules;
+pub mod tree;

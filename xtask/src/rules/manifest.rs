@@ -1,0 +1,68 @@
+//! Manifests: the workspace's lints in every crate, and a sentence for every library.
+
+use toml::Table;
+
+use super::Complaint;
+use crate::tree::Tree;
+
+pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    for (path, text) in tree.ending("Cargo.toml") {
+        let Ok(manifest) = text.parse::<Table>() else {
+            found.push(Complaint::file(path, "is not TOML"));
+            continue;
+        };
+        if manifest.contains_key("workspace") {
+            found.extend(libraries_without_a_reason(path, text));
+        }
+        if manifest.contains_key("package") {
+            let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+            if lints.and_then(toml::Value::as_bool) != Some(true) {
+                found.push(Complaint::file(path, "does not take the workspace's lints ([lints] workspace = true)"));
+            }
+        }
+    }
+    found
+}
+
+/// In `[workspace.dependencies]`, a library stands under a comment; several may share one when no
+/// blank line parts them. Our own crates (by path) need none.
+fn libraries_without_a_reason(path: &str, text: &str) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    let mut reason = false;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with('[') {
+            inside = line == "[workspace.dependencies]";
+            reason = false;
+        } else if line.is_empty() {
+            reason = false;
+        } else if line.starts_with('#') {
+            reason = true;
+        } else if inside && !reason && line.contains('=') && !line.contains("path =") && !line.contains(" # ") {
+            let name = line.split('=').next().unwrap_or(line).trim();
+            found.push(Complaint::line(path, index, format!("the library {name} has no sentence of reason above it")));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::places;
+
+    #[test]
+    fn a_library_without_a_reason_is_refused() {
+        let root = "[workspace.dependencies]\nwire = { path = \"crates/pure/wire\" }\n\n# Why.\nlibc = \"0.2\"\nio-uring = \"0.7\"\n\nregex = \"1\"\n";
+        assert_eq!(places(check, &[("Cargo.toml", root)]), ["Cargo.toml:8"]);
+    }
+
+    #[test]
+    fn a_crate_without_the_lints_of_the_workspace_is_refused() {
+        let bare = "[package]\nname = \"x\"\n";
+        let good = "[package]\nname = \"y\"\n[lints]\nworkspace = true\n";
+        assert_eq!(places(check, &[("x/Cargo.toml", bare), ("y/Cargo.toml", good)]), ["x/Cargo.toml"]);
+    }
+}
