@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What `make test` does after setup: lints, then every test of the workspace, then one closing line
+# with the totals ("N passed, N failed, N skipped"). Arguments go to cargo test.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failed=0
+
+# The lints count as one test.
+if cargo clippy --version >/dev/null 2>&1; then
+  if cargo clippy --workspace --quiet -- --deny warnings; then
+    echo "test lints ... ok"
+    echo "test result: ok. 1 passed; 0 failed; 0 ignored" >>"$log"
+  else
+    echo "test lints ... FAILED"
+    echo "test result: FAILED. 0 passed; 1 failed; 0 ignored" >>"$log"
+  fi
+else
+  echo "SKIPPED: clippy is not installed, so the lints are not checked" | tee -a "$log"
+  echo "test result: ok. 0 passed; 0 failed; 1 ignored" >>"$log"
+fi
+
+# The proxy that the conformance tests start.
+cargo build --quiet --package millrace || failed=1
+cargo test --workspace --no-fail-fast "$@" 2>&1 | tee -a "$log" || failed=1
+
+echo
+grep -E '^(MISSING|SKIPPED):' "$log" | sort -u
+awk -v failed="$failed" '
+  /^test result:/ {
+    for (i = 2; i <= NF; i++) {
+      if ($i ~ /^passed/) passed += $(i - 1)
+      if ($i ~ /^failed/) bad += $(i - 1)
+      if ($i ~ /^ignored/) ignored += $(i - 1)
+    }
+  }
+  END {
+    if (failed && !bad) bad = 1   # did not build, or was killed
+    printf "%d passed, %d failed, %d skipped\n", passed, bad, ignored
+    exit bad > 0
+  }' "$log"
