@@ -120,6 +120,19 @@ enum Next {
     Ended,
 }
 
+impl Next {
+    fn of(expect: Expect) -> Self {
+        match expect {
+            Expect::Query | Expect::Execute => Self::First,
+            Expect::Prepare => Self::Prepared,
+            Expect::FieldList => Self::Fields,
+            Expect::Simple => Self::Simple,
+            Expect::Line => Self::Line,
+            Expect::Fetch | Expect::Binlog => Self::Rows,
+        }
+    }
+}
+
 /// What comes after definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
@@ -164,10 +177,18 @@ pub struct Response {
     form: Form,
     /// Payload of the last OK with words or changes, of the ERR, or of the file request.
     last: Vec<u8>, // <= TAKEN_LEN_MAX
+    changes: Vec<u8>, // <= CHANGES_LEN_MAX
     tail_start: Option<usize>,
     prepared_id_at: Option<usize>,
+    said: Said,
+}
+
+/// What packets have said so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Said {
     status: u16,
     status_known: bool,
+    changes_lost: bool,
     warnings: u16,
     affected: u64,
     affected_all: u64,
@@ -177,61 +198,43 @@ pub struct Response {
     columns: u32,
     results: u32,
     prepared: Option<Prepared>,
-    changes: Vec<u8>, // <= CHANGES_LEN_MAX
-    changes_lost: bool,
 }
 
 impl Response {
     /// Waits for the answer to a command that was sent on a connection with these caps.
     pub fn expect(expect: Expect, caps: Caps) -> Self {
-        Self::fresh(expect, caps, Vec::new(), Vec::new(), Vec::new())
-    }
-
-    /// Waits for the answer to another command; everything about the former one is forgotten.
-    pub fn restart(&mut self, expect: Expect, caps: Caps) {
-        let [mut held, mut last, mut changes] = [&mut self.held, &mut self.last, &mut self.changes].map(std::mem::take);
-        held.clear();
-        last.clear();
-        changes.clear();
-        *self = Self::fresh(expect, caps, held, last, changes);
-    }
-
-    /// The three buffers are empty, but may have room.
-    fn fresh(expect: Expect, caps: Caps, held: Vec<u8>, last: Vec<u8>, changes: Vec<u8>) -> Self {
         Self {
             caps,
             expect,
-            next: match expect {
-                Expect::Query | Expect::Execute => Next::First,
-                Expect::Prepare => Next::Prepared,
-                Expect::FieldList => Next::Fields,
-                Expect::Simple => Next::Simple,
-                Expect::Line => Next::Line,
-                Expect::Fetch | Expect::Binlog => Next::Rows,
-            },
+            next: Next::of(expect),
             skip: 0,
             continued: false,
             next_seq: ANY_SEQ,
             definitions_left: 0,
-            held,
+            held: Vec::new(),
             form: Form::None,
-            last,
+            last: Vec::new(),
+            changes: Vec::new(),
             tail_start: None,
             prepared_id_at: None,
-            status: 0,
-            status_known: false,
-            warnings: 0,
-            affected: 0,
-            affected_all: 0,
-            insert_id: 0,
-            insert_id_any: 0,
-            rows: 0,
-            columns: 0,
-            results: 0,
-            prepared: None,
-            changes,
-            changes_lost: false,
+            said: Said::default(),
         }
+    }
+
+    /// Waits for the answer to another command; everything about the former one is forgotten.
+    pub fn restart(&mut self, expect: Expect, caps: Caps) {
+        self.caps = caps;
+        self.expect = expect;
+        self.next = Next::of(expect);
+        self.skip = 0;
+        self.continued = false;
+        self.next_seq = ANY_SEQ;
+        self.definitions_left = 0;
+        self.form = Form::None;
+        [&mut self.held, &mut self.last, &mut self.changes].into_iter().for_each(empty);
+        self.tail_start = None;
+        self.prepared_id_at = None;
+        self.said = Said::default();
     }
 
     /// After [`Outcome::LocalInfile`] and the client's file: waits for what the server says to it.
@@ -317,7 +320,7 @@ impl Response {
     /// something else, and at the end of the chunk. Leaves in `skip` what a cut row still has to come.
     #[inline]
     fn skip_rows(&mut self, bytes: &[u8], mut at: usize) -> usize {
-        let (mut rows, mut next_seq) = (self.rows, self.next_seq);
+        let (mut rows, mut next_seq) = (self.said.rows, self.next_seq);
         while let Some(&[a, b, c, seq, first]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<5>) {
             let len = u32::from_le_bytes([a, b, c, 0]) as usize;
             let in_order = next_seq == u16::from(seq) || next_seq == ANY_SEQ;
@@ -334,7 +337,7 @@ impl Response {
             }
             at = end;
         }
-        (self.rows, self.next_seq) = (rows, next_seq);
+        (self.said.rows, self.next_seq) = (rows, next_seq);
         at
     }
 
@@ -441,7 +444,7 @@ impl Response {
     #[inline]
     fn skipped(&mut self) {
         match self.next {
-            Next::Rows => self.rows += 1,
+            Next::Rows => self.said.rows += 1,
             Next::Definitions(then) => {
                 self.definitions_left -= 1; // definitions() never enters this state with 0
                 if self.definitions_left == 0 {
@@ -452,7 +455,7 @@ impl Response {
                     }
                 }
             }
-            Next::Fields => self.columns = self.columns.saturating_add(1),
+            Next::Fields => self.said.columns = self.said.columns.saturating_add(1),
             Next::Line => self.next = Next::Ended,
             _ => {}
         }
@@ -465,7 +468,7 @@ impl Response {
     }
 
     fn after_definitions(&mut self, then: Then) {
-        match (then, self.prepared) {
+        match (then, self.said.prepared) {
             (Then::Rows, _) => self.next = Next::Rows,
             (Then::PreparedColumns, Some(p)) if p.columns > 0 => self.definitions(p.columns.into(), Then::End),
             _ => self.next = Next::Ended,
@@ -486,10 +489,10 @@ impl Response {
         match self.next {
             Next::First => self.take_first(first, payload, at),
             Next::DefinitionsEof(then) => {
-                (self.warnings, self.status) = ok::read_eof(payload)?;
-                self.status_known = true;
+                (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
+                self.said.status_known = true;
                 // A cursor was opened: its rows come by COM_STMT_FETCH.
-                if then == Then::Rows && self.expect == Expect::Execute && self.status & status::CURSOR_EXISTS != 0 {
+                if then == Then::Rows && self.expect == Expect::Execute && self.said.status & status::CURSOR_EXISTS != 0 {
                     self.finish(Form::Eof, at);
                 } else {
                     self.after_definitions(then);
@@ -497,9 +500,9 @@ impl Response {
                 Ok(())
             }
             Next::Rows | Next::Fields | Next::Simple if first == ok::EOF_HEADER && !self.eof_is_ok(payload) => {
-                (self.warnings, self.status) = ok::read_eof(payload)?;
-                self.status_known = true;
-                (self.affected, self.insert_id) = (0, 0);
+                (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
+                self.said.status_known = true;
+                (self.said.affected, self.said.insert_id) = (0, 0);
                 self.last.clear();
                 self.finish(Form::Eof, at);
                 Ok(())
@@ -532,8 +535,8 @@ impl Response {
                 if count == 0 || count > COLUMNS_MAX || !r.is_empty() {
                     return Err(Malformed::new("impossible number of columns"));
                 }
-                self.columns = count as u32;
-                self.definitions(self.columns, Then::Rows);
+                self.said.columns = count as u32;
+                self.definitions(self.said.columns, Then::Rows);
                 Ok(())
             }
         }
@@ -541,17 +544,17 @@ impl Response {
 
     fn take_ok(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
         let ok = ok::Ok::read(payload, self.caps)?;
-        (self.affected, self.insert_id, self.status, self.warnings) = (ok.affected, ok.insert_id, ok.status, ok.warnings);
-        self.status_known = true;
-        self.affected_all = self.affected_all.saturating_add(ok.affected);
+        (self.said.affected, self.said.insert_id, self.said.status, self.said.warnings) = (ok.affected, ok.insert_id, ok.status, ok.warnings);
+        self.said.status_known = true;
+        self.said.affected_all = self.said.affected_all.saturating_add(ok.affected);
         if ok.insert_id != 0 {
-            self.insert_id_any = ok.insert_id;
+            self.said.insert_id_any = ok.insert_id;
         }
         if !ok.changes.is_empty() {
             if self.changes.len() + ok.changes.len() <= CHANGES_LEN_MAX {
                 self.changes.extend_from_slice(ok.changes);
             } else {
-                self.changes_lost = true;
+                self.said.changes_lost = true;
             }
         }
         if ok.info.is_empty() && ok.changes.is_empty() {
@@ -566,8 +569,8 @@ impl Response {
 
     /// A result is complete; the response may go on.
     fn finish(&mut self, form: Form, at: Option<usize>) {
-        self.results = self.results.saturating_add(1);
-        let more = matches!(self.expect, Expect::Query | Expect::Execute) && self.status & status::MORE_RESULTS != 0;
+        self.said.results = self.said.results.saturating_add(1);
+        let more = matches!(self.expect, Expect::Query | Expect::Execute) && self.said.status & status::MORE_RESULTS != 0;
         if more {
             self.next = Next::First;
         } else {
@@ -584,12 +587,12 @@ impl Response {
         // A filler and the warnings, which servers before 5.0 leave out.
         if r.left() >= 3 {
             r.u8()?;
-            self.warnings = r.u16()?;
+            self.said.warnings = r.u16()?;
         }
         self.prepared_id_at = at.map(|at| at + HEADER_LEN + 1);
-        self.columns = prepared.columns.into();
-        self.prepared = Some(prepared);
-        self.results = 1;
+        self.said.columns = prepared.columns.into();
+        self.said.prepared = Some(prepared);
+        self.said.results = 1;
         if prepared.params > 0 {
             self.definitions(prepared.params.into(), Then::PreparedColumns);
         } else {
@@ -627,42 +630,42 @@ impl Response {
 
     /// SERVER_STATUS_* of the last OK or EOF so far; 0 before there was one. An ERR says nothing of the status.
     pub fn status(&self) -> u16 {
-        self.status
+        self.said.status
     }
 
     /// True if there was an OK or EOF, so that [`Self::status`] means something.
     pub fn is_status_known(&self) -> bool {
-        self.status_known
+        self.said.status_known
     }
 
     /// Warnings of the last result so far.
     pub fn warnings(&self) -> u16 {
-        self.warnings
+        self.said.warnings
     }
 
     /// Affected rows, of all results together.
     pub fn affected_rows(&self) -> u64 {
-        self.affected_all
+        self.said.affected_all
     }
 
     /// The last insert id that was not 0.
     pub fn insert_id(&self) -> u64 {
-        self.insert_id_any
+        self.said.insert_id_any
     }
 
     /// Rows that came, of all results together.
     pub fn rows(&self) -> u64 {
-        self.rows
+        self.said.rows
     }
 
     /// Columns of the last result set so far.
     pub fn columns(&self) -> u32 {
-        self.columns
+        self.said.columns
     }
 
     /// Complete results so far.
     pub fn results(&self) -> u32 {
-        self.results
+        self.said.results
     }
 
     /// Session changes of all OK packets so far, raw: read them with [`crate::track::changes`].
@@ -677,12 +680,12 @@ impl Response {
 
     /// True if there were more session changes than are kept: what the session looks like is not known any more.
     pub fn is_session_track_lost(&self) -> bool {
-        self.changes_lost
+        self.said.changes_lost
     }
 
     /// What was prepared.
     pub fn prepared(&self) -> Option<Prepared> {
-        self.prepared
+        self.said.prepared
     }
 
     /// Where the four bytes of the statement id begin in the bytes that were followed last, if the packet lies wholly
@@ -705,10 +708,10 @@ impl Response {
     /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a client with other caps.
     pub fn tail(&self) -> Option<Tail<'_>> {
         let plain = ok::Ok {
-            affected: self.affected,
-            insert_id: self.insert_id,
-            status: self.status,
-            warnings: self.warnings,
+            affected: self.said.affected,
+            insert_id: self.said.insert_id,
+            status: self.said.status,
+            warnings: self.said.warnings,
             ..ok::Ok::default()
         };
         let full = || if self.last.is_empty() { Some(plain) } else { ok::Ok::read(&self.last, self.caps).ok() };
@@ -719,6 +722,14 @@ impl Response {
             Form::None | Form::Err | Form::Infile => None,
         }
     }
+}
+
+/// Empties a buffer, and gives its memory back if one large packet has blown it up.
+fn empty(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > 4096 {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
 }
 
 /// Fuzz target: any bytes as any response, in one chunk and cut by the first bytes, end the same way.

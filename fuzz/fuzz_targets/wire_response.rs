@@ -1,0 +1,3 @@
+//! response: any bytes, see `wire::response::fuzz_response`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| wire::response::fuzz_response(data));
