@@ -1,225 +1,20 @@
 //! What kind of statement this is, and what it may leave behind on the connection that it runs on.
+//!
+//! The first words decide; the rest is looked through once, token by token, for what may change or read the state
+//! of a connection. What is not recognised is taken to change it.
 
+pub use crate::counters::CommandCounter;
+pub use crate::marks::{Leaves, Reads};
+
+use crate::functions;
+use crate::words::{Kind, Token, Words, unquote};
 use std::borrow::Cow;
-use std::ops::{BitOr, BitOrAssign};
-
-macro_rules! command_counters {
-    ($($name:ident, $shown:literal;)*) => {
-        /// The rows of `stats_mysql_commands_counters`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "each is the statement that `name` spells")]
-        #[repr(u8)]
-        pub enum CommandCounter { $($name),* }
-
-        impl CommandCounter {
-            /// All, in the order of their declaration: `ALL[c as usize] == c`.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// The column `Command`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $shown),* }
-            }
-        }
-    };
-}
-
-command_counters! {
-    AlterTable, "ALTER_TABLE";
-    AlterView, "ALTER_VIEW";
-    AnalyzeTable, "ANALYZE_TABLE";
-    Begin, "BEGIN";
-    Call, "CALL";
-    ChangeMaster, "CHANGE_MASTER";
-    Commit, "COMMIT";
-    CreateDatabase, "CREATE_DATABASE";
-    CreateIndex, "CREATE_INDEX";
-    CreateTable, "CREATE_TABLE";
-    CreateTemporary, "CREATE_TEMPORARY";
-    CreateTrigger, "CREATE_TRIGGER";
-    CreateUser, "CREATE_USER";
-    CreateView, "CREATE_VIEW";
-    Deallocate, "DEALLOCATE";
-    Delete, "DELETE";
-    Describe, "DESCRIBE";
-    DropDatabase, "DROP_DATABASE";
-    DropIndex, "DROP_INDEX";
-    DropTable, "DROP_TABLE";
-    DropTrigger, "DROP_TRIGGER";
-    DropUser, "DROP_USER";
-    DropView, "DROP_VIEW";
-    Grant, "GRANT";
-    Execute, "EXECUTE";
-    Explain, "EXPLAIN";
-    Flush, "FLUSH";
-    Insert, "INSERT";
-    Kill, "KILL";
-    Load, "LOAD";
-    LockTable, "LOCK_TABLE";
-    Optimize, "OPTIMIZE";
-    Prepare, "PREPARE";
-    Purge, "PURGE";
-    ReleaseSavepoint, "RELEASE_SAVEPOINT";
-    RenameTable, "RENAME_TABLE";
-    ResetMaster, "RESET_MASTER";
-    ResetSlave, "RESET_SLAVE";
-    Replace, "REPLACE";
-    Revoke, "REVOKE";
-    Rollback, "ROLLBACK";
-    RollbackSavepoint, "ROLLBACK_SAVEPOINT";
-    Savepoint, "SAVEPOINT";
-    Select, "SELECT";
-    SelectForUpdate, "SELECT_FOR_UPDATE";
-    Set, "SET";
-    ShowTableStatus, "SHOW_TABLE_STATUS";
-    StartTransaction, "START_TRANSACTION";
-    TruncateTable, "TRUNCATE_TABLE";
-    UnlockTables, "UNLOCK_TABLES";
-    Update, "UPDATE";
-    Use, "USE";
-    Show, "SHOW";
-    Unknown, "UNKNOWN";
-}
-
-macro_rules! bits {
-    ($(#[$about:meta])* $set:ident { $($(#[$bit_about:meta])* $bit:ident = $value:literal;)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, PartialEq, Eq, Default)]
-        pub struct $set(u32);
-
-        impl $set {
-            /// Nothing.
-            pub const NONE: Self = Self(0);
-            $($(#[$bit_about])* pub const $bit: Self = Self(1 << $value);)*
-
-            /// Every mark with its name.
-            pub const ALL: &'static [(&'static str, Self)] = &[$((stringify!($bit), Self::$bit)),*];
-
-            /// Whether there is no mark.
-            #[must_use]
-            pub const fn is_empty(self) -> bool {
-                self.0 == 0
-            }
-
-            /// Whether all of `marks` are here.
-            #[must_use]
-            pub const fn contains(self, marks: Self) -> bool {
-                self.0 & marks.0 == marks.0
-            }
-
-            /// Whether any of `marks` is here.
-            #[must_use]
-            pub const fn intersects(self, marks: Self) -> bool {
-                self.0 & marks.0 != 0
-            }
-
-            /// These without `marks`.
-            #[must_use]
-            pub const fn without(self, marks: Self) -> Self {
-                Self(self.0 & !marks.0)
-            }
-
-            /// The names of the marks.
-            pub fn names(self) -> impl Iterator<Item = &'static str> {
-                Self::ALL.iter().filter(move |(_, bit)| self.contains(*bit)).map(|(name, _)| *name)
-            }
-        }
-
-        impl BitOr for $set {
-            type Output = Self;
-            fn bitor(self, other: Self) -> Self {
-                Self(self.0 | other.0)
-            }
-        }
-
-        impl BitOrAssign for $set {
-            fn bitor_assign(&mut self, other: Self) {
-                self.0 |= other.0;
-            }
-        }
-
-        impl std::fmt::Debug for $set {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(stringify!($set))?;
-                f.debug_set().entries(self.names()).finish()
-            }
-        }
-    };
-}
-
-bits! {
-    /// What a statement may leave on the connection that it ran on, or take from it.
-    Leaves {
-        /// Sets a user variable: `:=`, `SET @x`, `INTO @x`.
-        USER_VARIABLE = 0;
-        /// CREATE TEMPORARY TABLE.
-        TEMP_TABLE = 1;
-        /// DROP TEMPORARY TABLE.
-        DROP_TEMP_TABLE = 2;
-        /// LOCK TABLES, LOCK INSTANCE.
-        LOCK_TABLES = 3;
-        /// UNLOCK TABLES, UNLOCK INSTANCE.
-        UNLOCK_TABLES = 4;
-        /// GET_LOCK().
-        GET_LOCK = 5;
-        /// RELEASE_LOCK(), RELEASE_ALL_LOCKS().
-        RELEASE_LOCK = 6;
-        /// SQL_CALC_FOUND_ROWS.
-        FOUND_ROWS = 7;
-        /// PREPARE.
-        SQL_PREPARE = 8;
-        /// EXECUTE of a statement prepared by SQL, which may do anything.
-        SQL_EXECUTE = 9;
-        /// DEALLOCATE PREPARE, DROP PREPARE.
-        SQL_DEALLOCATE = 10;
-        /// SAVEPOINT.
-        SAVEPOINT = 11;
-        /// XA.
-        XA = 12;
-        /// FLUSH TABLES WITH READ LOCK, FLUSH TABLES … FOR EXPORT.
-        FLUSH_READ_LOCK = 13;
-        /// HANDLER … OPEN.
-        HANDLER = 14;
-        /// LAST_INSERT_ID(expr).
-        LAST_INSERT_ID = 15;
-        /// SET: [`crate::set`] says what.
-        SET = 16;
-        /// The statement may change the session in a way that is not known.
-        UNKNOWN_STATE = 17;
-    }
-}
-
-bits! {
-    /// What a statement may read of what earlier ones left on the connection.
-    Reads {
-        /// LAST_INSERT_ID() and its variables.
-        LAST_INSERT_ID = 0;
-        /// FOUND_ROWS().
-        FOUND_ROWS = 1;
-        /// ROW_COUNT().
-        ROW_COUNT = 2;
-        /// CONNECTION_ID() and its variable.
-        CONNECTION_ID = 3;
-        /// SHOW WARNINGS, SHOW ERRORS, GET DIAGNOSTICS, @@warning_count, @@error_count.
-        WARNINGS = 4;
-        /// A user variable.
-        USER_VARIABLE = 5;
-        /// A system variable of the session: `@@x`, SHOW VARIABLES, SHOW STATUS.
-        SESSION_VARIABLE = 6;
-        /// A statement prepared by SQL.
-        PREPARED = 7;
-        /// A cursor of HANDLER.
-        HANDLER = 8;
-        /// SHOW PROFILE, SHOW PROFILES.
-        PROFILE = 9;
-    }
-}
 
 /// What [`class`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent facts about one statement")]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts about one text")]
 pub struct Class<'a> {
-    /// Where it is counted.
+    /// Where it is counted; the first statement decides if there are several.
     pub command: CommandCounter,
     /// Repeating it after a failure, on any server, does no harm and gives the same kind of answer.
     pub plain_read: bool,
@@ -231,9 +26,9 @@ pub struct Class<'a> {
     pub releases: bool,
     /// SET.
     pub sets: bool,
-    /// USE: the database.
+    /// USE: the database. A name that is not UTF-8 leaves [`Leaves::UNKNOWN_STATE`] instead.
     pub use_db: Option<Cow<'a, str>>,
-    /// Defines or changes objects; commits the open transaction on the server.
+    /// Defines or changes objects or maintains them, and commits the open transaction on the server.
     pub ddl: bool,
     /// LOAD DATA LOCAL or LOAD XML LOCAL: the server will ask the client for a file.
     pub local_infile: bool,
@@ -243,27 +38,816 @@ pub struct Class<'a> {
     pub leaves: Leaves,
     /// What it may read of what is on the connection.
     pub reads: Reads,
-    /// More than one statement.
+    /// More than one statement. The marks are those of all together.
     pub multi: bool,
 }
 
 /// Classifies. What is not recognised is [`CommandCounter::Unknown`] and leaves [`Leaves::UNKNOWN_STATE`].
 #[must_use]
 pub fn class(sql: &[u8]) -> Class<'_> {
-    let _ = sql;
-    Class {
-        command: CommandCounter::Unknown,
-        plain_read: false,
-        begins_transaction: false,
-        ends_transaction: false,
-        releases: false,
-        sets: false,
-        use_db: None,
-        ddl: false,
-        local_infile: false,
-        kills: false,
-        leaves: Leaves::UNKNOWN_STATE,
-        reads: Reads::NONE,
-        multi: false,
+    classify(Words::new(sql))
+}
+
+/// As [`class`], in a session where a backslash is an ordinary character (NO_BACKSLASH_ESCAPES).
+#[must_use]
+pub fn class_without_escapes(sql: &[u8]) -> Class<'_> {
+    classify(Words::without_escapes(sql))
+}
+
+fn classify(words: Words<'_>) -> Class<'_> {
+    let mut scan = Scan {
+        words,
+        class: Class {
+            command: CommandCounter::Unknown,
+            plain_read: false,
+            begins_transaction: false,
+            ends_transaction: false,
+            releases: false,
+            sets: false,
+            use_db: None,
+            ddl: false,
+            local_infile: false,
+            kills: false,
+            leaves: Leaves::NONE,
+            reads: Reads::NONE,
+            multi: false,
+        },
+        count: 0,
+        plain: false,
+    };
+    while scan.statement() {}
+    if scan.words.is_conditional() {
+        // Which of its words a server sees depends on its version.
+        scan.leaves(Leaves::UNKNOWN_STATE);
+    }
+    let mut class = scan.class;
+    class.multi = scan.count > 1;
+    let bound = Reads::SESSION_VARIABLE;
+    class.plain_read = scan.plain && !class.multi && class.leaves.is_empty() && class.reads.without(bound).is_empty();
+    class
+}
+
+/// What the words after the first ones are looked at for.
+#[derive(Clone, Copy)]
+struct Rest {
+    /// `name(` calls a function.
+    functions: bool,
+    /// `x@y` names an account.
+    accounts: bool,
+    /// A user variable that is named is set.
+    assigns: bool,
+}
+
+const EXPRESSIONS: Rest = Rest { functions: true, accounts: false, assigns: false };
+/// Names of tables and columns come first, expressions after VALUES, SET or SELECT.
+const DEFINITION: Rest = Rest { functions: false, accounts: false, assigns: false };
+const ACCOUNTS: Rest = Rest { functions: false, accounts: true, assigns: false };
+const ASSIGNS: Rest = Rest { functions: true, accounts: false, assigns: true };
+
+struct Scan<'a> {
+    words: Words<'a>,
+    class: Class<'a>,
+    /// Statements so far.
+    count: usize,
+    /// Nothing was found yet that speaks against repeating it.
+    plain: bool,
+}
+
+/// The longest first word is shorter than this.
+const VERB_MAX: usize = 16;
+
+impl<'a> Scan<'a> {
+    /// Reads one statement to its end; whether there was one.
+    fn statement(&mut self) -> bool {
+        let verb = loop {
+            match self.words.next() {
+                None => return false,
+                Some(token) if token.is_sign(b';') || token.is_sign(b'(') => {}
+                Some(token) => break token,
+            }
+        };
+        self.count += 1;
+        let first = self.count == 1;
+        let command = self.classify(verb);
+        if first {
+            self.class.command = command;
+        }
+        true
+    }
+
+    /// The statement inside another one.
+    fn inner(&mut self) {
+        match self.words.next() {
+            Some(token) if !token.is_sign(b';') => {
+                self.classify(token);
+                self.plain = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn classify(&mut self, verb: Token<'_>) -> CommandCounter {
+        let mut upper = [0; VERB_MAX];
+        let upper = match upper.get_mut(..verb.text.len()) {
+            Some(upper) if verb.kind == Kind::Word => {
+                upper.copy_from_slice(verb.text);
+                upper.make_ascii_uppercase();
+                &*upper
+            }
+            _ => &[],
+        };
+        self.verb(upper)
+    }
+
+    fn verb(&mut self, verb: &[u8]) -> CommandCounter {
+        use CommandCounter as C;
+        match verb {
+            b"SELECT" => {
+                self.plain = true;
+                if self.rest(EXPRESSIONS) { C::SelectForUpdate } else { C::Select }
+            }
+            b"INSERT" => self.simple(C::Insert, DEFINITION),
+            b"REPLACE" => self.simple(C::Replace, DEFINITION),
+            b"UPDATE" => self.simple(C::Update, EXPRESSIONS),
+            b"DELETE" => self.simple(C::Delete, EXPRESSIONS),
+            b"SET" => self.set(),
+            b"SHOW" => self.show(),
+            b"USE" => self.use_db(),
+            b"BEGIN" => self.begin(),
+            b"START" => self.start(),
+            b"COMMIT" => self.end_transaction(C::Commit),
+            b"ROLLBACK" => self.end_transaction(C::Rollback),
+            b"SAVEPOINT" => self.marked(C::Savepoint, Leaves::SAVEPOINT),
+            b"RELEASE" => self.simple(C::ReleaseSavepoint, DEFINITION),
+            b"WITH" | b"VALUES" | b"TABLE" => {
+                self.plain = true;
+                self.rest(EXPRESSIONS);
+                C::Unknown
+            }
+            b"EXPLAIN" | b"DESC" | b"DESCRIBE" => {
+                self.plain = !self.peek_is("ANALYZE");
+                self.rest(EXPRESSIONS);
+                if verb == b"DESCRIBE" { C::Describe } else { C::Unknown }
+            }
+            b"HELP" => {
+                self.plain = true;
+                self.simple(C::Unknown, DEFINITION)
+            }
+            b"DO" => self.simple(C::Unknown, EXPRESSIONS),
+            b"CALL" => self.marked(C::Call, Leaves::UNKNOWN_STATE),
+            b"PREPARE" => self.marked(C::Prepare, Leaves::SQL_PREPARE),
+            b"EXECUTE" => {
+                self.class.reads |= Reads::PREPARED;
+                self.marked(C::Execute, Leaves::SQL_EXECUTE)
+            }
+            b"DEALLOCATE" => self.marked(C::Deallocate, Leaves::SQL_DEALLOCATE),
+            b"LOCK" => {
+                let command = if self.peek_is("TABLE") { C::LockTable } else { C::Unknown };
+                self.marked(command, Leaves::LOCK_TABLES)
+            }
+            b"UNLOCK" => self.marked(C::UnlockTables, Leaves::UNLOCK_TABLES),
+            b"FLUSH" => self.ddl(C::Flush, DEFINITION),
+            b"KILL" => {
+                self.class.kills = true;
+                self.simple(C::Kill, EXPRESSIONS)
+            }
+            b"LOAD" => self.load(),
+            b"HANDLER" => {
+                self.class.reads |= Reads::HANDLER;
+                self.marked(C::Unknown, Leaves::HANDLER)
+            }
+            b"XA" => self.marked(C::Unknown, Leaves::XA),
+            b"GET" => {
+                self.class.reads |= Reads::WARNINGS;
+                self.simple(C::Unknown, ASSIGNS)
+            }
+            b"CREATE" => self.create(),
+            b"DROP" => self.drop(),
+            b"ALTER" => {
+                let command = self.second(&[("TABLE", C::AlterTable), ("VIEW", C::AlterView)]);
+                self.ddl(command, ACCOUNTS)
+            }
+            b"TRUNCATE" => self.ddl(C::Unknown, DEFINITION),
+            b"RENAME" => {
+                let command = self.second(&[("TABLE", C::RenameTable)]);
+                self.ddl(command, ACCOUNTS)
+            }
+            b"ANALYZE" => self.analyze(),
+            b"OPTIMIZE" => self.ddl(C::Optimize, DEFINITION),
+            b"REPAIR" | b"CHECK" | b"CACHE" | b"INSTALL" | b"UNINSTALL" | b"IMPORT" => self.ddl(C::Unknown, DEFINITION),
+            b"GRANT" => self.ddl(C::Grant, ACCOUNTS),
+            b"REVOKE" => self.ddl(C::Revoke, ACCOUNTS),
+            b"RESET" => {
+                let command = self.second(&[("MASTER", C::ResetMaster), ("SLAVE", C::ResetSlave)]);
+                self.ddl(command, DEFINITION)
+            }
+            b"CHANGE" => {
+                let command = self.second(&[("MASTER", C::ChangeMaster)]);
+                self.ddl(command, DEFINITION)
+            }
+            b"PURGE" => self.simple(C::Purge, EXPRESSIONS),
+            b"CHECKSUM" | b"STOP" | b"SHUTDOWN" | b"RESTART" | b"CLONE" | b"SIGNAL" | b"RESIGNAL" => {
+                self.simple(C::Unknown, EXPRESSIONS)
+            }
+            _ => self.marked(C::Unknown, Leaves::UNKNOWN_STATE),
+        }
+    }
+
+    fn leaves(&mut self, marks: Leaves) {
+        self.class.leaves |= marks;
+    }
+
+    fn peek_is(&self, keyword: &str) -> bool {
+        self.words.peek().is_some_and(|token| token.is(keyword))
+    }
+
+    fn take(&mut self, keyword: &str) -> bool {
+        let here = self.peek_is(keyword);
+        if here {
+            self.words.next();
+        }
+        here
+    }
+
+    /// The command that the second word names.
+    fn second(&self, choices: &[(&str, CommandCounter)]) -> CommandCounter {
+        let Some(token) = self.words.peek() else { return CommandCounter::Unknown };
+        choices.iter().find(|(word, _)| token.is(word)).map_or(CommandCounter::Unknown, |(_, command)| *command)
+    }
+
+    fn simple(&mut self, command: CommandCounter, rest: Rest) -> CommandCounter {
+        self.rest(rest);
+        command
+    }
+
+    fn marked(&mut self, command: CommandCounter, marks: Leaves) -> CommandCounter {
+        self.leaves(marks);
+        self.simple(command, EXPRESSIONS)
+    }
+
+    fn ddl(&mut self, command: CommandCounter, rest: Rest) -> CommandCounter {
+        self.class.ddl = true;
+        self.simple(command, rest)
+    }
+
+    fn set(&mut self) -> CommandCounter {
+        self.class.sets = true;
+        if self.take("STATEMENT") {
+            // MariaDB: what is set holds during the statement after FOR, which is what counts.
+            loop {
+                match self.words.peek() {
+                    Some(token) if token.is("FOR") => {
+                        self.words.next();
+                        self.inner();
+                        return CommandCounter::Set;
+                    }
+                    Some(token) if !token.is_sign(b';') => self.words.next(),
+                    _ => break,
+                };
+            }
+        }
+        self.leaves(Leaves::SET);
+        self.simple(CommandCounter::Set, Rest { functions: true, accounts: true, assigns: false })
+    }
+
+    fn show(&mut self) -> CommandCounter {
+        self.plain = true;
+        let mut words = self.words.clone();
+        let first = words.next();
+        let second = words.next();
+        let is = |token: Option<Token<'_>>, keywords: &[&str]| token.is_some_and(|t| t.is_any(keywords));
+        if is(first, &["WARNINGS", "ERRORS", "COUNT"]) {
+            self.class.reads |= Reads::WARNINGS;
+        }
+        if is(first, &["PROFILE", "PROFILES"]) {
+            self.class.reads |= Reads::PROFILE;
+        }
+        if is(first, &["STATUS", "VARIABLES", "SESSION", "LOCAL"]) {
+            self.class.reads |= Reads::SESSION_VARIABLE;
+        }
+        let status = is(first, &["TABLE"]) && is(second, &["STATUS"]);
+        self.rest(ACCOUNTS);
+        if status { CommandCounter::ShowTableStatus } else { CommandCounter::Show }
+    }
+
+    fn use_db(&mut self) -> CommandCounter {
+        let name = self.words.peek().filter(|t| t.is_whole() && matches!(t.kind, Kind::Word | Kind::Name));
+        if let Some(token) = name {
+            self.words.next();
+            self.class.use_db = match unquote(token.text) {
+                Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+                Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+            };
+        }
+        let alone = self.words.peek().is_none_or(|token| token.is_sign(b';'));
+        if self.class.use_db.is_none() || !alone {
+            self.class.use_db = None;
+            self.leaves(Leaves::UNKNOWN_STATE);
+        }
+        self.simple(CommandCounter::Unknown, DEFINITION)
+    }
+
+    fn begin(&mut self) -> CommandCounter {
+        self.take("WORK");
+        if self.words.peek().is_none_or(|token| token.is_sign(b';')) {
+            self.class.begins_transaction = true;
+        } else {
+            // MariaDB's BEGIN NOT ATOMIC, a program.
+            self.leaves(Leaves::UNKNOWN_STATE);
+        }
+        self.simple(CommandCounter::Begin, EXPRESSIONS)
+    }
+
+    fn start(&mut self) -> CommandCounter {
+        let begins = self.take("TRANSACTION");
+        self.class.begins_transaction |= begins;
+        self.rest(DEFINITION);
+        if begins { CommandCounter::StartTransaction } else { CommandCounter::Unknown }
+    }
+
+    /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`, or `[WORK] TO [SAVEPOINT] name`.
+    fn end_transaction(&mut self, command: CommandCounter) -> CommandCounter {
+        self.take("WORK");
+        if command == CommandCounter::Rollback && self.take("TO") {
+            return self.simple(CommandCounter::RollbackSavepoint, DEFINITION);
+        }
+        let mut chains = false;
+        if self.take("AND") {
+            let no = self.take("NO");
+            chains = self.take("CHAIN") && !no;
+        }
+        let keeps = self.take("NO");
+        if self.take("RELEASE") && !keeps {
+            self.class.releases = true;
+        }
+        if self.words.peek().is_some_and(|token| !token.is_sign(b';')) {
+            self.leaves(Leaves::UNKNOWN_STATE);
+        }
+        self.class.ends_transaction |= !chains;
+        self.class.begins_transaction |= chains;
+        self.simple(command, DEFINITION)
+    }
+
+    fn load(&mut self) -> CommandCounter {
+        if self.words.peek().is_some_and(|token| token.is_any(&["DATA", "XML"])) {
+            let local = self.words.clone().take(3).any(|token| token.is("LOCAL"));
+            self.class.local_infile |= local;
+        } else {
+            self.class.ddl = true;
+        }
+        self.simple(CommandCounter::Load, ASSIGNS)
+    }
+
+    fn analyze(&mut self) -> CommandCounter {
+        if self.words.clone().take(2).any(|token| token.is("TABLE")) {
+            let command = self.second(&[("TABLE", CommandCounter::AnalyzeTable)]);
+            return self.ddl(command, DEFINITION);
+        }
+        // MariaDB's ANALYZE runs the statement.
+        self.simple(CommandCounter::Unknown, EXPRESSIONS)
+    }
+
+    fn create(&mut self) -> CommandCounter {
+        use CommandCounter as C;
+        let command = self.second(&[
+            ("DATABASE", C::CreateDatabase),
+            ("SCHEMA", C::CreateDatabase),
+            ("INDEX", C::CreateIndex),
+            ("TABLE", C::CreateTable),
+            ("TEMPORARY", C::CreateTemporary),
+            ("TRIGGER", C::CreateTrigger),
+            ("USER", C::CreateUser),
+            ("VIEW", C::CreateView),
+        ]);
+        // [OR REPLACE] [TEMPORARY] TABLE, or anything with DEFINER and so on before the kind of object.
+        for token in self.words.clone().take_while(|t| t.kind != Kind::Sign || !t.is_sign(b'(')).take(24) {
+            if token.is("TEMPORARY") {
+                self.leaves(Leaves::TEMP_TABLE);
+                return self.simple(command, DEFINITION);
+            }
+            if token.is_any(&["TABLE", "DATABASE", "SCHEMA", "INDEX", "USER", "VIEW", "SEQUENCE"]) {
+                break;
+            }
+            if token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]) {
+                return self.program(command);
+            }
+        }
+        let rest = if matches!(command, C::CreateTable) { DEFINITION } else { ACCOUNTS };
+        self.ddl(command, rest)
+    }
+
+    /// Defines a stored program: its body is not run now. With BEGIN all is body up to the last END.
+    fn program(&mut self, command: CommandCounter) -> CommandCounter {
+        self.class.ddl = true;
+        let mut begun = false;
+        let (mut last, mut before) = (None, None);
+        loop {
+            let mark = self.words.clone();
+            let Some(token) = self.words.next() else { break };
+            if token.is_sign(b';') {
+                if !begun {
+                    self.words = mark;
+                    self.words.next();
+                    return command;
+                }
+                continue;
+            }
+            begun |= token.is("BEGIN");
+            before = last.replace(token);
+        }
+        let ends = |token: Option<Token<'_>>| token.is_some_and(|t| t.is("END"));
+        if begun && !ends(last) && !ends(before) {
+            self.count += 1;
+            self.leaves(Leaves::UNKNOWN_STATE);
+        }
+        command
+    }
+
+    fn drop(&mut self) -> CommandCounter {
+        use CommandCounter as C;
+        if self.take("PREPARE") {
+            return self.marked(C::Unknown, Leaves::SQL_DEALLOCATE);
+        }
+        if self.take("TEMPORARY") {
+            return self.marked(C::Unknown, Leaves::DROP_TEMP_TABLE);
+        }
+        let command = self.second(&[
+            ("DATABASE", C::DropDatabase),
+            ("SCHEMA", C::DropDatabase),
+            ("TABLE", C::DropTable),
+            ("TRIGGER", C::DropTrigger),
+            ("USER", C::DropUser),
+            ("VIEW", C::DropView),
+        ]);
+        if command == C::DropDatabase {
+            self.leaves(Leaves::DATABASE);
+        }
+        self.ddl(command, ACCOUNTS)
+    }
+
+    /// Looks through what is left of this statement; whether it locks the rows that it reads for an update.
+    fn rest(&mut self, mut rest: Rest) -> bool {
+        let mut for_update = false;
+        let mut before: Option<Token<'a>> = None;
+        while let Some(token) = self.words.next() {
+            match token.kind {
+                Kind::Sign if token.text == b";" => break,
+                Kind::Sign if token.text == b"@" => {
+                    let adjacent = before.filter(|b| b.end() == token.start && b.kind != Kind::Sign);
+                    if !(rest.accounts && adjacent.is_some()) {
+                        self.variable(rest);
+                    }
+                }
+                Kind::Word if self.words.is_before(b'(') => {
+                    let qualified = before.is_some_and(|b| b.is_sign(b'.'));
+                    let named = before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]));
+                    self.call(token, qualified, rest.functions && !named);
+                    rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW"]);
+                }
+                Kind::Word => self.keyword(token, &mut rest, &mut for_update),
+                Kind::Name if rest.functions && self.words.is_before(b'(') => {
+                    if !before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"])) {
+                        self.leaves(Leaves::UNKNOWN_FUNCTION);
+                    }
+                }
+                _ => {}
+            }
+            before = Some(token);
+        }
+        for_update
+    }
+
+    /// After `@`: a user variable, or after `@@` a variable of the server.
+    fn variable(&mut self, rest: Rest) {
+        let Some(name) = self.words.peek() else { return };
+        if !name.is_sign(b'@') {
+            self.class.reads |= Reads::USER_VARIABLE;
+            if name.kind != Kind::Sign {
+                self.words.next();
+            }
+            let mut after = self.words.clone();
+            let sign = after.next();
+            let assigned = sign.is_some_and(|t| t.is_sign(b':')) || self.class.sets && sign.is_some_and(|t| t.is_sign(b'='));
+            if assigned || rest.assigns {
+                self.leaves(Leaves::USER_VARIABLE);
+            }
+            return;
+        }
+        self.words.next();
+        let Some(mut name) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
+        self.words.next();
+        if self.words.is_before(b'.') {
+            if name.is("GLOBAL") {
+                return;
+            }
+            self.words.next();
+            let Some(inner) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
+            self.words.next();
+            name = inner;
+        }
+        let plain = unquote(name.text);
+        let is = |names: &[&str]| names.iter().any(|n| plain.eq_ignore_ascii_case(n.as_bytes()));
+        self.class.reads |= if is(&["warning_count", "error_count"]) {
+            Reads::WARNINGS
+        } else if is(&["last_insert_id", "identity", "insert_id"]) {
+            Reads::LAST_INSERT_ID
+        } else if is(&["pseudo_thread_id"]) {
+            Reads::CONNECTION_ID
+        } else {
+            Reads::SESSION_VARIABLE
+        };
+    }
+
+    /// `word(`.
+    fn call(&mut self, word: Token<'_>, qualified: bool, functions: bool) {
+        if qualified {
+            if functions {
+                self.leaves(Leaves::UNKNOWN_FUNCTION);
+            }
+            return;
+        }
+        match word.text.first().map(u8::to_ascii_uppercase) {
+            Some(b'G') if word.is("GET_LOCK") => self.leaves(Leaves::GET_LOCK),
+            Some(b'R') if word.is_any(&["RELEASE_LOCK", "RELEASE_ALL_LOCKS"]) => self.leaves(Leaves::RELEASE_LOCK),
+            Some(b'R') if word.is("ROW_COUNT") => self.class.reads |= Reads::ROW_COUNT,
+            Some(b'F') if word.is("FOUND_ROWS") => self.class.reads |= Reads::FOUND_ROWS,
+            Some(b'C') if word.is("CONNECTION_ID") => self.class.reads |= Reads::CONNECTION_ID,
+            Some(b'P') if word.is("PS_CURRENT_THREAD_ID") => self.class.reads |= Reads::CONNECTION_ID,
+            Some(b'L') if word.is("LAST_INSERT_ID") => {
+                self.class.reads |= Reads::LAST_INSERT_ID;
+                let mut after = self.words.clone();
+                after.next();
+                if !after.next().is_some_and(|t| t.is_sign(b')')) {
+                    self.leaves(Leaves::LAST_INSERT_ID);
+                }
+            }
+            Some(b'L') if word.is("LASTVAL") => self.class.reads |= Reads::SEQUENCE,
+            Some(b'N' | b'S') if word.is_any(&["NEXTVAL", "SETVAL"]) => self.leaves(Leaves::SEQUENCE),
+            Some(b'S') if word.is_any(&["SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS"]) => {
+                self.leaves(Leaves::GET_LOCK);
+            }
+            Some(b'S') if word.is("SERVICE_RELEASE_LOCKS") => self.leaves(Leaves::RELEASE_LOCK),
+            _ if functions && !functions::is_known(word.text) => self.leaves(Leaves::UNKNOWN_FUNCTION),
+            _ => {}
+        }
+    }
+
+    /// A word that is not before `(`.
+    fn keyword(&mut self, word: Token<'_>, rest: &mut Rest, for_update: &mut bool) {
+        match word.text.first().map(u8::to_ascii_uppercase) {
+            Some(b'I') if word.is("INTO") => {
+                self.plain = false;
+                if self.words.is_before(b'@') {
+                    self.leaves(Leaves::USER_VARIABLE);
+                }
+            }
+            Some(b'F') if word.is("FOR") => {
+                if self.peek_is("UPDATE") {
+                    *for_update = true;
+                    self.plain = false;
+                } else if self.peek_is("SHARE") {
+                    self.plain = false;
+                } else if self.peek_is("EXPORT") && self.class.ddl {
+                    self.leaves(Leaves::FLUSH_READ_LOCK);
+                }
+            }
+            Some(b'L') if word.is("LOCK") && self.peek_is("IN") => self.plain = false,
+            Some(b'R') if word.is("READ") && self.class.ddl && self.peek_is("LOCK") => {
+                self.leaves(Leaves::FLUSH_READ_LOCK);
+            }
+            Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
+            Some(b'S') if word.is_any(&["SELECT", "SET"]) => rest.functions = true,
+            Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
+            Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => self.plain = false,
+            Some(b'N') if word.is("NEXT") && self.peek_is("VALUE") => self.leaves(Leaves::SEQUENCE),
+            Some(b'P') if word.is("PREVIOUS") && self.peek_is("VALUE") => self.class.reads |= Reads::SEQUENCE,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CommandCounter as C;
+
+    fn leaves(sql: &str) -> Leaves {
+        class(sql.as_bytes()).leaves
+    }
+
+    fn reads(sql: &str) -> Reads {
+        class(sql.as_bytes()).reads
+    }
+
+    /// A58: statements are counted by kind without being parsed.
+    #[test]
+    fn statements_are_counted_as_proxysql_counts_them() {
+        for (sql, command) in [
+            ("SELECT 1", C::Select),
+            ("(SELECT 1)", C::Select),
+            ("/* a */ select * from t for update", C::SelectForUpdate),
+            ("EXPLAIN SELECT 1", C::Unknown),
+            ("DESC t", C::Unknown),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", C::Unknown),
+            ("DO 1", C::Unknown),
+            ("USE x", C::Unknown),
+            ("LOCK TABLES t READ", C::Unknown),
+            ("LOCK TABLE t READ", C::LockTable),
+            ("TRUNCATE TABLE t", C::Unknown),
+            ("DROP INDEX i ON t", C::Unknown),
+            ("CREATE TEMPORARY TABLE t (a INT)", C::CreateTemporary),
+            ("create table t(a int)", C::CreateTable),
+            ("SHOW TABLE STATUS", C::ShowTableStatus),
+            ("SHOW TABLES", C::Show),
+            ("ROLLBACK TO s", C::RollbackSavepoint),
+            ("ROLLBACK", C::Rollback),
+            ("START TRANSACTION", C::StartTransaction),
+            ("START SLAVE", C::Unknown),
+            ("INSERT INTO t VALUES(1)", C::Insert),
+            ("REPLACE INTO t VALUES(1)", C::Replace),
+            ("SET STATEMENT max_statement_time=1 FOR SELECT 1", C::Set),
+            ("/*!40101 SET NAMES utf8 */", C::Set),
+            ("nonsense", C::Unknown),
+            ("", C::Unknown),
+            ("'x'", C::Unknown),
+            ("SELECT 1; DELETE FROM t", C::Select),
+        ] {
+            assert_eq!(class(sql.as_bytes()).command, command, "{sql}");
+        }
+    }
+
+    #[test]
+    fn plain_reads_are_those_that_nobody_notices_twice() {
+        for sql in [
+            "SELECT 1",
+            "SELECT c FROM sbtest1 WHERE id=7",
+            "(SELECT a FROM t) UNION (SELECT b FROM u)",
+            "WITH a AS (SELECT COUNT(*) FROM t) SELECT * FROM a",
+            "SHOW TABLES",
+            "SHOW GRANTS FOR 'a'@'%'",
+            "EXPLAIN SELECT 1",
+            "SELECT @@version_comment LIMIT 1",
+            "SELECT ':=', '@a', \"INTO\" -- FOR UPDATE",
+            "SELECT IF(a IN (1,2),JSON_EXTRACT(b,'$.x'),NOW()) FROM t",
+            "TABLE t",
+            "SELECT `update`, a.lock FROM t",
+        ] {
+            let class = class(sql.as_bytes());
+            assert!(class.plain_read, "{sql}: {class:?}");
+        }
+        for sql in [
+            "SELECT * FROM t FOR UPDATE",
+            "SELECT * FROM t FOR SHARE",
+            "SELECT * FROM t LOCK IN SHARE MODE",
+            "SELECT * FROM t LOCK /* x */ IN SHARE MODE",
+            "SELECT 1 INTO @a",
+            "SELECT 1 INTO OUTFILE 'x'",
+            "SELECT @a",
+            "SELECT @a:=1",
+            "SELECT GET_LOCK ('a',1)",
+            "SELECT LAST_INSERT_ID()",
+            "SELECT my_function(1)",
+            "SELECT db.my_function(1)",
+            "SELECT `my_function`(1)",
+            "SELECT NEXT VALUE FOR s",
+            "SELECT SQL_CALC_FOUND_ROWS 1",
+            "WITH a AS (SELECT 1) DELETE FROM t",
+            "EXPLAIN ANALYZE SELECT 1",
+            "SHOW WARNINGS",
+            "SELECT 1; SELECT 2",
+            "INSERT INTO t VALUES (1)",
+            "SELECT 1 /*! INTO @a */",
+            "SELECT 1 /*!99999 x */",
+            "",
+        ] {
+            assert!(!class(sql.as_bytes()).plain_read, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_a_statement_may_leave_behind_is_marked() {
+        for (sql, marks) in [
+            ("SELECT 1", Leaves::NONE),
+            ("UPDATE t SET a='@x:=1', b=a+1 WHERE c IN (1)", Leaves::NONE),
+            ("INSERT INTO t(a,b) VALUES (1,CONCAT('a','b')) ON DUPLICATE KEY UPDATE a=VALUES(a)", Leaves::NONE),
+            ("GRANT ALL ON *.* TO a@localhost, 'b'@'%'", Leaves::NONE),
+            ("CREATE DEFINER=`a`@`%` VIEW v AS SELECT 1", Leaves::NONE),
+            ("DELETE FROM t WHERE a=1", Leaves::NONE),
+            ("SELECT @a := 1", Leaves::USER_VARIABLE),
+            ("SELECT a INTO @x, @y FROM t", Leaves::USER_VARIABLE),
+            ("LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c=@b", Leaves::USER_VARIABLE),
+            ("GET DIAGNOSTICS @n = NUMBER", Leaves::USER_VARIABLE),
+            ("SET @x=1", Leaves::SET | Leaves::USER_VARIABLE),
+            ("SET sql_mode=''", Leaves::SET),
+            ("SET STATEMENT sql_mode='' FOR SELECT 1", Leaves::NONE),
+            ("SET STATEMENT sql_mode='' FOR CALL p()", Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION),
+            ("CREATE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
+            ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
+            ("DROP TEMPORARY TABLE t", Leaves::DROP_TEMP_TABLE),
+            ("LOCK TABLES t WRITE", Leaves::LOCK_TABLES),
+            ("UNLOCK TABLES", Leaves::UNLOCK_TABLES),
+            ("DO GET_LOCK('a',1)", Leaves::GET_LOCK),
+            ("INSERT INTO t SELECT RELEASE_ALL_LOCKS()", Leaves::RELEASE_LOCK),
+            ("FLUSH TABLES WITH READ LOCK", Leaves::FLUSH_READ_LOCK),
+            ("FLUSH TABLES t FOR EXPORT", Leaves::FLUSH_READ_LOCK),
+            ("FLUSH STATUS", Leaves::NONE),
+            ("SELECT SQL_CALC_FOUND_ROWS * FROM t", Leaves::FOUND_ROWS),
+            ("PREPARE s FROM 'SELECT 1'", Leaves::SQL_PREPARE),
+            ("EXECUTE s", Leaves::SQL_EXECUTE),
+            ("DEALLOCATE PREPARE s", Leaves::SQL_DEALLOCATE),
+            ("DROP PREPARE s", Leaves::SQL_DEALLOCATE),
+            ("SAVEPOINT a", Leaves::SAVEPOINT),
+            ("XA START 'a'", Leaves::XA),
+            ("HANDLER t OPEN", Leaves::HANDLER),
+            ("DROP DATABASE d", Leaves::DATABASE),
+            ("UPDATE t SET a=LAST_INSERT_ID(a+1)", Leaves::LAST_INSERT_ID),
+            ("INSERT INTO t(a) VALUES (f(1))", Leaves::UNKNOWN_FUNCTION),
+            ("SELECT SETVAL(s, 1)", Leaves::SEQUENCE),
+            ("BEGIN NOT ATOMIC SET @a=1; END", Leaves::UNKNOWN_STATE),
+            ("nonsense", Leaves::UNKNOWN_STATE),
+            ("/*!99999 SELECT */ CALL p", Leaves::UNKNOWN_STATE),
+        ] {
+            let found = leaves(sql);
+            assert!(found.contains(marks) && (!marks.is_empty() || found.is_empty()), "{sql}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn reads_of_what_is_bound_to_a_connection_are_marked() {
+        for (sql, marks) in [
+            ("SELECT 1", Reads::NONE),
+            ("SELECT LAST_INSERT_ID()", Reads::LAST_INSERT_ID),
+            ("SELECT @@identity", Reads::LAST_INSERT_ID),
+            ("SELECT FOUND_ROWS ( )", Reads::FOUND_ROWS),
+            ("SELECT ROW_COUNT()", Reads::ROW_COUNT),
+            ("SELECT CONNECTION_ID()", Reads::CONNECTION_ID),
+            ("SELECT @@session.warning_count", Reads::WARNINGS),
+            ("SHOW COUNT(*) WARNINGS", Reads::WARNINGS),
+            ("SELECT @`a b`", Reads::USER_VARIABLE),
+            ("SELECT @@sql_mode", Reads::SESSION_VARIABLE),
+            ("SELECT @@global.sql_mode", Reads::NONE),
+            ("EXECUTE s USING @a", Reads::PREPARED | Reads::USER_VARIABLE),
+            ("SELECT PREVIOUS VALUE FOR s", Reads::SEQUENCE),
+        ] {
+            assert_eq!(reads(sql), marks, "{sql}");
+        }
+        assert!(leaves("SELECT LAST_INSERT_ID()").is_empty());
+    }
+
+    #[test]
+    fn transactions_begin_and_end() {
+        for (sql, begins, ends, releases) in [
+            ("BEGIN", true, false, false),
+            ("BEGIN WORK;", true, false, false),
+            ("START TRANSACTION WITH CONSISTENT SNAPSHOT", true, false, false),
+            ("COMMIT", false, true, false),
+            ("ROLLBACK WORK AND NO CHAIN", false, true, false),
+            ("COMMIT AND CHAIN", true, false, false),
+            ("COMMIT RELEASE", false, true, true),
+            ("COMMIT NO RELEASE", false, true, false),
+            ("ROLLBACK TO SAVEPOINT a", false, false, false),
+            ("SELECT 'BEGIN'", false, false, false),
+        ] {
+            let class = class(sql.as_bytes());
+            assert_eq!((class.begins_transaction, class.ends_transaction, class.releases), (begins, ends, releases), "{sql}");
+        }
+    }
+
+    #[test]
+    fn use_names_its_database() {
+        let name = |sql: &'static str| class(sql.as_bytes()).use_db.map(Cow::into_owned);
+        assert_eq!(name("USE a"), Some("a".to_owned()));
+        assert_eq!(name("use /* x */ `a``b` ;"), Some("a`b".to_owned()));
+        assert_eq!(name("USE a b"), None);
+        assert!(leaves("USE a b").contains(Leaves::UNKNOWN_STATE));
+    }
+
+    #[test]
+    fn several_statements_are_told_from_one() {
+        assert!(!class(b"SELECT ';' ; ").multi);
+        assert!(class(b"SELECT 1;;SELECT 2").multi);
+        assert!(!class(b"CREATE PROCEDURE p() BEGIN SET @a=1; END").multi);
+        assert!(leaves("CREATE PROCEDURE p() BEGIN SET @a=1; END;").is_empty());
+        let both = class(b"CREATE PROCEDURE p() SELECT 1; SET @a=1");
+        assert!(both.multi && both.leaves.contains(Leaves::USER_VARIABLE));
+        let hidden = class(b"CREATE PROCEDURE p() BEGIN SELECT 1; END; SET @a=1");
+        assert!(hidden.multi && hidden.leaves.contains(Leaves::UNKNOWN_STATE));
+    }
+
+    #[test]
+    fn other_marks() {
+        assert!(class(b"LOAD DATA LOW_PRIORITY LOCAL INFILE 'x' INTO TABLE t").local_infile);
+        assert!(!class(b"LOAD DATA INFILE 'LOCAL' INTO TABLE t").local_infile);
+        assert!(class(b"KILL 5").kills);
+        assert!(class(b"ALTER TABLE t ADD a INT").ddl);
+        assert!(!class(b"CREATE TEMPORARY TABLE t (a INT)").ddl);
+        assert!(class(b"SET NAMES utf8").sets);
+    }
+
+    #[test]
+    fn a_backslash_escapes_unless_the_session_says_otherwise() {
+        let sql = br"SELECT '\', @a:=1 -- '";
+        assert!(class(sql).leaves.is_empty());
+        assert_eq!(class_without_escapes(sql).leaves, Leaves::USER_VARIABLE);
     }
 }

@@ -2,10 +2,15 @@
 #![forbid(unsafe_code)]
 
 pub mod class;
+mod counters;
 pub mod digest;
+mod functions;
+mod marks;
 pub mod set;
 pub mod spooky;
 pub mod words;
 
-pub use class::{Class, CommandCounter, Leaves, Reads, class};
+pub use class::{Class, class, class_without_escapes};
+pub use counters::CommandCounter;
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
+pub use marks::{Leaves, Reads};

@@ -57,7 +57,7 @@ impl Token<'_> {
     pub fn is_whole(&self) -> bool {
         match self.kind {
             Kind::Word | Kind::Sign => true,
-            Kind::Name | Kind::String => end_of_quoted(self.text, 0) == Some(self.text.len()),
+            Kind::Name | Kind::String => end_of_quoted(self.text, 0, true) == Some(self.text.len()),
         }
     }
 }
@@ -74,6 +74,8 @@ pub struct Words<'a> {
     conditional: bool,
     /// The inside of the first plain comment that was passed.
     comment: Option<(usize, usize)>,
+    /// A backslash escapes in strings.
+    escapes: bool,
 }
 
 /// Every server that we know executes `/*!` comments up to this version: MariaDB skips those of MySQL 5.7 and later.
@@ -108,7 +110,14 @@ impl<'a> Words<'a> {
     /// From the beginning of `text`.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, inside: false, conditional: false, comment: None }
+        Self { text, at: 0, inside: false, conditional: false, comment: None, escapes: true }
+    }
+
+    /// The same where a backslash is an ordinary character: under NO_BACKSLASH_ESCAPES, which the
+    /// server tells in its status flags.
+    #[must_use]
+    pub const fn without_escapes(text: &'a [u8]) -> Self {
+        Self { escapes: false, ..Self::new(text) }
     }
 
     /// Just after the last token.
@@ -133,11 +142,15 @@ impl<'a> Words<'a> {
     /// Whether the next token is this sign; cheaper than [`Words::peek`].
     #[must_use]
     pub fn is_before(&self, sign: u8) -> bool {
-        match self.text.get(self.at) {
+        let mut at = self.at;
+        while self.text.get(at).is_some_and(|&byte| is_blank(byte)) {
+            at += 1;
+        }
+        match self.text.get(at) {
             Some(&byte) if byte == sign => true,
-            Some(&byte) if is_word(byte) => false,
-            Some(_) => self.peek().is_some_and(|token| token.is_sign(sign)),
-            None => false,
+            // A comment may begin or end here.
+            Some(b'/' | b'-' | b'#' | b'*') => self.peek().is_some_and(|token| token.is_sign(sign)),
+            _ => false,
         }
     }
 
@@ -213,7 +226,7 @@ impl<'a> Iterator for Words<'a> {
                 Kind::Word
             }
             b'\'' | b'"' | b'`' => {
-                self.at = end_of_quoted(self.text, start).unwrap_or(self.text.len());
+                self.at = end_of_quoted(self.text, start, self.escapes).unwrap_or(self.text.len());
                 if byte == b'`' { Kind::Name } else { Kind::String }
             }
             _ => {
@@ -225,15 +238,16 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Just after the string or quoted name that begins at `at`, if its quote is closed. A backslash
-/// escapes in strings (not so under NO_BACKSLASH_ESCAPES, which is not known here).
+/// Just after the string or quoted name that begins at `at`, if its quote is closed.
+/// A backslash escapes in strings (unless under NO_BACKSLASH_ESCAPES) but never in names.
 #[must_use]
-pub fn end_of_quoted(text: &[u8], at: usize) -> Option<usize> {
+pub fn end_of_quoted(text: &[u8], at: usize, escapes: bool) -> Option<usize> {
     let quote = *text.get(at)?;
+    let escapes = escapes && quote != b'`';
     let mut end = at + 1;
     loop {
         let rest = text.get(end..)?;
-        let length = if quote == b'`' { memchr::memchr(quote, rest)? } else { memchr::memchr2(quote, b'\\', rest)? };
+        let length = if escapes { memchr::memchr2(quote, b'\\', rest)? } else { memchr::memchr(quote, rest)? };
         end += length + 1;
         if rest[length] == b'\\' || text.get(end) == Some(&quote) {
             end += 1;
