@@ -39,7 +39,9 @@ impl Plugin {
 
     /// The plugin of this name, if we know it.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::MysqlNative, Self::CachingSha2, Self::ClearPassword, Self::Sha256, Self::Ed25519].into_iter().find(|p| p.name() == name)
+        [Self::MysqlNative, Self::CachingSha2, Self::ClearPassword, Self::Sha256, Self::Ed25519]
+            .into_iter()
+            .find(|p| p.name() == name)
     }
 }
 
@@ -199,7 +201,14 @@ mod tests {
 
     #[test]
     fn what_is_no_native_hash_is_not_taken_for_one() {
-        for text in ["", "*", "secret", "*14E65567ABDB5135D0CFD9A70B3032C179A49EE", "*14E65567ABDB5135D0CFD9A70B3032C179A49EEG", "*é4E65567ABDB5135D0CFD9A70B3032C179A49EE"] {
+        for text in [
+            "",
+            "*",
+            "secret",
+            "*14E65567ABDB5135D0CFD9A70B3032C179A49EE",
+            "*14E65567ABDB5135D0CFD9A70B3032C179A49EEG",
+            "*é4E65567ABDB5135D0CFD9A70B3032C179A49EE",
+        ] {
             assert_eq!(native_parse(text), None, "{text}");
         }
     }

@@ -31,7 +31,9 @@ pub fn by_id(id: u16) -> Option<&'static Collation> {
 /// The collation with this name; letters' case does not matter, and `utf8_...` means `utf8mb3_...`.
 pub fn by_name(name: &str) -> Option<&'static Collation> {
     let find = |name: &str| TABLE.iter().find(|c| c.name.eq_ignore_ascii_case(name));
-    find(name).or_else(|| name.get(..5).filter(|p| p.eq_ignore_ascii_case("utf8_")).and_then(|_| find(&format!("utf8mb3_{}", &name[5..]))))
+    find(name).or_else(|| {
+        name.get(..5).filter(|p| p.eq_ignore_ascii_case("utf8_")).and_then(|_| find(&format!("utf8mb3_{}", &name[5..])))
+    })
 }
 
 /// The default collation of a character set; letters' case does not matter, and `utf8` means `utf8mb3`.

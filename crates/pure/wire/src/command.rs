@@ -118,7 +118,10 @@ pub enum Command<'a> {
     Quit,
     InitDb(&'a [u8]),
     Query(Query<'a>),
-    FieldList { table: &'a [u8], wildcard: &'a [u8] },
+    FieldList {
+        table: &'a [u8],
+        wildcard: &'a [u8],
+    },
     Statistics,
     ProcessKill(u32),
     Debug,
@@ -129,11 +132,22 @@ pub enum Command<'a> {
     Prepare(&'a [u8]),
     Execute(Execute<'a>),
     /// MariaDB's bulk execute: statement and the rest.
-    BulkExecute { id: u32, flags: u16, params: &'a [u8] },
-    SendLongData { id: u32, param: u16, data: &'a [u8] },
+    BulkExecute {
+        id: u32,
+        flags: u16,
+        params: &'a [u8],
+    },
+    SendLongData {
+        id: u32,
+        param: u16,
+        data: &'a [u8],
+    },
     Close(u32),
     Reset(u32),
-    Fetch { id: u32, rows: u32 },
+    Fetch {
+        id: u32,
+        rows: u32,
+    },
     BinlogDump(&'a [u8]),
     BinlogDumpGtid(&'a [u8]),
     RegisterSlave(&'a [u8]),
@@ -200,7 +214,10 @@ impl<'a> Query<'a> {
         let count = r.lenenc_int()?;
         r.lenenc_int()?; // parameter sets: always 1
         if count > 0 {
-            let count = usize::try_from(count).ok().filter(|n| *n <= crate::execute::PARAMS_MAX).ok_or(Malformed::new("too many query attributes"))?;
+            let count = usize::try_from(count)
+                .ok()
+                .filter(|n| *n <= crate::execute::PARAMS_MAX)
+                .ok_or(Malformed::new("too many query attributes"))?;
             crate::execute::skip_attributes(r, count)?;
         }
         let attributes = &before[..before.len() - r.left()];
@@ -275,16 +292,24 @@ mod tests {
 
     #[test]
     fn commands_that_are_cut_are_refused() {
-        for bytes in [&b""[..], b"\x0c\x01", b"\x17\x01\0\0\0\0\x01\0\0", b"\x18\x01\0\0\0\x01", b"\x19\x01\0\0", b"\x1a", b"\x1b\x01", b"\x1c\x01\0\0\0\x01"] {
+        for bytes in [
+            &b""[..],
+            b"\x0c\x01",
+            b"\x17\x01\0\0\0\0\x01\0\0",
+            b"\x18\x01\0\0\0\x01",
+            b"\x19\x01\0\0",
+            b"\x1a",
+            b"\x1b\x01",
+            b"\x1c\x01\0\0\0\x01",
+        ] {
             assert!(Command::read(bytes, CAPS).is_err(), "{bytes:02x?}");
         }
     }
 
     #[test]
     fn the_commands_without_an_answer_are_three() {
-        let silent: Vec<u8> = (0..=255)
-            .filter(|b| Command::read(&[&[*b][..], &[0; 16]].concat(), CAPS).is_ok_and(|c| !c.is_answered()))
-            .collect();
+        let silent: Vec<u8> =
+            (0..=255).filter(|b| Command::read(&[&[*b][..], &[0; 16]].concat(), CAPS).is_ok_and(|c| !c.is_answered())).collect();
         assert_eq!(silent, [COM_QUIT, COM_STMT_SEND_LONG_DATA, COM_STMT_CLOSE]);
     }
 

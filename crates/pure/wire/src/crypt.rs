@@ -60,7 +60,7 @@ fn digest(password: &[u8], salt: &[u8], rounds: u32) -> Option<[u8; DIGEST_LEN]>
     let mut a = Sha256::new();
     a.update(password);
     a.update(salt);
-    a.update(&repeat(&b, password.len()));
+    a.update(repeat(&b, password.len()));
     let mut bits = password.len();
     while bits > 0 {
         a.update(if bits & 1 != 0 { &b[..] } else { password });
@@ -101,8 +101,18 @@ fn repeat(block: &[u8], len: usize) -> Vec<u8> {
 /// crypt's own base 64: three bytes at a time in an order of its own, six bits at a time from the low end.
 fn base64(c: &[u8; 32]) -> [u8; DIGEST_LEN] {
     const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    const ORDER: [[usize; 3]; 10] =
-        [[0, 10, 20], [21, 1, 11], [12, 22, 2], [3, 13, 23], [24, 4, 14], [15, 25, 5], [6, 16, 26], [27, 7, 17], [18, 28, 8], [9, 19, 29]];
+    const ORDER: [[usize; 3]; 10] = [
+        [0, 10, 20],
+        [21, 1, 11],
+        [12, 22, 2],
+        [3, 13, 23],
+        [24, 4, 14],
+        [15, 25, 5],
+        [6, 16, 26],
+        [27, 7, 17],
+        [18, 28, 8],
+        [9, 19, 29],
+    ];
     let mut out = [0; DIGEST_LEN];
     let groups = ORDER.iter().map(|[x, y, z]| u32::from_be_bytes([0, c[*x], c[*y], c[*z]]));
     let last = u32::from_be_bytes([0, 0, c[31], c[30]]);
@@ -132,7 +142,11 @@ mod tests {
         // crypt(3) of glibc with $5$rounds=5000$.
         let cases: [(&[u8], &[u8], &[u8]); 2] = [
             (b"secret", b"abcdefghijklmnop", b"i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6"),
-            (b"A longer password than thirty-two bytes, to be sure", b"0123456789abcdef", b"rn7csIi2bZA.CLZqPb1kvGXgt.MTRcu1e88lQwD/ek1"),
+            (
+                b"A longer password than thirty-two bytes, to be sure",
+                b"0123456789abcdef",
+                b"rn7csIi2bZA.CLZqPb1kvGXgt.MTRcu1e88lQwD/ek1",
+            ),
         ];
         for (password, salt, want) in cases {
             let got = digest(password, salt, 5000).expect("short enough");
@@ -144,11 +158,18 @@ mod tests {
     fn hashes_of_a_real_server_are_verified() {
         // mysql.user.authentication_string of MySQL 9.7, which makes 10,000 rounds unless told otherwise.
         let cases = [
-            (&b"secret"[..], "24412430304124533E546B7B6C501F014235701D035F533A7136747067304C74654A436B2E553257635739483271787679786E546C702F56657153544833526330413051622E"),
-            (b"A longer password than thirty-two bytes, to be sure", "24412430304124734051681E60671251284D3406312C464B54391B70375939564E76472F6D622E6358654E6B3561335A7836326B755361426C62756574454F78347342515437"),
+            (
+                &b"secret"[..],
+                "24412430304124533E546B7B6C501F014235701D035F533A7136747067304C74654A436B2E553257635739483271787679786E546C702F56657153544833526330413051622E",
+            ),
+            (
+                b"A longer password than thirty-two bytes, to be sure",
+                "24412430304124734051681E60671251284D3406312C464B54391B70375939564E76472F6D622E6358654E6B3561335A7836326B755361426C62756574454F78347342515437",
+            ),
         ];
         for (password, hex) in cases {
-            let stored: Vec<u8> = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect();
+            let stored: Vec<u8> =
+                (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect();
             assert!(verify(&stored, password));
             assert!(!verify(&stored, b"other"));
         }
@@ -166,7 +187,13 @@ mod tests {
 
     #[test]
     fn what_is_no_hash_verifies_nothing() {
-        for text in [&b""[..], b"$A$", b"$A$005$short", b"$A$zzz$01234567890123456789i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6", b"$A$\xff\xff\xff$x"] {
+        for text in [
+            &b""[..],
+            b"$A$",
+            b"$A$005$short",
+            b"$A$zzz$01234567890123456789i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6",
+            b"$A$\xff\xff\xff$x",
+        ] {
             assert!(!is_stored(text) && !verify(text, b""), "{text:?}");
         }
         assert!(create(&[b'x'; 257], [1; 20]).is_none(), "work grows with the password");

@@ -45,8 +45,16 @@ impl<'a> Parts<'a> {
     pub fn read(execute: &Execute<'a>, params: usize, caps: Caps) -> Result<Self, Malformed> {
         let mut r = Reader::new(execute.params);
         let named = caps::has(caps, caps::QUERY_ATTRIBUTES);
-        let mut parts =
-            Self { id: execute.id, flags: execute.flags, count: params, nulls: &[], bound: false, types: &[], values: &[], named };
+        let mut parts = Self {
+            id: execute.id,
+            flags: execute.flags,
+            count: params,
+            nulls: &[],
+            bound: false,
+            types: &[],
+            values: &[],
+            named,
+        };
         if named && (params > 0 || execute.flags & PARAMETER_COUNT_AVAILABLE != 0) {
             parts.count = usize::try_from(r.lenenc_int()?).unwrap_or(usize::MAX);
         }
@@ -128,7 +136,7 @@ impl<'a> Parts<'a> {
             let at = out.len();
             out.bytes(self.nulls.get(..params.div_ceil(8)).ok_or(Malformed::new("COM_STMT_EXECUTE with a short NULL bitmap"))?);
             // The bits of the attributes that are left behind.
-            if params % 8 != 0
+            if !params.is_multiple_of(8)
                 && let Some(last) = out[at..].last_mut()
             {
                 *last &= (1 << (params % 8)) - 1;
@@ -443,9 +451,21 @@ mod tests {
             (0x04, 0, b"\0\0\xc0\x3f", Value::Float(1.5), "1.5"),
             (0x05, 0, b"\0\0\0\0\0\0\xf8\x3f", Value::Double(1.5), "1.5"),
             (0xF6, 0, b"\x041.50", Value::Bytes(b"1.50"), "1.50"),
-            (0x0A, 0, b"\x04\xe8\x07\x02\x1d", Value::Date(DateTime { hour: 0, minute: 0, second: 0, micros: 0, ..date }), "2024-02-29"),
+            (
+                0x0A,
+                0,
+                b"\x04\xe8\x07\x02\x1d",
+                Value::Date(DateTime { hour: 0, minute: 0, second: 0, micros: 0, ..date }),
+                "2024-02-29",
+            ),
             (0x0C, 0, b"\0", Value::DateTime(DateTime::default()), "0000-00-00 00:00:00"),
-            (0x07, 0, b"\x07\xe8\x07\x02\x1d\x0d\x0e\x0f", Value::DateTime(DateTime { micros: 0, ..date }), "2024-02-29 13:14:15"),
+            (
+                0x07,
+                0,
+                b"\x07\xe8\x07\x02\x1d\x0d\x0e\x0f",
+                Value::DateTime(DateTime { micros: 0, ..date }),
+                "2024-02-29 13:14:15",
+            ),
             (0x0C, 0, b"\x0b\xe8\x07\x02\x1d\x0d\x0e\x0f\xa6\x02\0\0", Value::DateTime(date), "2024-02-29 13:14:15.000678"),
             (0x0B, 0, b"\0", Value::Time(Time::default()), "00:00:00"),
             (
@@ -455,7 +475,13 @@ mod tests {
                 Value::Time(Time { negative: true, days: 2, hour: 3, minute: 4, second: 5, micros: 6 }),
                 "-51:04:05.000006",
             ),
-            (0x0B, 0, b"\x08\0\xff\xff\xff\xff\x17\x3b\x3b", Value::Time(Time { negative: false, days: u32::MAX, hour: 23, minute: 59, second: 59, micros: 0 }), "103079215103:59:59"),
+            (
+                0x0B,
+                0,
+                b"\x08\0\xff\xff\xff\xff\x17\x3b\x3b",
+                Value::Time(Time { negative: false, days: u32::MAX, hour: 23, minute: 59, second: 59, micros: 0 }),
+                "103079215103:59:59",
+            ),
             (0x06, 0, b"", Value::Null, "NULL"),
         ];
         for (kind, sign, bytes, want, text) in cases {
@@ -475,9 +501,9 @@ mod tests {
     #[test]
     fn broken_executions_are_refused() {
         for bytes in [
-            &b"\x17\x05\0\0\0\0\x01\0\0\0"[..],             // no bitmap
-            b"\x17\x05\0\0\0\0\x01\0\0\0\0",                // no flag
-            b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03",        // half a type
+            &b"\x17\x05\0\0\0\0\x01\0\0\0"[..],      // no bitmap
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0",         // no flag
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03", // half a type
         ] {
             assert!(parts(bytes, 1, CAPS).is_err());
         }

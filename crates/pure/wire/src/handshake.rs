@@ -85,7 +85,8 @@ impl Greeting {
         let (head, tail) = scramble.split_at_mut(8);
         head.copy_from_slice(&first);
         tail.copy_from_slice(second.get(..12).ok_or(Malformed::new("greeting with a short nonce"))?);
-        let auth_plugin = if caps::has(caps, caps::PLUGIN_AUTH) { text(r.nul_str_or_rest()) } else { "mysql_native_password".to_owned() };
+        let auth_plugin =
+            if caps::has(caps, caps::PLUGIN_AUTH) { text(r.nul_str_or_rest()) } else { "mysql_native_password".to_owned() };
         Ok(Self { server_version, thread_id, scramble, caps, charset, status, auth_plugin })
     }
 
@@ -463,7 +464,10 @@ pub fn fuzz_greeting(data: &[u8]) {
         let mut out = Vec::new();
         greeting.write(&mut out);
         let again = Greeting::read(&out).expect("our own greeting is well formed");
-        assert_eq!((again.caps, again.scramble, &again.server_version), (greeting.caps, greeting.scramble, &greeting.server_version));
+        assert_eq!(
+            (again.caps, again.scramble, &again.server_version),
+            (greeting.caps, greeting.scramble, &greeting.server_version)
+        );
     }
     AuthReply::read(data, caps::PROTOCOL_41 | caps::SESSION_TRACK).ok();
 }
@@ -479,7 +483,10 @@ mod tests {
     #[test]
     fn a_greeting_of_mariadb_is_read_with_its_extended_bits_and_written_back() {
         let g = Greeting::read(MARIADB).expect("greeting");
-        assert_eq!((g.server_version.as_str(), g.thread_id, &g.scramble), ("5.5.5-10.11.19-MariaDB-0+deb12u1", 9, b"q)s+zE*@ExMVJM({V{-f"));
+        assert_eq!(
+            (g.server_version.as_str(), g.thread_id, &g.scramble),
+            ("5.5.5-10.11.19-MariaDB-0+deb12u1", 9, b"q)s+zE*@ExMVJM({V{-f")
+        );
         assert_eq!((g.charset, g.status, g.auth_plugin.as_str()), (8, 2, "mysql_native_password"));
         assert!(!caps::has(g.caps, caps::LONG_PASSWORD));
         assert_eq!(g.caps >> 32, 0x1D);

@@ -174,13 +174,18 @@ impl<'a> Err<'a> {
 /// Fuzz target: reading any payload as OK, ERR or EOF is total, and what was read can be written and read again.
 pub fn fuzz_ok(data: &[u8]) {
     let Some((&bits, payload)) = data.split_first() else { return };
-    let caps = caps::PROTOCOL_41 | if bits & 1 != 0 { caps::SESSION_TRACK } else { 0 } | if bits & 2 != 0 { caps::DEPRECATE_EOF } else { 0 };
+    let caps = caps::PROTOCOL_41
+        | if bits & 1 != 0 { caps::SESSION_TRACK } else { 0 }
+        | if bits & 2 != 0 { caps::DEPRECATE_EOF } else { 0 };
     if let Ok(ok) = Ok::read(payload, caps) {
         crate::track::changes(ok.changes).for_each(drop);
         let mut out = Vec::new();
         ok.write(&mut out, caps);
         let again = Ok::read(&out, caps).expect("our own packet is well formed");
-        assert_eq!((again.affected, again.insert_id, again.warnings, again.changes), (ok.affected, ok.insert_id, ok.warnings, ok.changes));
+        assert_eq!(
+            (again.affected, again.insert_id, again.warnings, again.changes),
+            (ok.affected, ok.insert_id, ok.warnings, ok.changes)
+        );
     }
     if let Ok(err) = Err::read(payload) {
         let mut out = Vec::new();
@@ -205,10 +210,14 @@ mod tests {
 
     #[test]
     fn an_ok_is_written_as_its_reader_wants_it() {
-        let ok = Ok { affected: 1, insert_id: 251, status: status::AUTOCOMMIT, warnings: 3, info: b"hi", changes: b"\x02\x02\x011" };
+        let ok =
+            Ok { affected: 1, insert_id: 251, status: status::AUTOCOMMIT, warnings: 3, info: b"hi", changes: b"\x02\x02\x011" };
         assert_eq!(written(&ok, OLD), b"\0\x01\xfc\xfb\0\x02\0\x03\0\x02hi");
         assert_eq!(written(&ok, TRACK), b"\0\x01\xfc\xfb\0\x02\x40\x03\0\x02hi\x04\x02\x02\x011");
-        assert_eq!(Ok::read(&written(&ok, TRACK), TRACK), Ok(Ok { status: status::AUTOCOMMIT | status::SESSION_STATE_CHANGED, ..ok }));
+        assert_eq!(
+            Ok::read(&written(&ok, TRACK), TRACK),
+            Ok(Ok { status: status::AUTOCOMMIT | status::SESSION_STATE_CHANGED, ..ok })
+        );
         assert_eq!(Ok::read(&written(&ok, OLD), OLD), Ok(Ok { changes: b"", ..ok }));
         // Nothing to say: both strings are left out, and a flag that promises changes is not kept.
         let plain = Ok { status: status::SESSION_STATE_CHANGED, ..Ok::default() };

@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn payloads_are_split_at_16_mib_and_an_exact_multiple_gets_an_empty_tail() {
-        for (len, packets) in [(0, 1), (1, 1), (MAX_PAYLOAD - 1, 1), (MAX_PAYLOAD, 2), (MAX_PAYLOAD + 1, 2), (2 * MAX_PAYLOAD, 3)] {
+        for (len, packets) in [(0, 1), (1, 1), (MAX_PAYLOAD - 1, 1), (MAX_PAYLOAD, 2), (MAX_PAYLOAD + 1, 2), (2 * MAX_PAYLOAD, 3)]
+        {
             let payload = vec![7; len];
             let (mut out, mut seq) = (Vec::new(), 254u8);
             append(&mut out, &mut seq, &payload);

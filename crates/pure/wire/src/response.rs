@@ -190,10 +190,10 @@ struct Said {
     status_known: bool,
     changes_lost: bool,
     warnings: u16,
-    affected: u64,
-    affected_all: u64,
+    affected_last: u64,
+    affected_rows: u64,
+    insert_id_last: u64,
     insert_id: u64,
-    insert_id_any: u64,
     rows: u64,
     columns: u32,
     results: u32,
@@ -502,12 +502,14 @@ impl Response {
             Next::Rows | Next::Fields | Next::Simple if first == ok::EOF_HEADER && !self.eof_is_ok(payload) => {
                 (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
                 self.said.status_known = true;
-                (self.said.affected, self.said.insert_id) = (0, 0);
+                (self.said.affected_last, self.said.insert_id_last) = (0, 0);
                 self.last.clear();
                 self.finish(Form::Eof, at);
                 Ok(())
             }
-            Next::Rows | Next::Fields | Next::Simple if first <= ok::OK_HEADER || first == ok::EOF_HEADER => self.take_ok(payload, at),
+            Next::Rows | Next::Fields | Next::Simple if first == ok::OK_HEADER || first == ok::EOF_HEADER => {
+                self.take_ok(payload, at)
+            }
             Next::Prepared if first == ok::OK_HEADER => self.take_prepared(payload, at),
             _ => Err(Malformed::new("packet that has no place in this response")),
         }
@@ -544,11 +546,12 @@ impl Response {
 
     fn take_ok(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
         let ok = ok::Ok::read(payload, self.caps)?;
-        (self.said.affected, self.said.insert_id, self.said.status, self.said.warnings) = (ok.affected, ok.insert_id, ok.status, ok.warnings);
+        (self.said.affected_last, self.said.insert_id_last, self.said.status, self.said.warnings) =
+            (ok.affected, ok.insert_id, ok.status, ok.warnings);
         self.said.status_known = true;
-        self.said.affected_all = self.said.affected_all.saturating_add(ok.affected);
+        self.said.affected_rows = self.said.affected_rows.saturating_add(ok.affected);
         if ok.insert_id != 0 {
-            self.said.insert_id_any = ok.insert_id;
+            self.said.insert_id = ok.insert_id;
         }
         if !ok.changes.is_empty() {
             if self.changes.len() + ok.changes.len() <= CHANGES_LEN_MAX {
@@ -645,12 +648,12 @@ impl Response {
 
     /// Affected rows, of all results together.
     pub fn affected_rows(&self) -> u64 {
-        self.said.affected_all
+        self.said.affected_rows
     }
 
     /// The last insert id that was not 0.
     pub fn insert_id(&self) -> u64 {
-        self.said.insert_id_any
+        self.said.insert_id
     }
 
     /// Rows that came, of all results together.
@@ -708,8 +711,8 @@ impl Response {
     /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a client with other caps.
     pub fn tail(&self) -> Option<Tail<'_>> {
         let plain = ok::Ok {
-            affected: self.said.affected,
-            insert_id: self.said.insert_id,
+            affected: self.said.affected_last,
+            insert_id: self.said.insert_id_last,
             status: self.said.status,
             warnings: self.said.warnings,
             ..ok::Ok::default()
@@ -735,8 +738,16 @@ fn empty(buffer: &mut Vec<u8>) {
 /// Fuzz target: any bytes as any response, in one chunk and cut by the first bytes, end the same way.
 pub fn fuzz_response(data: &[u8]) {
     let [kind, cut, bytes @ ..] = data else { return };
-    let expect = [Expect::Query, Expect::Execute, Expect::Prepare, Expect::FieldList, Expect::Simple, Expect::Line, Expect::Fetch, Expect::Binlog]
-        [usize::from(kind & 7)];
+    let expect = [
+        Expect::Query,
+        Expect::Execute,
+        Expect::Prepare,
+        Expect::FieldList,
+        Expect::Simple,
+        Expect::Line,
+        Expect::Fetch,
+        Expect::Binlog,
+    ][usize::from(kind & 7)];
     let mut caps = caps::PROTOCOL_41;
     if kind & 8 != 0 {
         caps |= caps::DEPRECATE_EOF;
@@ -763,7 +774,10 @@ pub fn fuzz_response(data: &[u8]) {
     match (want, got) {
         (Ok(want), Ok(got)) => {
             assert_eq!(want, got);
-            assert_eq!(format!("{:?} {:?}", whole.outcome(), whole.tail()), format!("{:?} {:?}", pieces.outcome(), pieces.tail()));
+            assert_eq!(
+                format!("{:?} {:?}", whole.outcome(), whole.tail()),
+                format!("{:?} {:?}", pieces.outcome(), pieces.tail())
+            );
             assert_eq!((whole.rows(), whole.results(), whole.last_seq()), (pieces.rows(), pieces.results(), pieces.last_seq()));
         }
         (want, got) => assert_eq!(want.is_err(), got.is_err()),

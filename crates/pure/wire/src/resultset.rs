@@ -60,7 +60,13 @@ impl Column {
 
     /// A column of 64-bit integers.
     pub fn integer(name: impl Into<String>) -> Self {
-        Self { charset: BINARY, length: 20, kind: Type::LONGLONG, flags: crate::types::BINARY_FLAG | crate::types::NUM_FLAG, ..Self::text(name) }
+        Self {
+            charset: BINARY,
+            length: 20,
+            kind: Type::LONGLONG,
+            flags: crate::types::BINARY_FLAG | crate::types::NUM_FLAG,
+            ..Self::text(name)
+        }
     }
 
     /// A column of 64-bit integers without sign.
@@ -384,7 +390,14 @@ mod tests {
             out
         };
         let head = b"\x01\0\0\x01\x01\x17\0\0\x02\x03def\0\0\0\x01x\0\x0c\x2d\0\0\x04\0\0\xfd\0\0\0\0\0";
-        let old = [&head[..], b"\x05\0\0\x03\xfe\0\0\x02\0", b"\x06\0\0\x04\x05hello", b"\x01\0\0\x05\xfb", b"\x05\0\0\x06\xfe\x01\0\x02\0"].concat();
+        let old = [
+            &head[..],
+            b"\x05\0\0\x03\xfe\0\0\x02\0",
+            b"\x06\0\0\x04\x05hello",
+            b"\x01\0\0\x05\xfb",
+            b"\x05\0\0\x06\xfe\x01\0\x02\0",
+        ]
+        .concat();
         let new = [&head[..], b"\x06\0\0\x03\x05hello", b"\x01\0\0\x04\xfb", b"\x07\0\0\x05\xfe\0\0\x02\0\x01\0"].concat();
         assert_eq!(result(caps::PROTOCOL_41), old);
         assert_eq!(result(caps::PROTOCOL_41 | caps::DEPRECATE_EOF), new);
@@ -416,7 +429,10 @@ mod tests {
         let at = DateTime { year: 2024, month: 2, day: 29, ..DateTime::default() };
         assert_eq!(written(Type::DATE, Value::Date(at)), b"\x04\xe8\x07\x02\x1d");
         assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime { second: 1, ..at })), b"\x07\xe8\x07\x02\x1d\0\0\x01");
-        assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime { micros: 1, ..at })), b"\x0b\xe8\x07\x02\x1d\0\0\0\x01\0\0\0");
+        assert_eq!(
+            written(Type::DATETIME, Value::DateTime(DateTime { micros: 1, ..at })),
+            b"\x0b\xe8\x07\x02\x1d\0\0\0\x01\0\0\0"
+        );
         assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime::default())), b"\0");
         assert_eq!(written(Type::TIME, Value::Time(Time { days: 1, ..Time::default() })), b"\x08\0\x01\0\0\0\0\0\0");
         assert_eq!(written(Type::TIME, Value::Time(Time::default())), b"\0");

@@ -60,7 +60,9 @@ impl Type {
             Self::LONG | Self::INT24 | Self::FLOAT => Layout::Fixed(4),
             Self::LONGLONG | Self::DOUBLE => Layout::Fixed(8),
             Self::DATE | Self::DATETIME | Self::TIMESTAMP | Self::TIME => Layout::Short,
-            Self::DECIMAL | Self::VARCHAR | Self::BIT | Self::VECTOR | Self::JSON | Self::NEWDECIMAL | Self::ENUM | Self::SET => Layout::Lenenc,
+            Self::DECIMAL | Self::VARCHAR | Self::BIT | Self::VECTOR | Self::JSON | Self::NEWDECIMAL | Self::ENUM | Self::SET => {
+                Layout::Lenenc
+            }
             Self(0xF9..=0xFF) => Layout::Lenenc,
             Self(_) => return None,
         })

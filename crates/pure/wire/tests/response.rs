@@ -21,7 +21,8 @@ fn capture(name: &str) -> Vec<u8> {
 
 /// The bytes that a server sent under `name`.
 fn capture_of(server: &str, name: &str) -> Vec<u8> {
-    let hex = server.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_else(|| panic!("no capture {name}"));
+    let hex =
+        server.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_else(|| panic!("no capture {name}"));
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect()
 }
 
@@ -100,7 +101,11 @@ fn every_captured_response_ends_where_it_ends_however_it_is_cut() {
         let (caps, what) = name.split_once(' ').expect("caps");
         if let Some(expect) = kind(what) {
             let r = follow_everywhere(expect, if caps == "new" { NEW } else { OLD }, &capture_of(server, name));
-            assert_eq!(matches!(r.outcome(), Outcome::Err { .. }), ["error", "multierr", "prepareerr", "killed"].contains(&what), "{name}");
+            assert_eq!(
+                matches!(r.outcome(), Outcome::Err { .. }),
+                ["error", "multierr", "prepareerr", "killed"].contains(&what),
+                "{name}"
+            );
             seen += 1;
         }
     }
@@ -403,13 +408,13 @@ fn packets_out_of_order_are_refused() {
 #[test]
 fn nonsense_is_refused_and_never_panics() {
     let cases: &[&[u8]] = &[
-        b"\0\0\0\x01",                          // an empty packet
-        b"\x01\0\0\x01\xfb",                    // a file without a name is a file all the same
-        b"\x01\0\0\x01\0",                      // an OK that ends too early
-        b"\x02\0\0\x01\x01\x01",                // a count of columns with something behind it
+        b"\0\0\0\x01",                               // an empty packet
+        b"\x01\0\0\x01\xfb",                         // a file without a name is a file all the same
+        b"\x01\0\0\x01\0",                           // an OK that ends too early
+        b"\x02\0\0\x01\x01\x01",                     // a count of columns with something behind it
         b"\x09\0\0\x01\xfe\xff\xff\xff\xff\0\0\0\0", // four billion columns
-        b"\xff\xff\xff\x01\0",                  // an OK of 16 MiB
-        b"\x02\0\0\x01\xff\x01",                // an ERR without its number
+        b"\xff\xff\xff\x01\0",                       // an OK of 16 MiB
+        b"\x02\0\0\x01\xff\x01",                     // an ERR without its number
     ];
     for (i, bytes) in cases.iter().enumerate() {
         let got = Response::expect(Expect::Query, NEW).follow(bytes);
