@@ -24,6 +24,11 @@ use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::read::Reader;
 use crate::{Malformed, ok, status};
 
+mod recode;
+mod report;
+
+pub use recode::{Recode, fuzz_recode};
+
 /// What was asked, and so what shape the answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -157,6 +162,35 @@ enum Form {
     Infile,
 }
 
+/// What a packet that decides something means to whoever writes it for a client with other caps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// The same for every client.
+    AsIs,
+    /// The EOF between definitions and what follows them.
+    DefinitionsEof,
+    /// An OK packet.
+    Ok,
+    /// The end of rows, in either form.
+    End,
+}
+
+/// Somebody who looks on while a response is followed: [`Recode`], or nobody.
+trait Watch {
+    /// A packet begins that is stepped over; `held` is what of its payload had been gathered already.
+    fn begin(&mut self, _len: usize, _seq: u8, _held: &[u8]) {}
+    /// Payload of the packet that has begun.
+    fn pass(&mut self, _bytes: &[u8]) {}
+    /// Whole rows with their headers; the last may be cut, then `pass` brings the rest.
+    fn rows(&mut self, _bytes: &[u8]) {}
+    /// The packet that has begun is the last of definitions which no EOF follows.
+    fn definitions_end(&mut self) {}
+    /// A packet that decides something.
+    fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8]) {}
+}
+
+impl Watch for () {}
+
 /// Any sequence number may come next.
 const ANY_SEQ: u16 = 0x100;
 
@@ -250,12 +284,18 @@ impl Response {
 
     /// Follows the next bytes of the connection, cut anywhere. After an error the connection is of no more use.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<Follow, Malformed> {
+        self.walk(bytes, &mut ())
+    }
+
+    /// Follows, and tells `watch` what it sees.
+    fn walk(&mut self, bytes: &[u8], watch: &mut impl Watch) -> Result<Follow, Malformed> {
         self.tail_start = None;
         self.prepared_id_at = None;
         let mut at = 0; // <= bytes.len()
         loop {
             if self.skip > 0 {
                 let n = self.skip.min(bytes.len() - at);
+                watch.pass(&bytes[at..at + n]);
                 at += n;
                 self.skip -= n;
                 if self.skip > 0 {
@@ -266,14 +306,16 @@ impl Response {
                 return Ok(Follow::Ended { used: at });
             }
             if !self.held.is_empty() {
-                match self.fill(&bytes[at..])? {
+                match self.fill(&bytes[at..], watch)? {
                     Some(n) => at += n,
                     None => return Ok(Follow::More),
                 }
                 continue;
             }
             if self.next == Next::Rows && !self.continued {
+                let from = at;
                 at = self.skip_rows(bytes, at);
+                watch.rows(&bytes[from..at]);
                 if self.skip > 0 {
                     return Ok(Follow::More);
                 }
@@ -286,6 +328,7 @@ impl Response {
             let (len, seq) = packet::header(h);
             if self.continued {
                 self.step_over(len, seq)?;
+                watch.begin(len, seq, &[]);
                 at += HEADER_LEN;
                 continue;
             }
@@ -300,7 +343,8 @@ impl Response {
             match self.judge(first, len)? {
                 Verdict::Skip => {
                     self.step_over(len, seq)?;
-                    self.skipped();
+                    watch.begin(len, seq, &[]);
+                    self.skipped(watch);
                     at += HEADER_LEN;
                 }
                 Verdict::Take => {
@@ -309,7 +353,8 @@ impl Response {
                         return Ok(Follow::More);
                     };
                     self.number(seq)?;
-                    self.take(payload, Some(at))?;
+                    let taken = self.take(payload, Some(at))?;
+                    watch.take(taken, seq, payload);
                     at += HEADER_LEN + len;
                 }
             }
@@ -345,7 +390,7 @@ impl Response {
     /// else how many were taken.
     #[cold]
     #[inline(never)]
-    fn fill(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    fn fill(&mut self, bytes: &[u8], watch: &mut impl Watch) -> Result<Option<usize>, Malformed> {
         let mut used = 0;
         loop {
             let need = self.held_need()?;
@@ -364,16 +409,19 @@ impl Response {
         let (len, seq) = packet::header(h);
         if self.continued {
             self.step_over(len, seq)?;
+            watch.begin(len, seq, &[]);
         } else if let Some(&first) = payload.first() {
             match self.judge(first, len)? {
                 Verdict::Skip => {
                     self.step_over(len, seq)?;
                     self.skip -= payload.len();
-                    self.skipped();
+                    watch.begin(len, seq, payload);
+                    self.skipped(watch);
                 }
                 Verdict::Take => {
                     self.number(seq)?;
-                    self.take(payload, None)?;
+                    let taken = self.take(payload, None)?;
+                    watch.take(taken, seq, payload);
                 }
             }
         }
@@ -442,13 +490,14 @@ impl Response {
 
     /// The packet was one to step over: what comes after it?
     #[inline]
-    fn skipped(&mut self) {
+    fn skipped(&mut self, watch: &mut impl Watch) {
         match self.next {
             Next::Rows => self.said.rows += 1,
             Next::Definitions(then) => {
                 self.definitions_left -= 1; // definitions() never enters this state with 0
                 if self.definitions_left == 0 {
                     if caps::has(self.caps, caps::DEPRECATE_EOF) {
+                        watch.definitions_end();
                         self.after_definitions(then);
                     } else {
                         self.next = Next::DefinitionsEof(then);
@@ -476,36 +525,36 @@ impl Response {
     }
 
     /// A packet that decides something. `at` is where it begins in the chunk, if it lies there as a whole.
-    fn take(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+    fn take(&mut self, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         let Some(&first) = payload.first() else { return Err(Malformed::new("empty packet in a response")) };
         if first == ok::ERR_HEADER {
+            // What is prepared cannot fail any more, and a client with CLIENT_DEPRECATE_EOF would not expect a packet here.
+            if matches!(self.next, Next::DefinitionsEof(Then::PreparedColumns | Then::End)) {
+                return Err(Malformed::new("error after a statement was prepared"));
+            }
             ok::Err::read(payload)?;
             self.form = Form::Err;
             self.keep(payload);
             self.tail_start = at;
             self.next = Next::Ended;
-            return Ok(());
+            return Ok(Taken::AsIs);
         }
         match self.next {
             Next::First => self.take_first(first, payload, at),
             Next::DefinitionsEof(then) => {
-                (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
-                self.said.status_known = true;
+                self.take_eof(payload)?;
                 // A cursor was opened: its rows come by COM_STMT_FETCH.
                 if then == Then::Rows && self.expect == Expect::Execute && self.said.status & status::CURSOR_EXISTS != 0 {
                     self.finish(Form::Eof, at);
-                } else {
-                    self.after_definitions(then);
+                    return Ok(Taken::End);
                 }
-                Ok(())
+                self.after_definitions(then);
+                Ok(Taken::DefinitionsEof)
             }
             Next::Rows | Next::Fields | Next::Simple if first == ok::EOF_HEADER && !self.eof_is_ok(payload) => {
-                (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
-                self.said.status_known = true;
-                (self.said.affected_last, self.said.insert_id_last) = (0, 0);
-                self.last.clear();
+                self.take_eof(payload)?;
                 self.finish(Form::Eof, at);
-                Ok(())
+                Ok(Taken::End)
             }
             Next::Rows | Next::Fields | Next::Simple if first == ok::OK_HEADER || first == ok::EOF_HEADER => {
                 self.take_ok(payload, at)
@@ -515,13 +564,21 @@ impl Response {
         }
     }
 
+    fn take_eof(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
+        self.said.status_known = true;
+        (self.said.affected_last, self.said.insert_id_last) = (0, 0);
+        self.last.clear();
+        Ok(())
+    }
+
     /// With CLIENT_DEPRECATE_EOF an 0xFE packet is an OK packet, of 7 bytes at least. COM_SET_OPTION and COM_DEBUG are
     /// answered with 5 bytes by servers that forgot them.
     fn eof_is_ok(&self, payload: &[u8]) -> bool {
         caps::has(self.caps, caps::DEPRECATE_EOF) && payload.len() >= 7
     }
 
-    fn take_first(&mut self, first: u8, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+    fn take_first(&mut self, first: u8, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         match first {
             ok::OK_HEADER => self.take_ok(payload, at),
             0xFB if self.expect == Expect::Query => {
@@ -529,7 +586,7 @@ impl Response {
                 self.keep(payload);
                 self.tail_start = at;
                 self.next = Next::Ended;
-                Ok(())
+                Ok(Taken::AsIs)
             }
             _ => {
                 let mut r = Reader::new(payload);
@@ -539,12 +596,12 @@ impl Response {
                 }
                 self.said.columns = count as u32;
                 self.definitions(self.said.columns, Then::Rows);
-                Ok(())
+                Ok(Taken::AsIs)
             }
         }
     }
 
-    fn take_ok(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+    fn take_ok(&mut self, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         let ok = ok::Ok::read(payload, self.caps)?;
         (self.said.affected_last, self.said.insert_id_last, self.said.status, self.said.warnings) =
             (ok.affected, ok.insert_id, ok.status, ok.warnings);
@@ -565,9 +622,9 @@ impl Response {
         } else {
             self.keep(payload);
         }
-        let form = if payload[0] == ok::OK_HEADER { Form::Ok } else { Form::End };
+        let (form, taken) = if payload[0] == ok::OK_HEADER { (Form::Ok, Taken::Ok) } else { (Form::End, Taken::End) };
         self.finish(form, at);
-        Ok(())
+        Ok(taken)
     }
 
     /// A result is complete; the response may go on.
@@ -583,7 +640,7 @@ impl Response {
         }
     }
 
-    fn take_prepared(&mut self, payload: &[u8], at: Option<usize>) -> Result<(), Malformed> {
+    fn take_prepared(&mut self, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         let mut r = Reader::new(payload);
         r.u8()?;
         let prepared = Prepared { id: r.u32()?, columns: r.u16()?, params: r.u16()? };
@@ -601,129 +658,12 @@ impl Response {
         } else {
             self.after_definitions(Then::PreparedColumns);
         }
-        Ok(())
+        Ok(Taken::AsIs)
     }
 
     fn keep(&mut self, payload: &[u8]) {
         self.last.clear();
         self.last.extend_from_slice(payload);
-    }
-
-    /// True when the whole response was followed.
-    pub fn is_ended(&self) -> bool {
-        self.next == Next::Ended && !self.continued && self.skip == 0
-    }
-
-    /// True before the first byte of the response.
-    pub fn is_untouched(&self) -> bool {
-        self.next_seq == ANY_SEQ && self.held.is_empty() && self.form == Form::None
-    }
-
-    /// How it ended.
-    pub fn outcome(&self) -> Outcome<'_> {
-        match self.form {
-            Form::Err => match ok::Err::read(&self.last) {
-                Ok(ok::Err { code, state, message }) => Outcome::Err { code, state, message },
-                Err(_) => Outcome::Ok, // take() has read it before it was kept
-            },
-            Form::Infile => Outcome::LocalInfile(self.last.get(1..).unwrap_or_default()),
-            _ => Outcome::Ok,
-        }
-    }
-
-    /// SERVER_STATUS_* of the last OK or EOF so far; 0 before there was one. An ERR says nothing of the status.
-    pub fn status(&self) -> u16 {
-        self.said.status
-    }
-
-    /// True if there was an OK or EOF, so that [`Self::status`] means something.
-    pub fn is_status_known(&self) -> bool {
-        self.said.status_known
-    }
-
-    /// Warnings of the last result so far.
-    pub fn warnings(&self) -> u16 {
-        self.said.warnings
-    }
-
-    /// Affected rows, of all results together.
-    pub fn affected_rows(&self) -> u64 {
-        self.said.affected_rows
-    }
-
-    /// The last insert id that was not 0.
-    pub fn insert_id(&self) -> u64 {
-        self.said.insert_id
-    }
-
-    /// Rows that came, of all results together.
-    pub fn rows(&self) -> u64 {
-        self.said.rows
-    }
-
-    /// Columns of the last result set so far.
-    pub fn columns(&self) -> u32 {
-        self.said.columns
-    }
-
-    /// Complete results so far.
-    pub fn results(&self) -> u32 {
-        self.said.results
-    }
-
-    /// Session changes of all OK packets so far, raw: read them with [`crate::track::changes`].
-    pub fn session_track(&self) -> &[u8] {
-        &self.changes
-    }
-
-    /// Session changes, read.
-    pub fn changes(&self) -> impl Iterator<Item = crate::track::Change<'_>> {
-        crate::track::changes(&self.changes)
-    }
-
-    /// True if there were more session changes than are kept: what the session looks like is not known any more.
-    pub fn is_session_track_lost(&self) -> bool {
-        self.said.changes_lost
-    }
-
-    /// What was prepared.
-    pub fn prepared(&self) -> Option<Prepared> {
-        self.said.prepared
-    }
-
-    /// Where the four bytes of the statement id begin in the bytes that were followed last, if the packet lies wholly
-    /// in them. See also [`PREPARED_ID_AT`].
-    pub fn prepared_id_at(&self) -> Option<usize> {
-        self.prepared_id_at
-    }
-
-    /// Sequence number of the last packet that was seen.
-    pub fn last_seq(&self) -> u8 {
-        (self.next_seq as u8).wrapping_sub(1)
-    }
-
-    /// Where the last packet of the response (its header) begins in the bytes that were followed last, if it is an OK,
-    /// EOF, ERR or file request that lies wholly in them.
-    pub fn tail_start(&self) -> Option<usize> {
-        self.tail_start
-    }
-
-    /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a client with other caps.
-    pub fn tail(&self) -> Option<Tail<'_>> {
-        let plain = ok::Ok {
-            affected: self.said.affected_last,
-            insert_id: self.said.insert_id_last,
-            status: self.said.status,
-            warnings: self.said.warnings,
-            ..ok::Ok::default()
-        };
-        let full = || if self.last.is_empty() { Some(plain) } else { ok::Ok::read(&self.last, self.caps).ok() };
-        match self.form {
-            Form::Ok => full().map(Tail::Ok),
-            Form::End => full().map(Tail::End),
-            Form::Eof => Some(Tail::End(plain)),
-            Form::None | Form::Err | Form::Infile => None,
-        }
     }
 }
 

@@ -1,0 +1,3 @@
+//! recode: any bytes, see `wire::response::fuzz_recode`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| wire::response::fuzz_recode(data));
