@@ -15,7 +15,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         if manifest.contains_key("workspace") {
             found.extend(libraries_without_a_reason(path, text));
         }
-        if manifest.contains_key("package") {
+        // A package that is a workspace of its own (the fuzz targets, which need another compiler) has nothing to take.
+        if manifest.contains_key("package") && !manifest.contains_key("workspace") {
             let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
             if lints.and_then(toml::Value::as_bool) != Some(true) {
                 found.push(Complaint::file(path, "does not take the workspace's lints ([lints] workspace = true)"));
