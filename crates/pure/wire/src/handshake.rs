@@ -12,6 +12,8 @@ use crate::{Malformed, auth::Nonce};
 
 /// Connection attributes that are longer than this are refused, as the servers do.
 pub const ATTRIBUTES_LEN_MAX: usize = 65536;
+/// So many connection attributes are taken; clients send about ten.
+pub const ATTRIBUTES_MAX: usize = 512;
 
 /// Protocol::HandshakeV10: the first packet, from the server.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_v10.html>
@@ -265,6 +267,9 @@ fn read_attributes(r: &mut Reader<'_>) -> Result<Vec<(String, String)>, Malforme
     let mut r = Reader::new(block);
     let mut all = Vec::new();
     while !r.is_empty() {
+        if all.len() == ATTRIBUTES_MAX {
+            return Err(Malformed::new("more than 512 connection attributes"));
+        }
         all.push((text(r.lenenc_bytes()?), text(r.lenenc_bytes()?)));
     }
     Ok(all)
@@ -601,6 +606,8 @@ mod tests {
         }
         let many = vec![("a".repeat(40_000), "b".repeat(40_000))];
         assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_err(), "attributes over 64 KiB");
+        let many = vec![(String::new(), String::new()); ATTRIBUTES_MAX + 1];
+        assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_err(), "too many attributes");
     }
 
     #[test]

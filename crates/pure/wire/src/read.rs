@@ -53,43 +53,43 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// Everything that is left (string<EOF>).
+    /// Everything that is left (`string<EOF>`).
     #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// int<1>
+    /// `int<1>`
     #[inline]
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[b]| b)
     }
 
-    /// int<2>
+    /// `int<2>`
     #[inline]
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// int<3>
+    /// `int<3>`
     #[inline]
     pub fn u24(&mut self) -> Result<u32, Malformed> {
         self.array::<3>().map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
     }
 
-    /// int<4>
+    /// `int<4>`
     #[inline]
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// int<8>
+    /// `int<8>`
     #[inline]
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// int<lenenc>. 0xFB (NULL) and 0xFF are no integers.
+    /// `int<lenenc>`. 0xFB (NULL) and 0xFF are no integers.
     #[inline]
     pub fn lenenc_int(&mut self) -> Result<u64, Malformed> {
         match self.u8()? {
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// string<lenenc>
+    /// `string<lenenc>`
     #[inline]
     pub fn lenenc_bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let n = self.lenenc_int()?;
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         self.take(usize::try_from(n).map_err(|_| SHORT)?)
     }
 
-    /// string<lenenc> where 0xFB stands for NULL, as in text rows.
+    /// `string<lenenc>` where 0xFB stands for NULL, as in text rows.
     #[inline]
     pub fn lenenc_or_null(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         if self.rest.first() == Some(&0xFB) {
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         self.lenenc_bytes().map(Some)
     }
 
-    /// string<NUL>; the terminator is consumed and not returned.
+    /// `string<NUL>`; the terminator is consumed and not returned.
     #[inline]
     pub fn nul_str(&mut self) -> Result<&'a [u8], Malformed> {
         let at = self.rest.iter().position(|&b| b == 0).ok_or(Malformed::new("string without its terminating zero"))?;
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(s)
     }
 
-    /// string<NUL> whose terminator may be missing at the end of the packet: some clients forget it.
+    /// `string<NUL>` whose terminator may be missing at the end of the packet: some clients forget it.
     #[inline]
     pub fn nul_str_or_rest(&mut self) -> &'a [u8] {
         self.nul_str().unwrap_or_else(|_| self.rest())

@@ -476,7 +476,7 @@ impl Response {
             Next::Rows => match first {
                 ok::ERR_HEADER => true,
                 // A text row that begins with 0xFE has a value of 16 MiB or more there, so its packet is full.
-                ok::EOF_HEADER => len < if caps::has(self.caps, caps::DEPRECATE_EOF) { MAX_PAYLOAD } else { 9 },
+                ok::EOF_HEADER => len < MAX_PAYLOAD,
                 _ => false,
             },
             Next::Ended => false,
@@ -565,6 +565,9 @@ impl Response {
     }
 
     fn take_eof(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        if payload.len() >= 9 {
+            return Err(Malformed::new("EOF packet that is too long for one"));
+        }
         (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
         self.said.status_known = true;
         (self.said.affected_last, self.said.insert_id_last) = (0, 0);

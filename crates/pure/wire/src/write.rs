@@ -7,28 +7,28 @@ pub trait Write {
     /// Bytes as they are.
     fn bytes(&mut self, v: &[u8]);
 
-    /// int<1>
+    /// `int<1>`
     fn u8(&mut self, v: u8) {
         self.bytes(&[v]);
     }
-    /// int<2>
+    /// `int<2>`
     fn u16(&mut self, v: u16) {
         self.bytes(&v.to_le_bytes());
     }
-    /// int<3>; the upper byte of `v` is dropped.
+    /// `int<3>`; the upper byte of `v` is dropped.
     fn u24(&mut self, v: u32) {
         let [a, b, c, _] = v.to_le_bytes();
         self.bytes(&[a, b, c]);
     }
-    /// int<4>
+    /// `int<4>`
     fn u32(&mut self, v: u32) {
         self.bytes(&v.to_le_bytes());
     }
-    /// int<8>
+    /// `int<8>`
     fn u64(&mut self, v: u64) {
         self.bytes(&v.to_le_bytes());
     }
-    /// int<lenenc> in its shortest form.
+    /// `int<lenenc>` in its shortest form.
     fn lenenc_int(&mut self, v: u64) {
         match v {
             0..=0xFA => self.u8(v as u8),
@@ -46,12 +46,12 @@ pub trait Write {
             }
         }
     }
-    /// string<lenenc>
+    /// `string<lenenc>`
     fn lenenc_bytes(&mut self, v: &[u8]) {
         self.lenenc_int(v.len() as u64);
         self.bytes(v);
     }
-    /// string<NUL>. A zero inside of `v` would end it early, so `v` is cut there.
+    /// `string<NUL>`. A zero inside of `v` would end it early, so `v` is cut there.
     fn nul_str(&mut self, v: &[u8]) {
         self.bytes(v.split(|&b| b == 0).next().unwrap_or_default());
         self.u8(0);
@@ -65,7 +65,7 @@ impl Write for Vec<u8> {
     }
 }
 
-/// How many bytes int<lenenc> needs for `v`.
+/// How many bytes `int<lenenc>` needs for `v`.
 pub const fn lenenc_len(v: u64) -> usize {
     match v {
         0..=0xFA => 1,

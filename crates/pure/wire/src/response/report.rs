@@ -87,7 +87,7 @@ impl Response {
     }
 
     /// Where the four bytes of the statement id begin in the bytes that were followed last, if the packet lies wholly
-    /// in them. See also [`PREPARED_ID_AT`].
+    /// in them. See also [`super::PREPARED_ID_AT`].
     pub fn prepared_id_at(&self) -> Option<usize> {
         self.prepared_id_at
     }
