@@ -1,0 +1,25 @@
+//! Rows of the operator's tables to one immutable [`Snapshot`]: checked, compiled, ready for lookups.
+//!
+//! Every `build` gathers all it has to refuse and then answers either the whole or all the refusals: nothing is
+//! half applied. What was accepted and has less effect than its row says is told as notices.
+#![forbid(unsafe_code)]
+
+mod fast_routing;
+mod pattern;
+mod refusal;
+mod rows;
+mod rules;
+mod servers;
+mod snapshot;
+mod users;
+mod variables;
+
+pub use fast_routing::FastRouting;
+pub use pattern::{Pattern, Replacement};
+pub use refusal::Refusal;
+pub use rows::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, SslParamsRow, UserRow};
+pub use rules::{AddressPattern, Candidates, Rule, Rules};
+pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
+pub use snapshot::Snapshot;
+pub use users::{Attributes, Password, User, Users, UsersBuilder};
+pub use variables::{Effect, Kind, REGISTRY, Variable, Variables};

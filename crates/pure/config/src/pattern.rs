@@ -1,0 +1,334 @@
+//! Expressions of rules: `match_digest`, `match_pattern` and `replace_pattern`.
+//!
+//! Operators write PCRE (or RE2, by mysql-query_processor_regex). What both mean alike runs on the linear-time engine
+//! of the `regex` crate; what only PCRE can say, or says differently, runs on PCRE. The commonest shapes
+//! (`^SELECT`, `^SELECT.*FOR UPDATE$`) need no engine. Texts are bytes; letters' case is ASCII's.
+
+mod shape;
+
+use shape::Shape;
+use std::borrow::Cow;
+
+/// A compiled expression. A clone has scratch memory of its own.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    shape: Option<Shape>,
+    engine: Engine,
+    /// PCRE's `$` also matches before a newline that ends the text. Texts that end so, if there is a `$`, run here.
+    before_newline: Option<Box<pcre2::bytes::Regex>>,
+}
+
+#[derive(Debug, Clone)]
+enum Engine {
+    Linear(Box<regex::bytes::Regex>),
+    Pcre(Box<pcre2::bytes::Regex>),
+}
+
+/// Whose notation an expression is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Perl's, as PCRE has it.
+    Pcre,
+    /// RE2's: no look-around, no back-references.
+    Re2,
+}
+
+impl Pattern {
+    /// Compiles `text`, or says in plain words what is wrong with it.
+    pub fn compile(text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
+        let linear = regex::bytes::RegexBuilder::new(text).unicode(false).case_insensitive(caseless).build();
+        match (linear, dialect) {
+            (Ok(linear), Dialect::Pcre) if !means_more_to_pcre(text) => Ok(Self {
+                shape: Shape::of(text, caseless, true),
+                engine: Engine::Linear(Box::new(linear)),
+                before_newline: if has_dollar(text) { Some(Box::new(pcre(text, caseless)?)) } else { None },
+            }),
+            (_, Dialect::Pcre) => {
+                Ok(Self { shape: None, engine: Engine::Pcre(Box::new(pcre(text, caseless)?)), before_newline: None })
+            }
+            (Ok(linear), Dialect::Re2) => Ok(Self {
+                shape: Shape::of(text, caseless, false),
+                engine: Engine::Linear(Box::new(linear)),
+                before_newline: None,
+            }),
+            (Err(error), Dialect::Re2) => Err(plain_words(&error)),
+        }
+    }
+
+    /// Whether it matches somewhere in `text`. An expression that PCRE gives up on (too much backtracking) does not.
+    #[must_use]
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        if let Some(shape) = &self.shape {
+            return shape.is_match(text);
+        }
+        match (&self.before_newline, &self.engine) {
+            (Some(pcre), _) if text.ends_with(b"\n") => pcre.is_match(text).unwrap_or(false),
+            (_, Engine::Linear(linear)) => linear.is_match(text),
+            (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
+        }
+    }
+
+    /// Number of capturing groups.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        match &self.engine {
+            Engine::Linear(linear) => linear.captures_len() - 1,
+            Engine::Pcre(pcre) => pcre.captures_len() - 1,
+        }
+    }
+
+    /// `text` with the first match (or all, `everywhere`) replaced.
+    #[must_use]
+    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(text.len() + 32);
+        let mut done = 0;
+        let mut put = |start: usize, end: usize, group: &dyn Fn(usize) -> Option<(usize, usize)>| {
+            out.extend_from_slice(&text[done..start]);
+            replacement.write(text, group, &mut out);
+            done = end;
+            everywhere
+        };
+        match (&self.before_newline, &self.engine) {
+            (None, Engine::Linear(linear)) => replace_linear(linear, text, &mut put),
+            (Some(_), Engine::Linear(linear)) if !text.ends_with(b"\n") => replace_linear(linear, text, &mut put),
+            (Some(pcre), _) => replace_pcre(pcre, text, &mut put),
+            (None, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
+        }
+        out.extend_from_slice(&text[done..]);
+        out.into_boxed_slice()
+    }
+}
+
+/// Receives a match: start, end, where a group is. Answers whether the next one is wanted.
+type Put<'a> = dyn FnMut(usize, usize, &dyn Fn(usize) -> Option<(usize, usize)>) -> bool + 'a;
+
+fn replace_linear(linear: &regex::bytes::Regex, text: &[u8], put: &mut Put<'_>) {
+    for found in linear.captures_iter(text) {
+        let whole = found.get_match();
+        if !put(whole.start(), whole.end(), &|n| found.get(n).map(|group| (group.start(), group.end()))) {
+            return;
+        }
+    }
+}
+
+fn replace_pcre(pcre: &pcre2::bytes::Regex, text: &[u8], put: &mut Put<'_>) {
+    // Giving up (too much backtracking) ends the replacing.
+    for found in pcre.captures_iter(text).map_while(Result::ok) {
+        let Some(whole) = found.get(0) else { return };
+        if !put(whole.start(), whole.end(), &|n| found.get(n).map(|group| (group.start(), group.end()))) {
+            return;
+        }
+    }
+}
+
+fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
+    pcre2::bytes::RegexBuilder::new()
+        .caseless(caseless)
+        .jit_if_available(true)
+        .build(text)
+        .map_err(|error| {
+            // "PCRE2: error compiling pattern at offset 3: missing closing parenthesis"
+            let whole = error.to_string();
+            let said = whole.strip_prefix("PCRE2: error compiling pattern ").unwrap_or(&whole);
+            match (error.offset(), said.split_once(": ")) {
+                (Some(offset), Some((_, words))) => format!("{words} (after {offset} characters)"),
+                _ => said.to_owned(),
+            }
+        })
+}
+
+fn plain_words(error: &regex::Error) -> String {
+    let whole = error.to_string();
+    let last = whole.lines().last().unwrap_or_default();
+    last.trim().trim_start_matches("error: ").to_owned()
+}
+
+/// Walks over the signs of an expression: (sign, is it escaped, is it inside a class, where).
+fn signs(text: &str) -> impl Iterator<Item = (u8, bool, bool, usize)> {
+    let bytes = text.as_bytes();
+    let (mut at, mut class_start) = (0, None);
+    std::iter::from_fn(move || {
+        let start = at;
+        let sign = *bytes.get(at)?;
+        at += 1;
+        if sign == b'\\' {
+            let escaped = *bytes.get(at)?;
+            at += 1;
+            return Some((escaped, true, class_start.is_some(), start));
+        }
+        let inside = class_start.is_some();
+        match (sign, class_start) {
+            (b'[', None) => {
+                class_start = Some(start);
+                // A ] right after [ or [^ is a member.
+                if bytes.get(at) == Some(&b'^') {
+                    at += 1;
+                }
+                if bytes.get(at) == Some(&b']') {
+                    at += 1;
+                }
+            }
+            (b'[', Some(_)) if bytes.get(at) == Some(&b':') => {
+                if let Some(length) = text[at..].find(":]") {
+                    at += length + 2;
+                    return Some((b':', false, true, start));
+                }
+            }
+            (b']', Some(_)) => class_start = None,
+            _ => {}
+        }
+        Some((sign, false, inside, start))
+    })
+}
+
+fn has_dollar(text: &str) -> bool {
+    signs(text).any(|(sign, escaped, inside, _)| sign == b'$' && !escaped && !inside)
+}
+
+/// Whether the linear engine, though it accepts `text`, would read it differently: possessive quantifiers, `\<` and
+/// `\>`, signs inside classes that only it gives a meaning, and options inside the expression.
+fn means_more_to_pcre(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut before = 0;
+    signs(text).any(|(sign, escaped, inside, at)| {
+        let possessive = sign == b'+' && !escaped && !inside && matches!(before, b'*' | b'+' | b'?' | b'}');
+        let next = bytes.get(at + 1);
+        let doubled = !escaped && inside && matches!(sign, b'&' | b'-' | b'~') && next == Some(&sign);
+        let nested = !escaped && inside && sign == b'[';
+        let angle = escaped && matches!(sign, b'<' | b'>' | b'u' | b'U');
+        let options = !escaped && !inside && sign == b'(' && next == Some(&b'?') && bytes.get(at + 2) != Some(&b':');
+        before = if escaped || inside { 0 } else { sign };
+        possessive || doubled || nested || angle || options
+    })
+}
+
+/// What takes the place of a match: text and `\0` to `\9`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement(Box<[Piece]>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(Box<[u8]>),
+    Group(usize),
+}
+
+impl Replacement {
+    /// Reads `text`, for a pattern with this many groups; `\\` is a backslash.
+    pub fn parse(text: &str, groups: usize) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut literal = Vec::new();
+        let mut bytes = text.bytes();
+        while let Some(byte) = bytes.next() {
+            if byte != b'\\' {
+                literal.push(byte);
+                continue;
+            }
+            match bytes.next() {
+                Some(b'\\') => literal.push(b'\\'),
+                Some(digit @ b'0'..=b'9') => {
+                    let group = usize::from(digit - b'0');
+                    if group > groups {
+                        return Err(format!("refers to \\{group}, but match_pattern has {groups} groups"));
+                    }
+                    if !literal.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut literal).into()));
+                    }
+                    pieces.push(Piece::Group(group));
+                }
+                other => {
+                    let after = other.map_or(Cow::Borrowed("nothing"), |b| format!("'{}'", char::from(b)).into());
+                    return Err(format!("has a backslash before {after}; only \\0 to \\9 and \\\\ have a meaning"));
+                }
+            }
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal.into()));
+        }
+        Ok(Self(pieces.into()))
+    }
+
+    fn write(&self, text: &[u8], group: &dyn Fn(usize) -> Option<(usize, usize)>, out: &mut Vec<u8>) {
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(literal) => out.extend_from_slice(literal),
+                Piece::Group(n) => {
+                    if let Some((start, end)) = group(*n) {
+                        out.extend_from_slice(&text[start..end]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::compile(text, true, Dialect::Pcre).unwrap_or_else(|words| panic!("{text}: {words}"))
+    }
+
+    fn is_linear(pattern: &Pattern) -> bool {
+        matches!(pattern.engine, Engine::Linear(_))
+    }
+
+    #[test]
+    fn look_around_and_back_references_run_on_pcre_the_rest_does_not() {
+        assert!(is_linear(&pattern("^SELECT .* FROM (a|b)")));
+        for text in ["^SELECT(?!.*FOR UPDATE)", r"(a)\1", "(?>a+)b", "a++b", r"\bfoo\Z", "[[]", "[a&&b]", r"a\<b", "(?i)x"]
+        {
+            assert!(!is_linear(&pattern(text)), "{text}");
+        }
+        assert!(pattern("^SELECT(?!.*FOR UPDATE)").is_match(b"select 1"));
+        assert!(!pattern("^SELECT(?!.*FOR UPDATE)").is_match(b"select 1 for update"));
+    }
+
+    #[test]
+    fn re2_has_no_look_around_and_says_so() {
+        let words = Pattern::compile("a(?=b)", true, Dialect::Re2).unwrap_err();
+        assert!(words.contains("look-around"), "{words}");
+        assert!(!Pattern::compile("^a$", true, Dialect::Re2).unwrap().is_match(b"a\n"));
+    }
+
+    #[test]
+    fn what_does_not_compile_is_told_in_plain_words() {
+        let words = Pattern::compile("^SELECT (a", true, Dialect::Pcre).unwrap_err();
+        assert_eq!(words, "missing closing parenthesis (after 10 characters)");
+    }
+
+    #[test]
+    fn a_dot_stops_at_newlines_and_a_dollar_matches_before_the_last_one() {
+        for text in ["^SELECT.*x$", "^SELECT[ ].*x$", "^(SELECT).*x$"] {
+            let pattern = pattern(text);
+            assert!(pattern.is_match(b"SELECT x"), "{text}");
+            assert!(pattern.is_match(b"select x\n"), "{text}");
+            assert!(!pattern.is_match(b"SELECT x\n\n"), "{text}");
+            assert!(!pattern.is_match(b"SELECT \n x"), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_bytes() {
+        assert!(pattern("^INSERT .*x").is_match(b"insert \xff\xfe x"));
+        assert!(pattern("\u{e9}").is_match("caf\u{e9}".as_bytes()));
+        assert!(pattern("caf[\u{e9}]").is_match("caf\u{e9}".as_bytes()), "a class of two bytes, as PCRE reads it");
+        assert!(!Pattern::compile("a", false, Dialect::Pcre).unwrap().is_match(b"A"));
+    }
+
+    #[test]
+    fn replacing_knows_groups_and_global() {
+        let replaced = |pattern_text: &str, with: &str, text: &str, everywhere| {
+            let pattern = pattern(pattern_text);
+            let with = Replacement::parse(with, pattern.groups()).unwrap();
+            String::from_utf8(pattern.replace(text.as_bytes(), &with, everywhere).into()).unwrap()
+        };
+        assert_eq!(replaced("a(.)", r"<\1\\\0>", "xabac", false), r"x<b\ab>ac");
+        assert_eq!(replaced("a(.)", r"<\1>", "xabac", true), "x<b><c>");
+        assert_eq!(replaced("a(?=c)", "-", "abac", true), "ab-c");
+        assert_eq!(replaced("c$", "!", "abc\n", false), "ab!\n");
+        assert_eq!(replaced("(a)|(b)", r"[\1]", "ab", true), "[a][]");
+        assert!(Replacement::parse(r"\2", 1).unwrap_err().contains("has 1 groups"));
+        assert!(Replacement::parse(r"a\n", 1).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! `mysql_query_rules`, compiled: the chain in the order of rule_id, and which of it can concern a session at all.
+
+mod address;
+mod check;
+mod index;
+
+pub use address::AddressPattern;
+pub use index::Candidates;
+
+use crate::fast_routing::{self, FastRouting};
+use crate::{FastRoutingRow, Pattern, Refusal, Replacement, RuleRow, Variables};
+use index::Index;
+use std::sync::Arc;
+
+/// The active rules and the fast routing table.
+#[derive(Debug, Default)]
+pub struct Rules {
+    chain: Vec<Rule>,
+    index: Arc<Index>,
+    fast: Arc<FastRouting>,
+    notices: Arc<[Refusal]>,
+    needs_digest: bool,
+}
+
+/// One active rule. What is `None` asks nothing or sets nothing.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Its key, which orders the chain.
+    pub rule_id: i64,
+    /// It is looked at while the chain has this flag.
+    pub flag_in: u32,
+    /// The client's user.
+    pub username: Option<Arc<str>>,
+    /// The session's schema.
+    pub schemaname: Option<Arc<str>>,
+    /// Where the client comes from.
+    pub client_addr: Option<AddressPattern>,
+    /// The address the client connected to.
+    pub proxy_addr: Option<Arc<str>>,
+    /// The port the client connected to.
+    pub proxy_port: Option<u16>,
+    /// Hash of the digest.
+    pub digest: Option<u64>,
+    /// Tried on the text of the digest.
+    pub match_digest: Option<Pattern>,
+    /// Tried on the statement, as earlier rules have rewritten it.
+    pub match_pattern: Option<Pattern>,
+    /// The expressions must not match.
+    pub negate_match_pattern: bool,
+    /// The flag of the chain from here on.
+    pub flag_out: Option<u32>,
+    /// Instead of `flag_out`: flags to draw from, with their weights.
+    pub flag_outs: Option<Arc<[(u32, u32)]>>,
+    /// What takes the place of `match_pattern`, and whether everywhere.
+    pub replace: Option<(Arc<Replacement>, bool)>,
+    /// Where the statement goes.
+    pub destination_hostgroup: Option<u32>,
+    /// How long its result may be reused.
+    pub cache_ttl_ms: Option<u64>,
+    /// Whether results without rows are kept as well.
+    pub cache_empty_result: Option<bool>,
+    /// How long to wait for another session that fetches the same.
+    pub cache_timeout_ms: Option<u64>,
+    /// Whether it is tried again when its connection broke.
+    pub reconnect: Option<bool>,
+    /// How long it may run.
+    pub timeout_ms: Option<u64>,
+    /// How often it is tried again.
+    pub retries: Option<u32>,
+    /// How long it is held back.
+    pub delay_ms: Option<u64>,
+    /// The flag that the chain begins with from the session's next statement on.
+    pub next_flag_in: Option<u32>,
+    /// The client gets this error.
+    pub error_msg: Option<Arc<str>>,
+    /// The client gets OK with this text.
+    pub ok_msg: Option<Arc<str>>,
+    /// 0: the session keeps its connection; 1: it may give it back; 2: a `@` in this statement does not matter.
+    pub multiplex: Option<u8>,
+    /// Whether it is logged.
+    pub log: Option<bool>,
+    /// The chain ends here.
+    pub apply: bool,
+    row: Arc<RuleRow>,
+}
+
+impl Rule {
+    /// The row, as `runtime_mysql_query_rules` has it.
+    #[must_use]
+    pub fn row(&self) -> &RuleRow {
+        &self.row
+    }
+}
+
+impl Rules {
+    /// From the rows of `mysql_query_rules` and `mysql_query_rules_fast_routing`; inactive rules are left out.
+    pub fn build(
+        rules: impl IntoIterator<Item = RuleRow>,
+        fast: impl IntoIterator<Item = FastRoutingRow>,
+        variables: &Variables,
+    ) -> Result<Self, Vec<Refusal>> {
+        let mut refused = Vec::new();
+        let (chain, notices) = check::chain(rules, variables, &mut refused);
+        let mut refusals = fast_routing::refusals();
+        let fast = FastRouting::build(fast, &mut refusals);
+        refused.extend(refusals.into_list());
+        if !refused.is_empty() {
+            return Err(refused);
+        }
+        Ok(Self {
+            index: Arc::new(Index::of(&chain)),
+            needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
+            chain,
+            fast: Arc::new(fast),
+            notices: notices.into(),
+        })
+    }
+
+    /// The same with scratch memory of its own for the expressions: see [`crate::Snapshot::for_core`].
+    #[must_use]
+    pub fn for_core(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            index: Arc::clone(&self.index),
+            fast: Arc::clone(&self.fast),
+            notices: Arc::clone(&self.notices),
+            needs_digest: self.needs_digest,
+        }
+    }
+
+    /// The rules in the order of rule_id. A position in it is what hits are counted by.
+    #[must_use]
+    pub fn chain(&self) -> &[Rule] {
+        &self.chain
+    }
+
+    /// Positions of the rules whose user and schema are these, or any: nothing else can match.
+    #[must_use]
+    pub fn candidates(&self, user: &str, schema: &str) -> Candidates<'_> {
+        self.index.candidates(user, schema)
+    }
+
+    /// The fast routing table.
+    #[must_use]
+    pub fn fast(&self) -> &FastRouting {
+        &self.fast
+    }
+
+    /// Whether some rule asks for the digest: otherwise nobody needs to make it for the rules.
+    #[must_use]
+    pub const fn needs_digest(&self) -> bool {
+        self.needs_digest
+    }
+
+    /// What was accepted and has less effect than it says.
+    #[must_use]
+    pub fn notices(&self) -> &[Refusal] {
+        &self.notices
+    }
+
+    /// The rows of `runtime_mysql_query_rules`.
+    pub fn rows(&self) -> impl Iterator<Item = &RuleRow> {
+        self.chain.iter().map(Rule::row)
+    }
+}

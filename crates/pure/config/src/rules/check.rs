@@ -1,0 +1,354 @@
+//! Rows of `mysql_query_rules` to rules: what is refused, and why.
+
+use super::{AddressPattern, Rule};
+use crate::pattern::Dialect;
+use crate::refusal::{Notices, Refusals};
+use crate::{Pattern, Refusal, Replacement, RuleRow, Variables};
+use serde_json::Value;
+use std::sync::Arc;
+
+const HOSTGROUP: (i64, i64) = (0, i32::MAX as i64);
+const FLAG: (i64, i64) = (0, u32::MAX as i64);
+
+/// The active rules in order, and notices.
+pub(super) fn chain(
+    rows: impl IntoIterator<Item = RuleRow>,
+    variables: &Variables,
+    refused: &mut Vec<Refusal>,
+) -> (Vec<Rule>, Vec<Refusal>) {
+    let dialect = if variables.mysql_query_processor_regex == 2 { Dialect::Re2 } else { Dialect::Pcre };
+    let mut refusals = Refusals::of("mysql_query_rules");
+    let mut notices = Notices::of("mysql_query_rules");
+    let mut rows: Vec<_> = rows.into_iter().filter(|row| row.active != 0).collect();
+    rows.sort_by_key(|row| row.rule_id);
+    for pair in rows.windows(2).filter(|pair| pair[0].rule_id == pair[1].rule_id) {
+        refusals.add(|| key(&pair[0]), "rule_id", "has a row already");
+    }
+    let check = |row| Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(dialect);
+    let chain = rows.into_iter().map(check).collect();
+    refused.extend(refusals.into_list());
+    (chain, notices.into_list())
+}
+
+fn key(row: &RuleRow) -> String {
+    format!("rule_id {}", row.rule_id)
+}
+
+struct Checking<'a> {
+    row: &'a RuleRow,
+    refusals: &'a mut Refusals,
+    notices: &'a mut Notices,
+}
+
+impl Checking<'_> {
+    fn refuse(&mut self, column: &'static str, words: impl Into<String>) {
+        self.refusals.add(|| key(self.row), column, words);
+    }
+
+    fn number<T: TryFrom<i64> + Default>(&mut self, column: &'static str, value: Option<i64>, range: (i64, i64)) -> Option<T> {
+        self.refusals.number_or_null(|| key(self.row), column, value, range)
+    }
+
+    fn flag(&mut self, column: &'static str, value: Option<i64>) -> Option<bool> {
+        self.number::<u8>(column, value, (0, 1)).map(|value| value == 1)
+    }
+
+    fn ms(&mut self, column: &'static str, value: Option<i64>) -> Option<u64> {
+        self.number(column, value, (0, i64::from(i32::MAX)))
+    }
+
+    fn rule(mut self, dialect: Dialect) -> Rule {
+        self.what_is_not_there_yet();
+        let row = self.row;
+        let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
+        let match_digest = self.pattern("match_digest", row.match_digest.as_deref(), caseless, dialect);
+        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), caseless, dialect);
+        let replace = self.replacement(match_pattern.as_ref()).map(|replacement| (Arc::new(replacement), everywhere));
+        let digest = self.digest();
+        let shown = RuleRow {
+            re_modifiers: Some(modifiers.into()),
+            digest: digest.map(|digest| format!("0x{digest:016X}")),
+            ..row.clone()
+        };
+        let text = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(Arc::from);
+        let flag_outs = self.flag_outs();
+        Rule {
+            rule_id: row.rule_id,
+            flag_in: self.number("flagIN", Some(row.flagIN), FLAG).unwrap_or_default(),
+            username: text(&row.username),
+            schemaname: text(&row.schemaname),
+            client_addr: row.client_addr.as_deref().filter(|text| !text.is_empty()).map(AddressPattern::new),
+            proxy_addr: text(&row.proxy_addr),
+            proxy_port: self.number("proxy_port", row.proxy_port, (0, 65_535)),
+            digest,
+            match_digest,
+            match_pattern,
+            negate_match_pattern: self.flag("negate_match_pattern", Some(row.negate_match_pattern)) == Some(true),
+            flag_out: self.number("flagOUT", row.flagOUT, FLAG),
+            flag_outs,
+            replace,
+            // As ProxySQL reads it, a negative one is none.
+            destination_hostgroup: self.number(
+                "destination_hostgroup",
+                row.destination_hostgroup.filter(|hostgroup| *hostgroup >= 0),
+                HOSTGROUP,
+            ),
+            cache_ttl_ms: self.number("cache_ttl", row.cache_ttl, (1, i64::from(i32::MAX))),
+            cache_empty_result: self.flag("cache_empty_result", row.cache_empty_result),
+            cache_timeout_ms: self.ms("cache_timeout", row.cache_timeout),
+            reconnect: self.flag("reconnect", row.reconnect),
+            timeout_ms: self.ms("timeout", row.timeout),
+            retries: self.number("retries", row.retries, (0, 1000)),
+            delay_ms: self.ms("delay", row.delay),
+            next_flag_in: self.number("next_query_flagIN", row.next_query_flagIN, FLAG),
+            error_msg: row.error_msg.as_deref().map(Arc::from),
+            ok_msg: row.OK_msg.as_deref().map(Arc::from),
+            multiplex: self.number("multiplex", row.multiplex, (0, 2)),
+            log: self.flag("log", row.log),
+            apply: self.flag("apply", Some(row.apply)) == Some(true),
+            row: Arc::new(shown),
+        }
+    }
+
+    fn what_is_not_there_yet(&mut self) {
+        let row = self.row;
+        let refused = [
+            ("mirror_hostgroup", row.mirror_hostgroup.is_some(), "is set, and mirroring is not supported yet"),
+            ("mirror_flagOUT", row.mirror_flagOUT.is_some(), "is set, and mirroring is not supported yet"),
+            ("gtid_from_hostgroup", row.gtid_from_hostgroup.is_some(), "is set, and causal reads are not supported yet"),
+            ("sticky_conn", row.sticky_conn == Some(1), "is 1, and sticky connections are not supported"),
+        ];
+        for (column, _, words) in refused.into_iter().filter(|(_, set, _)| *set) {
+            self.refuse(column, words);
+        }
+        let cached = "is kept, but no result is cached yet";
+        let noticed = [
+            ("cache_ttl", row.cache_ttl.is_some(), cached),
+            ("cache_empty_result", row.cache_empty_result.is_some(), cached),
+            ("cache_timeout", row.cache_timeout.is_some(), cached),
+            ("log", row.log == Some(1), "is kept, but statements are not logged yet"),
+        ];
+        for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
+            self.notices.add(|| key(row), column, words);
+        }
+    }
+
+    fn pattern(
+        &mut self,
+        column: &'static str,
+        text: Option<&str>,
+        caseless: bool,
+        dialect: Dialect,
+    ) -> Option<Pattern> {
+        let text = text?;
+        match Pattern::compile(text, caseless, dialect) {
+            Ok(pattern) => Some(pattern),
+            Err(words) => {
+                self.refuse(column, format!("'{text}' is not a valid expression: {words}"));
+                None
+            }
+        }
+    }
+
+    fn replacement(&mut self, pattern: Option<&Pattern>) -> Option<Replacement> {
+        let text = self.row.replace_pattern.as_deref()?;
+        let Some(pattern) = pattern else {
+            if self.row.match_pattern.is_none() {
+                self.refuse("replace_pattern", "needs a match_pattern");
+            }
+            return None;
+        };
+        match Replacement::parse(text, pattern.groups()) {
+            Ok(replacement) => Some(replacement),
+            Err(words) => {
+                self.refuse("replace_pattern", words);
+                None
+            }
+        }
+    }
+
+    fn digest(&mut self) -> Option<u64> {
+        let text = self.row.digest.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
+        match c_number(text) {
+            // 0 asks nothing, as in ProxySQL.
+            Some(0) => None,
+            Some(digest) => Some(digest),
+            None => {
+                let words = format!("must be a number such as 0x1D8D2DD2EE6E8B0A; '{text}' is not");
+                self.refuse("digest", words);
+                None
+            }
+        }
+    }
+
+    /// `{"flagOUTs":[{"id":1,"weight":3}, …]}`
+    fn flag_outs(&mut self) -> Option<Arc<[(u32, u32)]>> {
+        let json = self.row.attributes.as_str();
+        if json.is_empty() {
+            return None;
+        }
+        let attributes: Value = match serde_json::from_str(json) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                self.refuse("attributes", format!("must be JSON or empty: {error}"));
+                return None;
+            }
+        };
+        let outs = attributes.get("flagOUTs")?;
+        let one = |out: &Value| {
+            let part = |name| out.get(name).and_then(Value::as_u64).and_then(|value| u32::try_from(value).ok());
+            Some((part("id")?, part("weight")?))
+        };
+        let outs: Option<Arc<[_]>> = outs.as_array().and_then(|outs| outs.iter().map(one).collect());
+        match outs {
+            Some(outs) if outs.iter().any(|(_, weight)| *weight > 0) => Some(outs),
+            _ => {
+                let words = r#"has flagOUTs, which must be like [{"id":1,"weight":3}] with a weight above 0"#;
+                self.refuse("attributes", words);
+                None
+            }
+        }
+    }
+}
+
+/// CASELESS and GLOBAL, and how the runtime table shows them. Other words mean nothing.
+fn modifiers(text: Option<&str>) -> (bool, bool, &'static str) {
+    let has = |word: &str| text.is_some_and(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)));
+    match (has("CASELESS"), has("GLOBAL")) {
+        (true, true) => (true, true, "CASELESS,GLOBAL"),
+        (true, false) => (true, false, "CASELESS"),
+        (false, true) => (false, true, "GLOBAL"),
+        (false, false) => (false, false, ""),
+    }
+}
+
+/// A number as C writes it: `0x…` is hexadecimal, a leading 0 is octal.
+fn c_number(text: &str) -> Option<u64> {
+    let digits = |text: &str, radix| {
+        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if plain { u64::from_str_radix(text, radix).ok() } else { None }
+    };
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return digits(hex, 16);
+    }
+    match text.strip_prefix('0') {
+        Some("") => Some(0),
+        Some(octal) => digits(octal, 8),
+        None => digits(text, 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rules;
+
+    fn rule(rule_id: i64) -> RuleRow {
+        RuleRow { rule_id, active: 1, ..RuleRow::default() }
+    }
+
+    fn refused(rows: Vec<RuleRow>) -> Vec<String> {
+        let refusals = Rules::build(rows, [], &Variables::default()).unwrap_err();
+        refusals.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_refused_with_every_reason() {
+        let words = refused(vec![
+            RuleRow { mirror_hostgroup: Some(1), mirror_flagOUT: Some(2), ..rule(1) },
+            RuleRow { gtid_from_hostgroup: Some(1), sticky_conn: Some(1), ..rule(2) },
+            RuleRow { match_digest: Some("^SELECT (".into()), ..rule(3) },
+            RuleRow { digest: Some("0x1G".into()), retries: Some(2000), ..rule(4) },
+            RuleRow { replace_pattern: Some("x".into()), ..rule(5) },
+            RuleRow { attributes: r#"{"flagOUTs":[{"id":1,"weight":0}]}"#.into(), ..rule(6) },
+            rule(7),
+            rule(7),
+        ]);
+        assert_eq!(
+            words,
+            [
+                "mysql_query_rules (rule_id 7): rule_id has a row already",
+                "mysql_query_rules (rule_id 1): mirror_hostgroup is set, and mirroring is not supported yet",
+                "mysql_query_rules (rule_id 1): mirror_flagOUT is set, and mirroring is not supported yet",
+                "mysql_query_rules (rule_id 2): gtid_from_hostgroup is set, and causal reads are not supported yet",
+                "mysql_query_rules (rule_id 2): sticky_conn is 1, and sticky connections are not supported",
+                "mysql_query_rules (rule_id 3): match_digest '^SELECT (' is not a valid expression: missing closing parenthesis (after 9 characters)",
+                "mysql_query_rules (rule_id 4): digest must be a number such as 0x1D8D2DD2EE6E8B0A; '0x1G' is not",
+                "mysql_query_rules (rule_id 4): retries must be from 0 to 1000; '2000' is not",
+                "mysql_query_rules (rule_id 5): replace_pattern needs a match_pattern",
+                r#"mysql_query_rules (rule_id 6): attributes has flagOUTs, which must be like [{"id":1,"weight":3}] with a weight above 0"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn inactive_rules_are_left_out_and_what_they_say_does_not_matter() {
+        let inactive = RuleRow { active: 0, match_digest: Some("(".into()), ..rule(2) };
+        let rules = Rules::build([rule(3), inactive, rule(1)], [], &Variables::default()).unwrap();
+        assert_eq!(rules.rows().map(|row| row.rule_id).collect::<Vec<_>>(), [1, 3]);
+        assert!(!rules.needs_digest());
+    }
+
+    #[test]
+    fn digests_are_numbers_as_c_writes_them() {
+        for (text, value) in [
+            ("0x1F", Some(31)),
+            ("0XfF", Some(255)),
+            ("010", Some(8)),
+            ("10", Some(10)),
+            ("0", Some(0)),
+            ("0xFFFFFFFFFFFFFFFF", Some(u64::MAX)),
+            ("0x1FFFFFFFFFFFFFFFF", None),
+            ("09", None),
+            ("+1", None),
+            ("0x", None),
+            ("ten", None),
+        ] {
+            assert_eq!(c_number(text), value, "{text}");
+        }
+        let rules =
+            Rules::build([RuleRow { digest: Some("0x1f".into()), ..rule(1) }], [], &Variables::default()).unwrap();
+        assert_eq!(rules.rows().next().unwrap().digest.as_deref(), Some("0x000000000000001F"));
+        assert!(rules.needs_digest());
+    }
+
+    #[test]
+    fn modifiers_are_two_words_and_other_words_mean_nothing() {
+        assert_eq!(modifiers(Some("caseless, global")), (true, true, "CASELESS,GLOBAL"));
+        assert_eq!(modifiers(Some("CASELESS")), (true, false, "CASELESS"));
+        assert_eq!(modifiers(Some("UNGREEDY")), (false, false, ""));
+        assert_eq!(modifiers(None), (false, false, ""));
+    }
+
+    #[test]
+    fn the_dialect_is_the_operators() {
+        let row = RuleRow { match_pattern: Some("a(?!b)".into()), ..rule(1) };
+        assert!(Rules::build([row.clone()], [], &Variables::default()).is_ok());
+        let (re2, _) = Variables::build([("mysql-query_processor_regex", "2")]).unwrap();
+        assert!(Rules::build([row], [], &re2).is_err());
+    }
+
+    #[test]
+    fn candidates_are_the_chain_without_those_who_name_somebody_else() {
+        let names = [None, Some("a"), Some("b")];
+        let mut rows = Vec::new();
+        for n in 0..90 {
+            let (user, schema) = (names[n % 3], names[n / 3 % 3]);
+            rows.push(RuleRow {
+                username: user.map(Into::into),
+                schemaname: schema.map(Into::into),
+                ..rule(n as i64 * 7 % 90)
+            });
+        }
+        let rules = Rules::build(rows, [], &Variables::default()).unwrap();
+        for (user, schema) in [("a", "a"), ("a", "b"), ("b", "x"), ("x", "b"), ("x", "x"), ("", "")] {
+            let fits = |name: &Option<Arc<str>>, value| name.as_deref().is_none_or(|name| name == value);
+            let all = rules.chain().iter().enumerate();
+            let told: Vec<_> = all
+                .filter(|(_, rule)| fits(&rule.username, user) && fits(&rule.schemaname, schema))
+                .map(|(position, _)| position)
+                .collect();
+            assert_eq!(rules.candidates(user, schema).collect::<Vec<_>>(), told, "{user} {schema}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `mysql_hostgroup_attributes`: what holds for one hostgroup instead of the variables.
+
+use crate::HostgroupAttributesRow;
+use crate::refusal::{Notices, Refusals};
+use serde_json::Value;
+
+/// One row; `Default` is a hostgroup without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostgroupAttributes {
+    /// Servers that may be online at once.
+    pub max_num_online_servers: u32,
+    /// autocommit of its connections; `None` leaves it to the client.
+    pub autocommit: Option<bool>,
+    /// Idle connections kept, in percent of max_connections; `None` for mysql-free_connections_pct.
+    pub free_connections_pct: Option<u32>,
+    /// Statement run on new connections; `None` for mysql-init_connect.
+    pub init_connect: Option<Box<str>>,
+    /// Whether connections are shared between clients.
+    pub multiplex: bool,
+    /// Whether connections are opened ahead.
+    pub connection_warming: bool,
+    /// Connections opened per second at most.
+    pub throttle_connections_per_sec: u32,
+    /// Session variables that are not brought onto its connections, in lower case.
+    pub ignore_session_variables: Box<[Box<str>]>,
+    /// `hostgroup_settings.handle_warnings`; `None` for mysql-handle_warnings.
+    pub handle_warnings: Option<bool>,
+    /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for mysql-monitor_slave_lag_when_null.
+    pub monitor_slave_lag_when_null: Option<u32>,
+    /// What servers get that are discovered.
+    pub servers_defaults: ServersDefaults,
+    row: Option<Box<HostgroupAttributesRow>>,
+}
+
+impl Default for HostgroupAttributes {
+    fn default() -> Self {
+        Self {
+            max_num_online_servers: 1_000_000,
+            autocommit: None,
+            free_connections_pct: None,
+            init_connect: None,
+            multiplex: true,
+            connection_warming: false,
+            throttle_connections_per_sec: 1_000_000,
+            ignore_session_variables: Box::default(),
+            handle_warnings: None,
+            monitor_slave_lag_when_null: None,
+            servers_defaults: ServersDefaults::default(),
+            row: None,
+        }
+    }
+}
+
+/// `servers_defaults`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServersDefaults {
+    /// `mysql_servers.weight`.
+    pub weight: Option<u32>,
+    /// `mysql_servers.max_connections`.
+    pub max_connections: Option<u32>,
+    /// `mysql_servers.use_ssl`.
+    pub use_ssl: Option<bool>,
+}
+
+impl HostgroupAttributes {
+    /// The row it was made from, if there is one.
+    #[must_use]
+    pub fn row(&self) -> Option<&HostgroupAttributesRow> {
+        self.row.as_deref()
+    }
+
+    pub(super) fn check(row: HostgroupAttributesRow, refusals: &mut Refusals, notices: &mut Notices) -> Self {
+        let key = || format!("hostgroup_id {}", row.hostgroup_id);
+        let unset = HostgroupAttributesRow::default();
+        let kept = "is kept, but has no effect yet";
+        let without_effect = [
+            ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers),
+            ("connection_warming", row.connection_warming != unset.connection_warming),
+            ("throttle_connections_per_sec", row.throttle_connections_per_sec != unset.throttle_connections_per_sec),
+            ("hostgroup_settings", !row.hostgroup_settings.is_empty()),
+            ("servers_defaults", !row.servers_defaults.is_empty()),
+        ];
+        for (column, _) in without_effect.into_iter().filter(|(_, set)| *set) {
+            notices.add(key, column, kept);
+        }
+        let mut settings = Members::of(&row.hostgroup_settings, "hostgroup_settings", &key, refusals);
+        let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
+        let monitor_slave_lag_when_null = settings.number("monitor_slave_lag_when_null", (0, 604_800));
+        settings.end();
+        let mut defaults = Members::of(&row.servers_defaults, "servers_defaults", &key, refusals);
+        let servers_defaults = ServersDefaults {
+            weight: defaults.number("weight", (0, 10_000_000)),
+            max_connections: defaults.number("max_connections", (0, i64::from(u32::MAX))),
+            use_ssl: defaults.number("use_ssl", (0, 1)).map(|value| value == 1),
+        };
+        defaults.end();
+        let ignored = names(&row.ignore_session_variables).unwrap_or_else(|words| {
+            refusals.add(key, "ignore_session_variables", words);
+            Box::default()
+        });
+        let autocommit: i8 = refusals.number(key, "autocommit", row.autocommit, (-1, 1));
+        Self {
+            max_num_online_servers: refusals.number(
+                key,
+                "max_num_online_servers",
+                row.max_num_online_servers,
+                (0, 1_000_000),
+            ),
+            autocommit: (autocommit >= 0).then_some(autocommit == 1),
+            free_connections_pct: Some(refusals.number(
+                key,
+                "free_connections_pct",
+                row.free_connections_pct,
+                (0, 100),
+            )),
+            init_connect: (!row.init_connect.is_empty()).then(|| row.init_connect.as_str().into()),
+            multiplex: refusals.flag(key, "multiplex", row.multiplex),
+            connection_warming: refusals.flag(key, "connection_warming", row.connection_warming),
+            throttle_connections_per_sec: refusals.number(
+                key,
+                "throttle_connections_per_sec",
+                row.throttle_connections_per_sec,
+                (1, 1_000_000),
+            ),
+            ignore_session_variables: ignored,
+            handle_warnings,
+            monitor_slave_lag_when_null,
+            servers_defaults,
+            row: Some(Box::new(row)),
+        }
+    }
+}
+
+fn names(json: &str) -> Result<Box<[Box<str>]>, String> {
+    if json.is_empty() {
+        return Ok(Box::default());
+    }
+    serde_json::from_str::<Vec<String>>(json)
+        .map(|names| names.into_iter().map(|name| name.to_ascii_lowercase().into()).collect())
+        .map_err(|_| r#"must be a JSON array of names such as ["sql_mode"]"#.into())
+}
+
+/// The members of a JSON object in a column: each is taken once; what nobody took is refused.
+struct Members<'a, K: Fn() -> String> {
+    members: serde_json::Map<String, Value>,
+    column: &'static str,
+    key: &'a K,
+    refusals: &'a mut Refusals,
+}
+
+impl<'a, K: Fn() -> String> Members<'a, K> {
+    fn of(json: &str, column: &'static str, key: &'a K, refusals: &'a mut Refusals) -> Self {
+        let members = match serde_json::from_str(json) {
+            _ if json.is_empty() => serde_json::Map::new(),
+            Ok(Value::Object(members)) => members,
+            Ok(_) => {
+                refusals.add(key, column, "must be a JSON object such as {}");
+                serde_json::Map::new()
+            }
+            Err(error) => {
+                refusals.add(key, column, format!("must be JSON or empty: {error}"));
+                serde_json::Map::new()
+            }
+        };
+        Self { members, column, key, refusals }
+    }
+
+    fn number(&mut self, name: &str, (min, max): (i64, i64)) -> Option<u32> {
+        let value = self.members.remove(name)?;
+        let fitting = value.as_i64().filter(|value| (min..=max).contains(value));
+        if fitting.is_none() {
+            let words = format!("has '{name}', which must be from {min} to {max}; '{value}' is not");
+            self.refusals.add(self.key, self.column, words);
+        }
+        fitting.and_then(|value| u32::try_from(value).ok())
+    }
+
+    fn end(self) {
+        for name in self.members.keys() {
+            self.refusals.add(self.key, self.column, format!("has '{name}', which is not known"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Servers;
+
+    #[test]
+    fn the_json_columns_are_read_and_what_is_in_them_is_checked() {
+        let row = HostgroupAttributesRow {
+            hostgroup_id: 7,
+            autocommit: 0,
+            ignore_session_variables: r#"["SQL_MODE","time_zone"]"#.into(),
+            hostgroup_settings: r#"{"handle_warnings":0}"#.into(),
+            servers_defaults: r#"{"weight":5,"use_ssl":1}"#.into(),
+            ..HostgroupAttributesRow::default()
+        };
+        let servers = Servers::build([], [row.clone()], []).unwrap();
+        let attributes = &servers.hostgroup(7).unwrap().attributes;
+        assert_eq!(attributes.autocommit, Some(false));
+        assert_eq!(attributes.ignore_session_variables.iter().map(|n| &**n).collect::<Vec<_>>(), ["sql_mode", "time_zone"]);
+        assert_eq!(attributes.handle_warnings, Some(false));
+        let defaults = ServersDefaults { weight: Some(5), max_connections: None, use_ssl: Some(true) };
+        assert_eq!(attributes.servers_defaults, defaults);
+        assert_eq!(servers.attributes_rows(), [row]);
+    }
+
+    #[test]
+    fn strange_members_are_refused() {
+        let row = HostgroupAttributesRow {
+            ignore_session_variables: "{}".into(),
+            hostgroup_settings: r#"{"handle_warnings":7,"x":1}"#.into(),
+            servers_defaults: "nonsense".into(),
+            ..HostgroupAttributesRow::default()
+        };
+        let refusals = Servers::build([], [row], []).unwrap_err();
+        let columns: Vec<_> = refusals.iter().map(|refusal| refusal.column).collect();
+        assert_eq!(
+            columns,
+            ["hostgroup_settings", "hostgroup_settings", "servers_defaults", "ignore_session_variables"]
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! All that the operator wants, at one moment: what a core works under.
+
+use crate::{Rules, Servers, Users, Variables};
+use std::sync::Arc;
+
+/// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other parts.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Grows by one with every LOAD that changed something.
+    pub generation: u64,
+    /// `global_variables`.
+    pub variables: Arc<Variables>,
+    /// `mysql_users`.
+    pub users: Arc<Users>,
+    /// `mysql_servers`, `mysql_hostgroup_attributes`, `mysql_servers_ssl_params`.
+    pub servers: Arc<Servers>,
+    /// `mysql_query_rules`, `mysql_query_rules_fast_routing`.
+    pub rules: Arc<Rules>,
+}
+
+impl Snapshot {
+    /// The same for one core alone. Compiled expressions keep scratch memory that is taken and given back with
+    /// every match: shared, the cores would pass its cache line around. Everything else stays shared.
+    #[must_use]
+    pub fn for_core(&self) -> Self {
+        Self { rules: Arc::new(self.rules.for_core()), ..self.clone() }
+    }
+}

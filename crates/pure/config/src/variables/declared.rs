@@ -1,0 +1,329 @@
+//! Every variable, one declaration each: field, kind, default, effect, one sentence.
+//!
+//! The name is the field's with the first `_` as `-`. Names and defaults are ProxySQL's, but for those of
+//! `docs/compatibility.md`: the admin port listens on loopback. Our own stand at the end.
+
+use super::{Effect, Kind, Slot, Value, Variable};
+
+/// The name that belongs to a field: its first `_` becomes `-`.
+const fn dashed<const N: usize>(field: &str) -> [u8; N] {
+    let (field, mut name) = (field.as_bytes(), [0; N]);
+    let (mut at, mut done) = (0, false);
+    while at < N {
+        name[at] = if field[at] == b'_' && !done { b'-' } else { field[at] };
+        done = done || field[at] == b'_';
+        at += 1;
+    }
+    name
+}
+
+macro_rules! variables {
+    ($($field:ident: $kind:ident $(($($arg:tt)*))? = $default:literal, $effect:ident, $about:literal;)*) => {
+        /// A value for every variable.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each field's words are in `REGISTRY`")]
+        #[allow(non_snake_case, reason = "ProxySQL has mysql-query_cache_size_MB")]
+        #[allow(clippy::struct_excessive_bools, reason = "one field per variable of the operator")]
+        pub struct Variables { $(pub $field: variables!(@type $kind),)* }
+
+        impl Default for Variables {
+            fn default() -> Self {
+                Self { $($field: variables!(@init $kind $default),)* }
+            }
+        }
+
+        /// All variables, in the order of their declaration.
+        pub const REGISTRY: &[Variable] = &[$(Variable {
+            name: {
+                const FIELD: &str = stringify!($field);
+                const NAME: [u8; FIELD.len()] = dashed(FIELD);
+                match str::from_utf8(&NAME) { Ok(name) => name, Err(_) => FIELD }
+            },
+            kind: variables!(@kind $kind $(($($arg)*))?),
+            default: concat!($default),
+            about: $about,
+            effect: Effect::$effect,
+            value: |variables| variables!(@value $kind variables.$field),
+            slot: |variables| variables!(@slot $kind variables.$field),
+        },)*];
+    };
+
+    (@type bool) => { bool };
+    (@type int) => { u64 };
+    (@type $other:ident) => { Box<str> };
+
+    (@kind bool) => { Kind::Bool };
+    (@kind int($min:literal..=$max:literal)) => { Kind::Int { min: $min, max: $max } };
+    (@kind text) => { Kind::Text };
+    (@kind choice($($word:literal)|+)) => { Kind::Choice(&[$($word),+]) };
+    (@kind interfaces) => { Kind::Interfaces };
+    (@kind charset) => { Kind::Charset };
+    (@kind collation) => { Kind::Collation };
+    (@kind fixed) => { Kind::Fixed };
+
+    (@init bool $default:literal) => { $default };
+    (@init int $default:literal) => { $default };
+    (@init $other:ident $default:literal) => { $default.into() };
+
+    (@value bool $($place:tt)*) => { Value::Bool($($place)*) };
+    (@value int $($place:tt)*) => { Value::Int($($place)*) };
+    (@value $other:ident $($place:tt)*) => { Value::Text(&$($place)*) };
+
+    (@slot bool $($place:tt)*) => { Slot::Bool(&mut $($place)*) };
+    (@slot int $($place:tt)*) => { Slot::Int(&mut $($place)*) };
+    (@slot $other:ident $($place:tt)*) => { Slot::Text(&mut $($place)*) };
+}
+
+variables! {
+    // --- Listeners, cores, limits -------------------------------------------------------------------------------
+    mysql_interfaces: interfaces = "0.0.0.0:6033", Restart, "Where clients connect: address:port or the path of a Unix socket, separated by ';'.";
+    mysql_threads: int(1..=255) = 4, Restart, "Number of cores (threads with sessions of their own).";
+    mysql_stacksize: int(262144..=4194304) = 1048576, NotYet, "Bytes of stack of a thread.";
+    mysql_max_connections: int(1..=1000000) = 10000, Live, "Clients that may be connected at once.";
+    mysql_max_allowed_packet: int(8192..=1073741824) = 67108864, Live, "Bytes of the largest command a client may send.";
+    mysql_use_tcp_keepalive: bool = true, Live, "Whether the kernel probes idle connections of clients and servers.";
+    mysql_tcp_keepalive_time: int(0..=7200) = 120, Live, "Seconds of silence before the kernel probes a connection.";
+    mysql_proxy_protocol_networks: text = "", NotYet, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
+    mysql_poll_timeout: int(10..=20000) = 2000, Live, "Milliseconds a core sleeps at most when nothing happens.";
+    mysql_poll_timeout_on_failure: int(10..=20000) = 100, Live, "Milliseconds a core sleeps at most while a server fails.";
+    mysql_session_idle_ms: int(1..=3600000) = 1, NotYet, "Milliseconds after which a silent session counts as idle.";
+    mysql_session_idle_show_processlist: bool = true, NotYet, "Whether idle sessions are listed in the process list.";
+    mysql_sessions_sort: bool = true, NotYet, "Whether sessions that have waited longest are served first.";
+    mysql_show_processlist_extended: int(0..=2) = 0, NotYet, "How much stats_mysql_processlist.extended_info tells: nothing, JSON, or indented JSON.";
+    mysql_client_host_cache_size: int(0..=1048576) = 0, NotYet, "Client addresses whose failed logins are remembered.";
+    mysql_client_host_error_counts: int(0..=1048576) = 0, NotYet, "Failed logins after which a client address is turned away.";
+
+    // --- What clients are told ----------------------------------------------------------------------------------
+    mysql_server_version: text = "8.0.11", Live, "Version of the server that clients are told.";
+    mysql_server_capabilities: int(0..=4294967295) = 569867, NotYet, "Capability bits offered to clients.";
+    mysql_default_authentication_plugin: choice("mysql_native_password" | "caching_sha2_password") = "mysql_native_password", Live, "How clients are asked to prove their password.";
+    mysql_have_ssl: bool = true, Live, "Whether clients are offered TLS.";
+    mysql_have_compress: bool = true, NotYet, "Whether clients are offered compression.";
+    mysql_enable_client_deprecate_eof: bool = true, NotYet, "Whether clients are offered results without EOF packets.";
+    mysql_enable_server_deprecate_eof: bool = true, NotYet, "Whether servers are asked for results without EOF packets.";
+    mysql_enable_load_data_local_infile: bool = false, NotYet, "Whether clients may send files with LOAD DATA LOCAL INFILE.";
+    mysql_verbose_query_error: bool = false, Live, "Whether a server's error is logged with user, schema and digest.";
+
+    // --- Sessions -----------------------------------------------------------------------------------------------
+    mysql_wait_timeout: int(0..=1728000000) = 28800000, Live, "Milliseconds after which a silent client is disconnected; 0 for never.";
+    mysql_connect_timeout_client: int(500..=3600000) = 10000, Live, "Milliseconds a client has to log in.";
+    mysql_max_transaction_idle_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client that is silent inside a transaction is disconnected.";
+    mysql_max_transaction_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client whose transaction is still open is disconnected.";
+    mysql_default_schema: text = "information_schema", Live, "Schema of a session whose client and user name none.";
+    mysql_default_charset: charset = "utf8", Live, "Character set of a session whose client names one that is not known.";
+    mysql_default_collation_connection: collation = "utf8_general_ci", Live, "Collation of a session whose client names one that is not known.";
+    mysql_handle_unknown_charset: int(0..=2) = 1, NotYet, "What happens to a client with an unknown character set: 0 disconnect, 1 use the default and log it, 2 use the default.";
+    mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", NotYet, "What session_track_gtids is set to on connections to servers.";
+    mysql_client_session_track_gtid: bool = true, NotYet, "Whether clients are told the GTIDs of their transactions.";
+    mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, NotYet, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
+    mysql_set_parser_algorithm: int(1..=2) = 2, NotYet, "Which of ProxySQL's parsers reads SET statements; there is one here.";
+    mysql_parse_failure_logs_digest: bool = false, NotYet, "Whether a SET that was not understood is logged as digest instead of text.";
+    mysql_autocommit_false_is_transaction: bool = false, Live, "Whether a connection with autocommit=0 counts as in a transaction.";
+    mysql_autocommit_false_not_reusable: bool = false, NotYet, "Whether connections with autocommit=0 are closed instead of pooled.";
+    mysql_enforce_autocommit_on_reads: bool = false, NotYet, "Whether autocommit is brought onto the connection before a plain read as well.";
+    mysql_kill_backend_connection_when_disconnect: bool = true, NotYet, "Whether a statement is killed on its server when the client has left.";
+
+    // --- Connections to servers ---------------------------------------------------------------------------------
+    mysql_connect_timeout_server: int(10..=120000) = 1000, Live, "Milliseconds one attempt to connect and log in to a server may take.";
+    mysql_connect_timeout_server_max: int(10..=3600000) = 10000, Live, "Milliseconds a statement waits for a connection before the client gets error 9001.";
+    mysql_connect_retries_on_failure: int(0..=1000) = 10, Live, "Further attempts to connect after one that failed.";
+    mysql_connect_retries_delay: int(0..=10000) = 1, Live, "Milliseconds between attempts to connect.";
+    mysql_shun_on_failures: int(0..=10000000) = 5, Live, "Failures within a second after which a server is shunned; 0 for never.";
+    mysql_shun_recovery_time_sec: int(0..=31536000) = 10, Live, "Seconds a server stays shunned.";
+    mysql_unshun_algorithm: int(0..=1) = 0, NotYet, "Whether a server that is well again in one hostgroup is taken back in the others too.";
+    mysql_init_connect: text = "", Live, "Statement run on every new connection to a server.";
+    mysql_free_connections_pct: int(0..=100) = 10, Live, "Idle connections kept for a server, in percent of its max_connections.";
+    mysql_connection_max_age_ms: int(0..=86400000) = 0, Live, "Milliseconds after which an idle connection is closed instead of reused; 0 for never.";
+    mysql_connection_warming: bool = false, NotYet, "Whether connections are opened ahead until mysql-free_connections_pct are there.";
+    mysql_throttle_connections_per_sec_to_hostgroup: int(1..=100000000) = 1000000, NotYet, "Connections opened per second to one hostgroup at most.";
+    mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, Live, "Milliseconds between pings of idle connections.";
+    mysql_ping_timeout_server: int(10..=600000) = 200, Live, "Milliseconds a ping of an idle connection may take.";
+    mysql_default_max_latency_ms: int(0..=1728000000) = 1000, NotYet, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
+    mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, NotYet, "Servers a hostgroup must have before slow ones are avoided.";
+    mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, NotYet, "Aurora replicas within max_lag_ms from which on the writer is left out of reads.";
+    mysql_connpoll_reset_queue_length: int(0..=10000) = 50, NotYet, "Connections that may wait for their reset.";
+    mysql_reset_connection_algorithm: int(1..=2) = 2, NotYet, "How a connection is made clean: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.";
+    mysql_evaluate_replication_lag_on_servers_load: int(0..=1) = 1, NotYet, "Whether servers known to lag start shunned after LOAD MYSQL SERVERS.";
+    mysql_log_unhealthy_connections: bool = true, NotYet, "Whether a connection that is found unusable is logged.";
+    mysql_hostgroup_manager_verbose: int(0..=3) = 1, NotYet, "How much of a change of servers is logged.";
+
+    // --- Multiplexing -------------------------------------------------------------------------------------------
+    mysql_multiplexing: bool = true, Live, "Whether connections to servers are shared between clients.";
+    mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, NotYet, "Milliseconds a session keeps its connection after a statement.";
+    mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, NotYet, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
+    mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, NotYet, "Milliseconds after which that ends.";
+    mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", NotYet, "Variables (separated by ',') whose reading does not end multiplexing.";
+    mysql_handle_warnings: int(0..=1) = 1, NotYet, "Whether a session keeps its connection while warnings can be asked for.";
+    mysql_log_mysql_warnings_enabled: bool = false, NotYet, "Whether warnings of servers are logged.";
+    mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection beyond which it is reset when it comes back to the pool.";
+    mysql_max_stmts_cache: int(128..=1048576) = 10000, NotYet, "Prepared statements remembered by text.";
+
+    // --- Statements ---------------------------------------------------------------------------------------------
+    mysql_default_query_timeout: int(1000..=1728000000) = 86400000, Live, "Milliseconds a statement may run, where its rule says nothing.";
+    mysql_default_query_delay: int(0..=3600000) = 0, NotYet, "Milliseconds every statement is held back, where its rule says nothing.";
+    mysql_default_reconnect: bool = true, NotYet, "Whether a statement is tried again when its connection broke, where its rule says nothing.";
+    mysql_query_retries_on_failure: int(0..=1000) = 1, Live, "Further attempts of a plain read that failed before the first byte of its answer.";
+    mysql_long_query_time: int(0..=1728000000) = 1000, Live, "Milliseconds from which on a statement counts as slow.";
+    mysql_query_processor_iterations: int(0..=1000000) = 0, Live, "How often a flagOUT may lead back to the first rule; with 0 it only leads forward.";
+    mysql_query_processor_regex: int(1..=2) = 1, Live, "Dialect of the expressions in rules: 1 is PCRE, 2 is RE2, which has no look-around and no back-references.";
+    mysql_query_rules_fast_routing_algorithm: int(1..=2) = 1, NotYet, "Whether ProxySQL's threads copy or share the fast routing table; it is always shared here.";
+    mysql_automatic_detect_sqli: bool = false, NotYet, "Whether statements that look like SQL injection are refused.";
+    mysql_firewall_whitelist_enabled: bool = false, NotYet, "Whether only statements of mysql_firewall_whitelist_rules may run.";
+    mysql_firewall_whitelist_errormsg: text = "Firewall blocked this query", NotYet, "What a client is told whose statement the firewall refused.";
+    mysql_mirror_max_concurrency: int(1..=8192) = 16, NotYet, "Mirrored statements that run at once.";
+    mysql_mirror_max_queue_length: int(0..=1048576) = 32000, NotYet, "Mirrored statements that may wait.";
+    mysql_threshold_query_length: int(1024..=1073741824) = 524288, NotYet, "Bytes from which on a statement is streamed to its server.";
+    mysql_threshold_resultset_size: int(1024..=1073741824) = 4194304, NotYet, "Bytes of an answer from which on it is sent while it arrives; here it always is.";
+    mysql_throttle_max_bytes_per_second_to_client: int(0..=2147483647) = 0, NotYet, "Bytes per second sent to one client at most; 0 for no limit.";
+    mysql_throttle_ratio_server_to_client: int(0..=100) = 0, NotYet, "How many times faster a server may be read than its client; 0 for no limit.";
+    mysql_data_packets_history_size: int(0..=2147483647) = 0, NotYet, "Packets of each connection that are remembered for debugging.";
+
+    // --- The result cache ---------------------------------------------------------------------------------------
+    mysql_query_cache_size_MB: int(0..=10485760) = 256, NotYet, "Megabytes of results that may be kept.";
+    mysql_query_cache_soft_ttl_pct: int(0..=100) = 0, NotYet, "Percent of cache_ttl after which one client renews a kept result; 0 for never.";
+    mysql_query_cache_handle_warnings: int(0..=1) = 0, NotYet, "Whether results with warnings are kept.";
+    mysql_query_cache_stores_empty_result: bool = true, NotYet, "Whether results without rows are kept, where the rule says nothing.";
+
+    // --- Digests and statistics ---------------------------------------------------------------------------------
+    mysql_query_digests: bool = true, Live, "Whether statements are counted by digest.";
+    mysql_query_digests_max_digest_length: int(16..=1048576) = 2048, Live, "Bytes after which the text of a digest is cut.";
+    mysql_query_digests_max_query_length: int(16..=1048576) = 65000, Live, "Bytes of a statement that its digest is made from.";
+    mysql_query_digests_grouping_limit: int(1..=2089) = 3, Live, "Values of a list that its digest shows.";
+    mysql_query_digests_groups_grouping_limit: int(0..=2089) = 10, Live, "Rows of values that a digest shows; 0 for all.";
+    mysql_query_digests_lowercase: bool = false, Live, "Whether digests are in lower case.";
+    mysql_query_digests_replace_null: bool = false, Live, "Whether NULL becomes '?' in digests.";
+    mysql_query_digests_no_digits: bool = false, Live, "Whether digits in names become '?' in digests.";
+    mysql_query_digests_keep_comment: bool = false, Live, "Whether comments stay in digests.";
+    mysql_query_digests_normalize_digest_text: bool = false, Live, "Whether the texts of digests are kept once for all schemas and users.";
+    mysql_query_digests_track_hostname: bool = false, Live, "Whether statements are counted by the client's address as well.";
+    mysql_commands_stats: bool = true, Live, "Whether statements are counted by class in stats_mysql_commands_counters.";
+    mysql_servers_stats: bool = true, Live, "Whether statements and bytes are counted by server.";
+    mysql_stats_time_backend_query: bool = false, NotYet, "Whether the time that servers take is added up.";
+    mysql_stats_time_query_processor: bool = false, Live, "Whether the time that rules take is added up in Query_Processor_time_nsec.";
+
+    // --- Logs of statements and logins --------------------------------------------------------------------------
+    mysql_eventslog_filename: text = "", NotYet, "Beginning of the names of the files that statements are logged to; empty for none.";
+    mysql_eventslog_filesize: int(1048576..=1073741824) = 104857600, NotYet, "Bytes after which the next file is begun.";
+    mysql_eventslog_default_log: int(0..=1) = 0, NotYet, "Whether statements are logged where their rule says nothing.";
+    mysql_eventslog_format: int(1..=2) = 1, NotYet, "Form of that log: 1 binary, 2 JSON.";
+    mysql_auditlog_filename: text = "", NotYet, "Beginning of the names of the files that logins are logged to; empty for none.";
+    mysql_auditlog_filesize: int(1048576..=1073741824) = 104857600, NotYet, "Bytes after which the next file is begun.";
+
+    // --- TLS to servers -----------------------------------------------------------------------------------------
+    mysql_ssl_p2s_ca: text = "", Live, "File of the authorities that servers' certificates are checked against.";
+    mysql_ssl_p2s_capath: text = "", Live, "Folder of such authorities.";
+    mysql_ssl_p2s_cert: text = "", Live, "File of the certificate shown to servers.";
+    mysql_ssl_p2s_key: text = "", Live, "File of its key.";
+    mysql_ssl_p2s_cipher: text = "", Live, "Ciphers allowed to servers, in OpenSSL's notation.";
+    mysql_ssl_p2s_crl: text = "", Live, "File of revoked certificates.";
+    mysql_ssl_p2s_crlpath: text = "", Live, "Folder of such files.";
+
+    // --- LDAP, binlog readers -----------------------------------------------------------------------------------
+    mysql_ldap_user_variable: text = "", NotYet, "User variable that tells a server the LDAP name of the client.";
+    mysql_add_ldap_user_comment: text = "", NotYet, "Name under which the LDAP name of the client is added to statements as a comment.";
+    mysql_binlog_reader_connect_retry_msec: int(200..=120000) = 3000, NotYet, "Milliseconds between attempts to reach a server's binlog reader.";
+
+    // --- Monitoring ---------------------------------------------------------------------------------------------
+    mysql_monitor_enabled: bool = true, NotYet, "Whether servers are watched.";
+    mysql_monitor_username: text = "monitor", NotYet, "User that the checks log in with.";
+    mysql_monitor_password: text = "monitor", NotYet, "Its password.";
+    mysql_monitor_history: int(1000..=604800000) = 7200000, NotYet, "Milliseconds that results of checks are kept.";
+    mysql_monitor_connect_interval: int(100..=604800000) = 120000, NotYet, "Milliseconds between checks of the login.";
+    mysql_monitor_connect_timeout: int(100..=600000) = 600, NotYet, "Milliseconds such a check may take.";
+    mysql_monitor_ping_interval: int(100..=604800000) = 8000, NotYet, "Milliseconds between pings.";
+    mysql_monitor_ping_timeout: int(100..=600000) = 1000, NotYet, "Milliseconds a ping may take.";
+    mysql_monitor_ping_max_failures: int(1..=1000000) = 3, NotYet, "Pings lost in a row after which a server is shunned.";
+    mysql_monitor_read_only_interval: int(100..=604800000) = 1000, NotYet, "Milliseconds between checks of read_only.";
+    mysql_monitor_read_only_timeout: int(100..=600000) = 800, NotYet, "Milliseconds such a check may take.";
+    mysql_monitor_read_only_max_timeout_count: int(1..=1000000) = 3, NotYet, "Such checks lost in a row after which a server counts as read-only.";
+    mysql_monitor_replication_lag_interval: int(100..=604800000) = 10000, NotYet, "Milliseconds between checks of the replication lag.";
+    mysql_monitor_replication_lag_timeout: int(100..=600000) = 1000, NotYet, "Milliseconds such a check may take.";
+    mysql_monitor_replication_lag_count: int(1..=10) = 1, NotYet, "Checks in a row that must find too much lag before a server is shunned.";
+    mysql_monitor_replication_lag_group_by_host: bool = false, NotYet, "Whether a server in several hostgroups is asked once.";
+    mysql_monitor_replication_lag_use_percona_heartbeat: text = "", NotYet, "Table of pt-heartbeat to read the lag from; empty for SHOW REPLICA STATUS.";
+    mysql_monitor_slave_lag_when_null: int(0..=604800) = 60, NotYet, "Seconds that count as lag while replication does not run.";
+    mysql_monitor_groupreplication_healthcheck_interval: int(100..=604800000) = 5000, NotYet, "Milliseconds between checks of group replication.";
+    mysql_monitor_groupreplication_healthcheck_timeout: int(100..=600000) = 800, NotYet, "Milliseconds such a check may take.";
+    mysql_monitor_groupreplication_healthcheck_max_timeout_count: int(1..=10) = 3, NotYet, "Such checks lost in a row after which a server is set aside.";
+    mysql_monitor_groupreplication_max_transactions_behind_count: int(1..=10) = 3, NotYet, "Checks in a row that must find a member too far behind before it is set aside.";
+    mysql_monitor_groupreplication_max_transactions_behind_for_read_only: int(0..=2) = 1, NotYet, "Whom that concerns: 0 writers, 1 readers, 2 both.";
+    mysql_monitor_galera_healthcheck_interval: int(50..=604800000) = 5000, NotYet, "Milliseconds between checks of Galera nodes.";
+    mysql_monitor_galera_healthcheck_timeout: int(50..=600000) = 800, NotYet, "Milliseconds such a check may take.";
+    mysql_monitor_galera_healthcheck_max_timeout_count: int(1..=10) = 3, NotYet, "Such checks lost in a row after which a node is set aside.";
+    mysql_monitor_aws_rds_topology_discovery_interval: int(0..=100000) = 0, NotYet, "Checks of read_only between two looks for new RDS servers; 0 for never.";
+    mysql_monitor_query_interval: int(100..=604800000) = 60000, NotYet, "Milliseconds between checks by a query.";
+    mysql_monitor_query_timeout: int(100..=600000) = 100, NotYet, "Milliseconds such a check may take.";
+    mysql_monitor_threads_min: int(2..=256) = 8, NotYet, "Threads that check at least.";
+    mysql_monitor_threads_max: int(4..=1024) = 128, NotYet, "Threads that check at most.";
+    mysql_monitor_threads_queue_maxsize: int(16..=1024) = 128, NotYet, "Checks that may wait for a thread.";
+    mysql_monitor_local_dns_cache_ttl: int(0..=604800000) = 300000, NotYet, "Milliseconds that addresses of servers are remembered.";
+    mysql_monitor_local_dns_cache_refresh_interval: int(0..=604800000) = 60000, NotYet, "Milliseconds between renewals of those addresses.";
+    mysql_monitor_local_dns_resolver_queue_maxsize: int(16..=1024) = 128, NotYet, "Names that may wait for their address.";
+    mysql_monitor_wait_timeout: bool = true, NotYet, "Whether the monitor's connections outlive the servers' wait_timeout.";
+    mysql_monitor_writer_is_also_reader: bool = true, NotYet, "Whether a writer stays in the reader hostgroup.";
+
+    // --- The admin port -----------------------------------------------------------------------------------------
+    admin_admin_credentials: text = "admin:admin", Live, "Who may change the configuration: user:password, separated by ';'.";
+    admin_stats_credentials: text = "stats:stats", Live, "Who may read the statistics: user:password, separated by ';'.";
+    admin_mysql_ifaces: interfaces = "127.0.0.1:6032", Restart, "Where operators connect (ProxySQL's default is every address): address:port or the path of a Unix socket, separated by ';'.";
+    admin_telnet_admin_ifaces: text = "(null)", NotYet, "Without meaning in ProxySQL as well.";
+    admin_telnet_stats_ifaces: text = "(null)", NotYet, "Without meaning in ProxySQL as well.";
+    admin_read_only: bool = false, Live, "Whether the configuration can only be read.";
+    admin_refresh_interval: int(100..=100000) = 2000, NotYet, "Milliseconds that statistics may be old when they are read.";
+    admin_version: fixed = "2.7.1-0-g2726c27", Live, "Version of ProxySQL whose admin interface this one follows.";
+    admin_vacuum_stats: bool = true, NotYet, "Whether the tables of statistics give their memory back after they were read.";
+    admin_ssl_keylog_file: text = "", NotYet, "File that TLS session keys are written to, for debugging.";
+    admin_coredump_generation_interval_ms: int(0..=2147483647) = 30000, NotYet, "Milliseconds between core dumps on request.";
+    admin_coredump_generation_threshold: int(1..=500) = 10, NotYet, "Core dumps on request at most.";
+
+    // --- History of the statistics ------------------------------------------------------------------------------
+    admin_stats_mysql_connections: int(0..=300) = 60, NotYet, "Seconds between samples of the connections; 0 for none.";
+    admin_stats_mysql_connection_pool: int(0..=300) = 60, NotYet, "Seconds between samples of the pool; 0 for none.";
+    admin_stats_mysql_query_cache: int(0..=300) = 60, NotYet, "Seconds between samples of the cache; 0 for none.";
+    admin_stats_mysql_query_digest_to_disk: int(0..=86400) = 0, NotYet, "Seconds between copies of the digests to disk; 0 for none.";
+    admin_stats_system_cpu: int(0..=600) = 60, NotYet, "Seconds between samples of the processor time; 0 for none.";
+    admin_stats_system_memory: int(0..=600) = 60, NotYet, "Seconds between samples of the memory; 0 for none.";
+    admin_prometheus_memory_metrics_interval: int(0..=604800) = 61, NotYet, "Seconds between samples of the memory for Prometheus.";
+
+    // --- Web ----------------------------------------------------------------------------------------------------
+    admin_restapi_enabled: bool = false, NotYet, "Whether the REST interface listens.";
+    admin_restapi_port: int(0..=65535) = 6070, NotYet, "Its port.";
+    admin_web_enabled: bool = false, NotYet, "Whether the dashboard listens.";
+    admin_web_port: int(0..=65535) = 6080, NotYet, "Its port.";
+    admin_web_verbosity: int(0..=10) = 0, NotYet, "How much the dashboard logs.";
+
+    // --- Several proxies ----------------------------------------------------------------------------------------
+    admin_cluster_username: text = "", NotYet, "User that proxies log in to each other with.";
+    admin_cluster_password: text = "", NotYet, "Its password.";
+    admin_cluster_check_interval_ms: int(10..=300000) = 1000, NotYet, "Milliseconds between looks at the other proxies.";
+    admin_cluster_check_status_frequency: int(0..=10000) = 10, NotYet, "Looks between two at the status of the other proxies; 0 for none.";
+    admin_cluster_mysql_servers_sync_algorithm: int(1..=3) = 1, NotYet, "Which servers are taken over: 1 runtime and configuration, 2 configuration, 3 depending on the monitor.";
+    admin_cluster_admin_variables_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before admin variables are taken over; 0 for never.";
+    admin_cluster_ldap_variables_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before LDAP variables are taken over; 0 for never.";
+    admin_cluster_mysql_query_rules_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before rules are taken over; 0 for never.";
+    admin_cluster_mysql_servers_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before servers are taken over; 0 for never.";
+    admin_cluster_mysql_users_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before users are taken over; 0 for never.";
+    admin_cluster_mysql_variables_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before MySQL variables are taken over; 0 for never.";
+    admin_cluster_proxysql_servers_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before the list of proxies is taken over; 0 for never.";
+    admin_cluster_admin_variables_save_to_disk: bool = true, NotYet, "Whether admin variables taken over are saved.";
+    admin_cluster_ldap_variables_save_to_disk: bool = true, NotYet, "Whether LDAP variables taken over are saved.";
+    admin_cluster_mysql_query_rules_save_to_disk: bool = true, NotYet, "Whether rules taken over are saved.";
+    admin_cluster_mysql_servers_save_to_disk: bool = true, NotYet, "Whether servers taken over are saved.";
+    admin_cluster_mysql_users_save_to_disk: bool = true, NotYet, "Whether users taken over are saved.";
+    admin_cluster_mysql_variables_save_to_disk: bool = true, NotYet, "Whether MySQL variables taken over are saved.";
+    admin_cluster_proxysql_servers_save_to_disk: bool = true, NotYet, "Whether the list of proxies taken over is saved.";
+    admin_checksum_admin_variables: bool = true, NotYet, "Whether a checksum of the admin variables is kept at LOAD.";
+    admin_checksum_ldap_variables: bool = true, NotYet, "Whether a checksum of the LDAP variables is kept at LOAD.";
+    admin_checksum_mysql_query_rules: bool = true, NotYet, "Whether a checksum of the rules is kept at LOAD.";
+    admin_checksum_mysql_servers: bool = true, NotYet, "Whether a checksum of the servers is kept at LOAD.";
+    admin_checksum_mysql_users: bool = true, NotYet, "Whether a checksum of the users is kept at LOAD.";
+    admin_checksum_mysql_variables: bool = true, NotYet, "Whether a checksum of the MySQL variables is kept at LOAD.";
+
+    // --- The embedded SQLite server -----------------------------------------------------------------------------
+    sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: address:port or the path of a Unix socket, separated by ';'.";
+    sqliteserver_read_only: bool = false, Live, "Whether the embedded SQLite server refuses to write.";
+
+    // --- Ours ---------------------------------------------------------------------------------------------------
+    mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
+    mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
+}
