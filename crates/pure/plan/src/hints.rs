@@ -1,0 +1,40 @@
+//! Hints in the first comment: `/* hostgroup=2; query_timeout=500 */`. They beat every rule, also one with apply=1.
+
+use crate::trace::Trace;
+use crate::{By, Plan, Statement};
+
+/// ProxySQL's hints that do nothing here yet.
+const NOT_YET: [&str; 4] = ["mirror", "max_lag_ms", "min_epoch_ms", "min_gtid"];
+
+pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: &mut T) {
+    let Some(comment) = statement.comment else { return };
+    for (key, value) in sql::words::hints(comment) {
+        let known = one(plan, key, value);
+        trace.saw("hint", || match known {
+            Some(true) => format!("{key}={value}"),
+            Some(false) => format!("{key}={value}: left out, the value makes no sense"),
+            None if NOT_YET.contains(&key) => format!("{key}={value}: left out, not supported yet"),
+            None => format!("{key}={value}: left out, not a hint"),
+        });
+    }
+}
+
+/// Whether it has been obeyed; `None` if it is no hint of ours.
+fn one(plan: &mut Plan, key: &str, value: &str) -> Option<bool> {
+    let number = value.parse::<u32>().ok();
+    let ms = number.map(u64::from);
+    match key {
+        "hostgroup" => {
+            if let Some(hostgroup) = number {
+                plan.send_to(hostgroup, By::Hint);
+            }
+        }
+        "query_timeout" => plan.timeout_ms = ms.or(plan.timeout_ms),
+        "query_retries" => plan.retries = number.or(plan.retries),
+        "query_delay" => plan.delay_ms = ms.or(plan.delay_ms),
+        "cache_ttl" => plan.cache_ttl_ms = ms.filter(|ttl| *ttl > 0).or(plan.cache_ttl_ms),
+        "create_new_connection" => plan.new_connection |= number == Some(1),
+        _ => return None,
+    }
+    Some(number.is_some())
+}

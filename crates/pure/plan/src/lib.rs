@@ -1,0 +1,98 @@
+//! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
+//!
+//! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file: `rules`, `rewrite`,
+//! `fast_routing`, `hints`, `transaction`, `answer`; `pick` then chooses a server of the hostgroup.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod explain;
+mod fast_routing;
+mod hints;
+mod outcome;
+mod pick;
+mod rewrite;
+mod rules;
+mod trace;
+mod transaction;
+mod why;
+
+pub use explain::{COLUMNS, Explanation, Step, explain};
+pub use outcome::{Answer, Leg, Legs, Plan, Shown, Text};
+pub use pick::{pick, pick_by};
+pub use trace::Miss;
+pub use why::{By, Why};
+
+use config::{Snapshot, User};
+use trace::{Silent, Trace};
+
+/// What the decision may know of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionFacts<'a> {
+    /// Who logged in.
+    pub user: &'a User,
+    /// The current schema; empty for none.
+    pub schema: &'a str,
+    /// Address of the client, without the port; for a Unix socket whatever the session shows for it.
+    pub client_addr: &'a str,
+    /// Address that the client connected to.
+    pub proxy_addr: &'a str,
+    /// Port that the client connected to.
+    pub proxy_port: u16,
+    /// The hostgroup on which a transaction is open.
+    pub in_transaction: Option<u32>,
+    /// The hostgroup whose connection holds state of this session that cannot be brought elsewhere.
+    pub locked: Option<u32>,
+    /// What an earlier plan of this session said as [`Plan::next_flag_in`].
+    pub next_flag_in: Option<u32>,
+    /// Whether every statement commits by itself.
+    pub autocommit: bool,
+}
+
+/// What the decision may know of a statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Statement<'a> {
+    /// As the client sent it.
+    pub text: &'a [u8],
+    /// Its digest. Without one, rules that ask for a digest do not match (see `Rules::needs_digest`).
+    pub digest: Option<Digest<'a>>,
+    /// The inside of its first `/* */` comment.
+    pub comment: Option<&'a [u8]>,
+}
+
+/// A statement's digest.
+#[derive(Debug, Clone, Copy)]
+pub struct Digest<'a> {
+    /// Hash of the text.
+    pub hash: u64,
+    /// The statement without its literals.
+    pub text: &'a [u8],
+}
+
+/// Decides. `random` matters where weights do.
+#[must_use]
+pub fn plan(snapshot: &Snapshot, session: &SessionFacts<'_>, statement: &Statement<'_>, random: u64) -> Plan {
+    decide(snapshot, session, statement, random, &mut Silent)
+}
+
+/// The order of these lines is the order of the decisions: a later one overrules the earlier.
+fn decide<T: Trace>(
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    random: u64,
+    trace: &mut T,
+) -> Plan {
+    let mut plan = Plan::to(session.user.default_hostgroup);
+    if session.user.fast_forward {
+        plan.why.by = By::FastForward;
+        trace.decided(&plan);
+        return plan;
+    }
+    let end = rules::walk(&mut plan, snapshot, session, statement, random, trace);
+    fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
+    hints::obey(&mut plan, statement, trace);
+    transaction::stay(&mut plan, session, trace);
+    answer::instead(&mut plan, session, end);
+    trace.decided(&plan);
+    plan
+}

@@ -1,0 +1,197 @@
+//! What was decided.
+
+use crate::{By, Why};
+use config::Rules;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// What shall be done with a statement. In the common case it owns no heap memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What is sent where. With an [`Answer`], nothing is: the leg then only says where the statement is counted.
+    pub legs: Legs,
+    /// What the client gets instead of a server's answer.
+    pub answer: Option<Answer>,
+    /// What decided.
+    pub why: Why,
+    /// 0: the session keeps its connection; 1: it may give it back; 2: a `@` in this statement does not matter.
+    pub multiplex: Option<u8>,
+    /// How long it may run; mysql-default_query_timeout if `None`.
+    pub timeout_ms: Option<u64>,
+    /// How often it may be tried again; mysql-query_retries_on_failure if `None`.
+    pub retries: Option<u32>,
+    /// How long it is held back; mysql-default_query_delay if `None`.
+    pub delay_ms: Option<u64>,
+    /// Whether it is tried again when its connection broke; mysql-default_reconnect if `None`.
+    pub reconnect: Option<bool>,
+    /// The flag that the chain begins with from the session's next statement on; `None` leaves it as it is.
+    pub next_flag_in: Option<u32>,
+    /// Whether it is logged; mysql-eventslog_default_log if `None`.
+    pub log: Option<bool>,
+    /// How long its result may be reused. Never inside a transaction: its reads may have to see its own writes.
+    pub cache_ttl_ms: Option<u64>,
+    /// Whether a result without rows is kept as well.
+    pub cache_empty_result: Option<bool>,
+    /// How long to wait for another session that fetches the same.
+    pub cache_timeout_ms: Option<u64>,
+    /// A hint asks for a connection that nobody has used.
+    pub new_connection: bool,
+}
+
+impl Plan {
+    /// To the session's default hostgroup, as long as nothing else is said.
+    pub(crate) const fn to(hostgroup: u32) -> Self {
+        Self {
+            legs: Legs::One([Leg { hostgroup, statement: Text::AsIs }]),
+            answer: None,
+            why: Why::new(),
+            multiplex: None,
+            timeout_ms: None,
+            retries: None,
+            delay_ms: None,
+            reconnect: None,
+            next_flag_in: None,
+            log: None,
+            cache_ttl_ms: None,
+            cache_empty_result: None,
+            cache_timeout_ms: None,
+            new_connection: false,
+        }
+    }
+
+    /// The hostgroup of the first leg.
+    #[must_use]
+    pub fn hostgroup(&self) -> u32 {
+        self.legs.first().map_or(0, |leg| leg.hostgroup)
+    }
+
+    pub(crate) fn send_to(&mut self, hostgroup: u32, by: By) {
+        if let Legs::One([leg]) = &mut self.legs {
+            leg.hostgroup = hostgroup;
+            self.why.by = by;
+        }
+    }
+
+    /// In words, for people. The rules are those it was made with.
+    #[must_use]
+    pub const fn shown<'a>(&'a self, rules: &'a Rules) -> Shown<'a> {
+        Shown { plan: self, rules }
+    }
+}
+
+/// The legs of a plan; one needs no heap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Legs {
+    /// The common case.
+    One([Leg; 1]),
+    /// More than one.
+    Many(Vec<Leg>),
+}
+
+impl Deref for Legs {
+    type Target = [Leg];
+
+    fn deref(&self) -> &[Leg] {
+        match self {
+            Self::One(leg) => leg,
+            Self::Many(legs) => legs,
+        }
+    }
+}
+
+/// A statement sent to one hostgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leg {
+    /// Where.
+    pub hostgroup: u32,
+    /// What.
+    pub statement: Text,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// What the client sent.
+    AsIs,
+    /// This.
+    Rewritten(Box<[u8]>),
+}
+
+impl Text {
+    /// The bytes to send for a statement that the client sent as `original`.
+    #[must_use]
+    pub fn of<'a>(&'a self, original: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::AsIs => original,
+            Self::Rewritten(text) => text,
+        }
+    }
+}
+
+/// What the client gets at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// An error with this text: 1148, SQLSTATE 42000.
+    Refuse(Arc<str>),
+    /// OK with this text.
+    Say(Arc<str>),
+}
+
+/// A plan in words.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    plan: &'a Plan,
+    rules: &'a Rules,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { legs, answer, why, .. } = self.plan;
+        match answer {
+            Some(Answer::Refuse(text)) => write!(f, "error '{text}'")?,
+            Some(Answer::Say(text)) => write!(f, "OK '{text}'")?,
+            None => {
+                let places: Vec<_> = legs.iter().map(|leg| format!("hostgroup {}", leg.hostgroup)).collect();
+                write!(f, "{}", places.join(" and "))?;
+            }
+        }
+        match why.by {
+            By::Default => write!(f, ", the user's default")?,
+            By::FastForward => write!(f, ", the fast-forward user's default")?,
+            By::Rule(position) => write!(f, ", by rule {}", self.rule_id(position))?,
+            By::FastRouting => write!(f, ", by fast routing")?,
+            By::Hint => write!(f, ", by a hint")?,
+            By::Transaction => write!(f, ", where the transaction is open")?,
+            By::Lock => write!(f, ", where the session's state is")?,
+        }
+        let plan = self.plan;
+        option(f, "timeout_ms", plan.timeout_ms)?;
+        option(f, "retries", plan.retries)?;
+        option(f, "delay_ms", plan.delay_ms)?;
+        option(f, "reconnect", plan.reconnect)?;
+        option(f, "multiplex", plan.multiplex)?;
+        option(f, "next_query_flagIN", plan.next_flag_in)?;
+        option(f, "log", plan.log)?;
+        option(f, "cache_ttl_ms", plan.cache_ttl_ms)?;
+        option(f, "cache_empty_result", plan.cache_empty_result)?;
+        option(f, "cache_timeout_ms", plan.cache_timeout_ms)?;
+        option(f, "new_connection", plan.new_connection.then_some(true))?;
+        for leg in legs.iter() {
+            if let Text::Rewritten(text) = &leg.statement {
+                write!(f, "; rewritten: {}", String::from_utf8_lossy(text))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<impl fmt::Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, "; {name}={value}"))
+}
+
+impl Shown<'_> {
+    fn rule_id(&self, position: u32) -> i64 {
+        self.rules.chain().get(position as usize).map_or(-1, |rule| rule.rule_id)
+    }
+}
