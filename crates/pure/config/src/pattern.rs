@@ -77,15 +77,14 @@ impl Pattern {
         }
     }
 
-    /// `text` with the first match (or all, `everywhere`) replaced.
+    /// `text` with the first match (or all, `everywhere`) replaced; `None` if there is none.
     #[must_use]
-    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Box<[u8]> {
-        let mut out = Vec::with_capacity(text.len() + 32);
-        let mut done = 0;
+    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Option<Box<[u8]>> {
+        let (mut out, mut done, mut found) = (Vec::new(), 0, false);
         let mut put = |start: usize, end: usize, group: &dyn Fn(usize) -> Option<(usize, usize)>| {
             out.extend_from_slice(&text[done..start]);
             replacement.write(text, group, &mut out);
-            done = end;
+            (done, found) = (end, true);
             everywhere
         };
         match (&self.before_newline, &self.engine) {
@@ -95,7 +94,7 @@ impl Pattern {
             (None, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
         }
         out.extend_from_slice(&text[done..]);
-        out.into_boxed_slice()
+        found.then(|| out.into_boxed_slice())
     }
 }
 
@@ -321,13 +320,15 @@ mod tests {
         let replaced = |pattern_text: &str, with: &str, text: &str, everywhere| {
             let pattern = pattern(pattern_text);
             let with = Replacement::parse(with, pattern.groups()).unwrap();
-            String::from_utf8(pattern.replace(text.as_bytes(), &with, everywhere).into()).unwrap()
+            let replaced = pattern.replace(text.as_bytes(), &with, everywhere);
+            replaced.map(|bytes| String::from_utf8(bytes.into()).unwrap()).unwrap_or_default()
         };
         assert_eq!(replaced("a(.)", r"<\1\\\0>", "xabac", false), r"x<b\ab>ac");
         assert_eq!(replaced("a(.)", r"<\1>", "xabac", true), "x<b><c>");
         assert_eq!(replaced("a(?=c)", "-", "abac", true), "ab-c");
         assert_eq!(replaced("c$", "!", "abc\n", false), "ab!\n");
         assert_eq!(replaced("(a)|(b)", r"[\1]", "ab", true), "[a][]");
+        assert_eq!(replaced("z", "-", "ab", true), "", "nothing to replace");
         assert!(Replacement::parse(r"\2", 1).unwrap_err().contains("has 1 groups"));
         assert!(Replacement::parse(r"a\n", 1).is_err());
     }

@@ -30,7 +30,7 @@ mod tests {
         let steps = 4000_u64;
         let mut counts = [0; 5];
         for step in 0..steps {
-            counts[pick(&weights, u64::MAX / steps * step).unwrap()] += 1;
+            counts[pick(&weights, u64::MAX / steps * step + u64::MAX / steps / 2).unwrap()] += 1;
         }
         assert_eq!(counts, [0, 1000, 0, 3000, 0]);
         assert_eq!(pick(&weights, u64::MAX), Some(3));

@@ -6,6 +6,7 @@ use config::Rule;
 pub(crate) fn apply(plan: &mut Plan, rule: &Rule, original: &[u8]) {
     let (Some(pattern), Some((replacement, everywhere))) = (&rule.match_pattern, &rule.replace) else { return };
     let Some(statement) = plan.statement_mut() else { return };
-    let replaced = pattern.replace(statement.of(original), replacement, *everywhere);
-    *statement = Text::Rewritten(replaced);
+    if let Some(replaced) = pattern.replace(statement.of(original), replacement, *everywhere) {
+        *statement = Text::Rewritten(replaced);
+    }
 }
