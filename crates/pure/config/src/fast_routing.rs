@@ -60,8 +60,7 @@ impl FastRouting {
         for row in rows {
             let key = || format!("'{}', '{}', {}", row.username, row.schemaname, row.flagIN);
             let flag_in = refusals.number(key, "flagIN", row.flagIN, (0, i64::from(u32::MAX)));
-            let hostgroup =
-                refusals.number(key, "destination_hostgroup", row.destination_hostgroup, (0, i64::from(i32::MAX)));
+            let hostgroup = refusals.number(key, "destination_hostgroup", row.destination_hostgroup, (0, i64::from(i32::MAX)));
             let spans = [&row.username, &row.schemaname, &row.comment].map(|text| strings.keep(text));
             let [Some(user), Some(schema), Some(comment)] = spans else {
                 refusals.add(key, "username", "and the other texts of this table are more than 4 GiB together");
@@ -120,10 +119,7 @@ impl FastRouting {
             }
             if slot >> 32 == hash >> 32 {
                 let entry = &self.entries[(slot as u32 - 1) as usize];
-                if entry.flag_in == flag_in
-                    && entry.user.of(&self.strings) == user
-                    && entry.schema.of(&self.strings) == schema
-                {
+                if entry.flag_in == flag_in && entry.user.of(&self.strings) == user && entry.schema.of(&self.strings) == schema {
                     return Some(entry.hostgroup);
                 }
             }

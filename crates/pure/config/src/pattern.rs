@@ -124,6 +124,8 @@ fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
     pcre2::bytes::RegexBuilder::new()
         .caseless(caseless)
         .jit_if_available(true)
+        // With the 32 KiB that are the default, longer statements would end the matching.
+        .max_jit_stack_size(Some(1 << 20))
         .build(text)
         .map_err(|error| {
             // "PCRE2: error compiling pattern at offset 3: missing closing parenthesis"
@@ -185,7 +187,7 @@ fn has_dollar(text: &str) -> bool {
 }
 
 /// Whether the linear engine, though it accepts `text`, would read it differently: possessive quantifiers, `\<` and
-/// `\>`, signs inside classes that only it gives a meaning, and options inside the expression.
+/// `\>`, `\v`, signs inside classes that only it gives a meaning, and options inside the expression.
 fn means_more_to_pcre(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut before = 0;
@@ -194,10 +196,11 @@ fn means_more_to_pcre(text: &str) -> bool {
         let next = bytes.get(at + 1);
         let doubled = !escaped && inside && matches!(sign, b'&' | b'-' | b'~') && next == Some(&sign);
         let nested = !escaped && inside && sign == b'[';
-        let angle = escaped && matches!(sign, b'<' | b'>' | b'u' | b'U');
+        let other = escaped && matches!(sign, b'<' | b'>' | b'u' | b'U' | b'v');
+        let boundary = escaped && matches!(sign, b'b' | b'B') && bytes.get(at + 2) == Some(&b'{');
         let options = !escaped && !inside && sign == b'(' && next == Some(&b'?') && bytes.get(at + 2) != Some(&b':');
         before = if escaped || inside { 0 } else { sign };
-        possessive || doubled || nested || angle || options
+        possessive || doubled || nested || other || boundary || options
     })
 }
 
@@ -275,12 +278,94 @@ mod tests {
     #[test]
     fn look_around_and_back_references_run_on_pcre_the_rest_does_not() {
         assert!(is_linear(&pattern("^SELECT .* FROM (a|b)")));
-        for text in ["^SELECT(?!.*FOR UPDATE)", r"(a)\1", "(?>a+)b", "a++b", r"\bfoo\Z", "[[]", "[a&&b]", r"a\<b", "(?i)x"]
-        {
+        for text in ["^SELECT(?!.*FOR UPDATE)", r"(a)\1", "(?>a+)b", "a++b", r"\bfoo\Z", "[[]", "[a&&b]", r"a\<b", "(?i)x"] {
             assert!(!is_linear(&pattern(text)), "{text}");
         }
         assert!(pattern("^SELECT(?!.*FOR UPDATE)").is_match(b"select 1"));
         assert!(!pattern("^SELECT(?!.*FOR UPDATE)").is_match(b"select 1 for update"));
+    }
+
+    #[test]
+    fn what_runs_on_the_linear_engine_matches_what_pcre_matches() {
+        let expressions = [
+            "a|b",
+            "^a|b$",
+            "a*?b",
+            "a{2}",
+            "a{2,}b",
+            "[^a]b",
+            "[]a]",
+            "[^]a]",
+            "[a-b-]",
+            "[a.b]+$",
+            r"\.",
+            r"a\/b",
+            r"\bb",
+            r"\Bb",
+            r"\w\W",
+            r"\s",
+            r"\S$",
+            r"\d",
+            "(a(b)?)+",
+            "(?:a|ab)b",
+            "[[:alpha:]]b",
+            "[[:^alpha:]]",
+            "a$b",
+            "$",
+            "^$",
+            ".",
+            "..$",
+            r"a\z",
+            r"\Aa",
+            r"[\w.]b",
+            r"[\]a]",
+            r"\x61",
+            r"[\x61-\x62]$",
+            "()",
+            "a||b",
+            "(|a)b",
+            r"\v",
+            r"\R",
+            "a{,2}",
+            "a{",
+            "]",
+            "}",
+            "{a}",
+            r"\_",
+            "&&",
+            "[&a]",
+            r"\#",
+            "a #b",
+            r"\e",
+            "(?#x)a",
+            "a*+b",
+            "a?+",
+            "x{1}+",
+        ];
+        let mut texts = vec![Vec::new()];
+        for n in 0..7_usize.pow(4) {
+            let text: Vec<u8> = (0..4).map(|digit| b"aB\n./_\x0b"[n / 7_usize.pow(digit) % 7]).collect();
+            texts.extend((1..=4).map(|length| text[..length].to_vec()));
+        }
+        let mut on_linear = 0;
+        for expression in expressions {
+            for caseless in [true, false] {
+                let told = pcre(expression, caseless).unwrap_or_else(|words| panic!("{expression}: {words}"));
+                let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).unwrap();
+                on_linear += usize::from(is_linear(&pattern));
+                for text in &texts {
+                    let shown = String::from_utf8_lossy(text);
+                    assert_eq!(pattern.is_match(text), told.is_match(text).unwrap(), "{expression} {shown:?}");
+                }
+            }
+        }
+        assert!(on_linear > expressions.len(), "most of them: {on_linear}");
+    }
+
+    #[test]
+    fn long_statements_do_not_exhaust_pcre() {
+        let pattern = pattern("^(a|b|(?=c)c)*$");
+        assert!(pattern.is_match(&b"abc".repeat(500)));
     }
 
     #[test]

@@ -123,12 +123,7 @@ impl Servers {
         if refused.is_empty() { Ok(built) } else { Err(refused) }
     }
 
-    fn add_servers(
-        &mut self,
-        rows: impl IntoIterator<Item = ServerRow>,
-        tls: &TlsTable,
-        refused: &mut Vec<Refusal>,
-    ) {
+    fn add_servers(&mut self, rows: impl IntoIterator<Item = ServerRow>, tls: &TlsTable, refused: &mut Vec<Refusal>) {
         let mut refusals = Refusals::of("mysql_servers");
         let mut notices = Notices::of("mysql_servers");
         let mut seen = HashSet::with_hasher(foldhash::fast::FixedState::default());
@@ -143,11 +138,7 @@ impl Servers {
         self.notices.extend(notices.into_list());
     }
 
-    fn add_attributes(
-        &mut self,
-        rows: impl IntoIterator<Item = HostgroupAttributesRow>,
-        refused: &mut Vec<Refusal>,
-    ) {
+    fn add_attributes(&mut self, rows: impl IntoIterator<Item = HostgroupAttributesRow>, refused: &mut Vec<Refusal>) {
         let mut refusals = Refusals::of("mysql_hostgroup_attributes");
         let mut notices = Notices::of("mysql_hostgroup_attributes");
         for row in rows {
@@ -197,19 +188,15 @@ impl Servers {
     #[must_use]
     pub fn rows(&self) -> Vec<ServerRow> {
         let servers = self.hostgroups.values().flat_map(|hostgroup| &hostgroup.servers);
-        let mut rows: Vec<_> =
-            servers.filter(|server| server.status != Status::OfflineHard).map(|server| server.row()).collect();
-        rows.sort_unstable_by(|a, b| {
-            (a.hostgroup_id, &a.hostname, a.port).cmp(&(b.hostgroup_id, &b.hostname, b.port))
-        });
+        let mut rows: Vec<_> = servers.filter(|server| server.status != Status::OfflineHard).map(|server| server.row()).collect();
+        rows.sort_unstable_by(|a, b| (a.hostgroup_id, &a.hostname, a.port).cmp(&(b.hostgroup_id, &b.hostname, b.port)));
         rows
     }
 
     /// The rows of `runtime_mysql_hostgroup_attributes`, in the order of the hostgroups.
     #[must_use]
     pub fn attributes_rows(&self) -> Vec<HostgroupAttributesRow> {
-        let mut rows: Vec<_> =
-            self.hostgroups.values().filter_map(|hostgroup| hostgroup.attributes.row().cloned()).collect();
+        let mut rows: Vec<_> = self.hostgroups.values().filter_map(|hostgroup| hostgroup.attributes.row().cloned()).collect();
         rows.sort_unstable_by_key(|row| row.hostgroup_id);
         rows
     }
@@ -323,13 +310,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
-        let bad = ServerRow {
-            compression: 1,
-            status: "UP".into(),
-            weight: -1,
-            gtid_port: 3306,
-            ..server(1, "a")
-        };
+        let bad = ServerRow { compression: 1, status: "UP".into(), weight: -1, gtid_port: 3306, ..server(1, "a") };
         let attributes = HostgroupAttributesRow { hostgroup_settings: "[]".into(), ..Default::default() };
         let ssl = SslParamsRow { hostname: "a".into(), tls_version: "SSLv3".into(), ..Default::default() };
         assert_eq!(
@@ -352,7 +333,9 @@ mod tests {
         let servers = Servers::build([lag("a"), lag("b")], [], []).unwrap();
         assert_eq!(
             words(servers.notices().to_vec()),
-            ["mysql_servers (hostgroup_id 1, a:3306 and 1 more): max_replication_lag is kept, but nothing measures replication lag yet"]
+            [
+                "mysql_servers (hostgroup_id 1, a:3306 and 1 more): max_replication_lag is kept, but nothing measures replication lag yet"
+            ]
         );
     }
 }

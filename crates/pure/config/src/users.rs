@@ -172,9 +172,7 @@ impl Users {
     /// The rows of `runtime_mysql_users`: a row for each side of a user, in the order of their names.
     #[must_use]
     pub fn rows(&self) -> Vec<UserRow> {
-        let side = |users: &HashTable<Arc<User>>, frontend: bool| {
-            users.iter().map(|user| user.row(frontend)).collect::<Vec<_>>()
-        };
+        let side = |users: &HashTable<Arc<User>>, frontend: bool| users.iter().map(|user| user.row(frontend)).collect::<Vec<_>>();
         let mut rows = side(&self.frontend, true);
         rows.extend(side(&self.backend, false));
         rows.sort_unstable_by(|a, b| (&a.username, a.backend).cmp(&(&b.username, b.backend)));
@@ -261,13 +259,11 @@ impl UsersBuilder {
         if use_ssl && row.frontend != 0 && !self.have_ssl {
             refusals.add(key, "use_ssl", "is 1, but mysql-have_ssl is false: this user could never log in");
         }
-        let default_hostgroup =
-            refusals.number(key, "default_hostgroup", row.default_hostgroup, (0, hostgroup_max));
+        let default_hostgroup = refusals.number(key, "default_hostgroup", row.default_hostgroup, (0, hostgroup_max));
         let schema_locked = refusals.flag(key, "schema_locked", row.schema_locked);
         let transaction_persistent = refusals.flag(key, "transaction_persistent", row.transaction_persistent);
         let fast_forward = refusals.flag(key, "fast_forward", row.fast_forward);
-        let max_connections =
-            refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX)));
+        let max_connections = refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX)));
         if let Err(words) = check_attributes(&row.attributes) {
             refusals.add(key, "attributes", words);
         }

@@ -3,11 +3,8 @@
 use config::Variable;
 
 /// Where ours differ, or where the recorded proxy had been given another value than its default.
-const DIFFERENT: &[(&str, &str)] = &[
-    ("admin-mysql_ifaces", "127.0.0.1:6032"),
-    ("mysql-interfaces", "0.0.0.0:6033"),
-    ("mysql-threads", "4"),
-];
+const DIFFERENT: &[(&str, &str)] =
+    &[("admin-mysql_ifaces", "127.0.0.1:6032"), ("mysql-interfaces", "0.0.0.0:6033"), ("mysql-threads", "4")];
 
 #[test]
 fn every_variable_of_proxysql_exists_with_its_default() {

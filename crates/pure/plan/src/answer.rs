@@ -8,9 +8,7 @@ use std::sync::Arc;
 pub(crate) fn instead(plan: &mut Plan, session: &SessionFacts<'_>, end: End<'_>) {
     let said = match (end.ok, end.error) {
         (Some((rule, position)), _) => rule.ok_msg.as_ref().map(|text| (Answer::Say(Arc::clone(text)), position)),
-        (None, Some((rule, position))) => {
-            rule.error_msg.as_ref().map(|text| (Answer::Refuse(Arc::clone(text)), position))
-        }
+        (None, Some((rule, position))) => rule.error_msg.as_ref().map(|text| (Answer::Refuse(Arc::clone(text)), position)),
         (None, None) => None,
     };
     if let Some((answer, position)) = said {

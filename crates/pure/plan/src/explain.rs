@@ -30,12 +30,7 @@ pub const COLUMNS: [&str; 4] = ["step", "rule_id", "what", "outcome"];
 
 /// Decides as [`crate::plan`] does, and tells how.
 #[must_use]
-pub fn explain(
-    snapshot: &Snapshot,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    random: u64,
-) -> Explanation {
+pub fn explain(snapshot: &Snapshot, session: &SessionFacts<'_>, statement: &Statement<'_>, random: u64) -> Explanation {
     let mut listener = Listener { rules: &snapshot.rules, steps: Vec::new() };
     let plan = decide(snapshot, session, statement, random, &mut listener);
     Explanation { steps: listener.steps, plan }
@@ -143,8 +138,7 @@ fn effects(rule: &Rule, flag: u32) -> String {
         ("log", row.log),
     ];
     parts.extend(numbers.into_iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}"))));
-    let texts =
-        [("replace_pattern", &row.replace_pattern), ("error_msg", &row.error_msg), ("OK_msg", &row.OK_msg)];
+    let texts = [("replace_pattern", &row.replace_pattern), ("error_msg", &row.error_msg), ("OK_msg", &row.OK_msg)];
     parts.extend(texts.into_iter().filter_map(|(name, text)| text.as_ref().map(|text| format!("{name}='{text}'"))));
     if rule.flag_out.is_some() || rule.flag_outs.is_some() {
         parts.push(format!("flagOUT={flag}"));

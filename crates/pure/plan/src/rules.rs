@@ -93,13 +93,7 @@ fn round<'a, T: Trace>(
 
 /// The first reason why a rule does not match.
 #[inline]
-fn misses(
-    rule: &Rule,
-    flag: u32,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    plan: &Plan,
-) -> Option<Miss> {
+fn misses(rule: &Rule, flag: u32, session: &SessionFacts<'_>, statement: &Statement<'_>, plan: &Plan) -> Option<Miss> {
     if rule.flag_in != flag {
         return Some(Miss::FlagIn(flag));
     }

@@ -20,9 +20,8 @@ pub(crate) fn stay<T: Trace>(plan: &mut Plan, session: &SessionFacts<'_>, trace:
             plan.send_to(hostgroup, By::Lock);
             trace.saw("session", || format!("its state is on hostgroup {hostgroup}: it stays there"));
         }
-        (Some(hostgroup), None) => trace.saw("transaction", || {
-            format!("open on hostgroup {hostgroup}, but transaction_persistent is 0: it does not matter")
-        }),
+        (Some(hostgroup), None) => trace
+            .saw("transaction", || format!("open on hostgroup {hostgroup}, but transaction_persistent is 0: it does not matter")),
         (None, None) => {}
     }
 }

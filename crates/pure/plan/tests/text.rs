@@ -12,6 +12,8 @@
 //! >> SELECT 1                                         the same, explained
 //! ```
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use config::{FastRoutingRow, RuleRow, Rules, Snapshot, User, UserRow, Users, Variables};
 use plan::{Digest, SessionFacts, Statement, explain, plan};
 use sql::digest::{DigestOptions, digest_with_comment};

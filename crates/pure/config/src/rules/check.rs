@@ -133,13 +133,7 @@ impl Checking<'_> {
         }
     }
 
-    fn pattern(
-        &mut self,
-        column: &'static str,
-        text: Option<&str>,
-        caseless: bool,
-        dialect: Dialect,
-    ) -> Option<Pattern> {
+    fn pattern(&mut self, column: &'static str, text: Option<&str>, caseless: bool, dialect: Dialect) -> Option<Pattern> {
         let text = text?;
         match Pattern::compile(text, caseless, dialect) {
             Ok(pattern) => Some(pattern),
@@ -306,8 +300,7 @@ mod tests {
         ] {
             assert_eq!(c_number(text), value, "{text}");
         }
-        let rules =
-            Rules::build([RuleRow { digest: Some("0x1f".into()), ..rule(1) }], [], &Variables::default()).unwrap();
+        let rules = Rules::build([RuleRow { digest: Some("0x1f".into()), ..rule(1) }], [], &Variables::default()).unwrap();
         assert_eq!(rules.rows().next().unwrap().digest.as_deref(), Some("0x000000000000001F"));
         assert!(rules.needs_digest());
     }
@@ -334,11 +327,7 @@ mod tests {
         let mut rows = Vec::new();
         for n in 0..90 {
             let (user, schema) = (names[n % 3], names[n / 3 % 3]);
-            rows.push(RuleRow {
-                username: user.map(Into::into),
-                schemaname: schema.map(Into::into),
-                ..rule(n as i64 * 7 % 90)
-            });
+            rows.push(RuleRow { username: user.map(Into::into), schemaname: schema.map(Into::into), ..rule(n as i64 * 7 % 90) });
         }
         let rules = Rules::build(rows, [], &Variables::default()).unwrap();
         for (user, schema) in [("a", "a"), ("a", "b"), ("b", "x"), ("x", "b"), ("x", "x"), ("", "")] {

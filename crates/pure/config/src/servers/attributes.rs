@@ -100,19 +100,9 @@ impl HostgroupAttributes {
         });
         let autocommit: i8 = refusals.number(key, "autocommit", row.autocommit, (-1, 1));
         Self {
-            max_num_online_servers: refusals.number(
-                key,
-                "max_num_online_servers",
-                row.max_num_online_servers,
-                (0, 1_000_000),
-            ),
+            max_num_online_servers: refusals.number(key, "max_num_online_servers", row.max_num_online_servers, (0, 1_000_000)),
             autocommit: (autocommit >= 0).then_some(autocommit == 1),
-            free_connections_pct: Some(refusals.number(
-                key,
-                "free_connections_pct",
-                row.free_connections_pct,
-                (0, 100),
-            )),
+            free_connections_pct: Some(refusals.number(key, "free_connections_pct", row.free_connections_pct, (0, 100))),
             init_connect: (!row.init_connect.is_empty()).then(|| row.init_connect.as_str().into()),
             multiplex: refusals.flag(key, "multiplex", row.multiplex),
             connection_warming: refusals.flag(key, "connection_warming", row.connection_warming),
@@ -217,9 +207,6 @@ mod tests {
         };
         let refusals = Servers::build([], [row], []).unwrap_err();
         let columns: Vec<_> = refusals.iter().map(|refusal| refusal.column).collect();
-        assert_eq!(
-            columns,
-            ["hostgroup_settings", "hostgroup_settings", "servers_defaults", "ignore_session_variables"]
-        );
+        assert_eq!(columns, ["hostgroup_settings", "hostgroup_settings", "servers_defaults", "ignore_session_variables"]);
     }
 }

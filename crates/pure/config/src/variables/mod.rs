@@ -322,11 +322,8 @@ mod tests {
 
     #[test]
     fn the_default_collation_follows_the_default_character_set() {
-        let (both, notices) = built(&[
-            ("mysql-default_charset", "utf8mb4"),
-            ("mysql-default_collation_connection", "utf8mb4_unicode_ci"),
-        ])
-        .unwrap();
+        let (both, notices) =
+            built(&[("mysql-default_charset", "utf8mb4"), ("mysql-default_collation_connection", "utf8mb4_unicode_ci")]).unwrap();
         assert_eq!(&*both.mysql_default_collation_connection, "utf8mb4_unicode_ci");
         assert!(notices.is_empty());
         let (one, notices) = built(&[("mysql-default_charset", "latin1")]).unwrap();
