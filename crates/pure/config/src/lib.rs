@@ -22,4 +22,4 @@ pub use rules::{AddressPattern, Candidates, Rule, Rules};
 pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
 pub use snapshot::Snapshot;
 pub use users::{Attributes, Password, User, Users, UsersBuilder};
-pub use variables::{Effect, Kind, REGISTRY, Variable, Variables};
+pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, interfaces};

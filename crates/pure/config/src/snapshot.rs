@@ -26,3 +26,18 @@ impl Snapshot {
         Self { rules: Arc::new(self.rules.for_core()), ..self.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A49: rules and fast routing take no lock, and what is big is shared by all cores.
+    #[test]
+    fn a_core_has_expressions_of_its_own_and_shares_the_rest() {
+        let all = Snapshot::default();
+        let core = all.for_core();
+        assert!(Arc::ptr_eq(&all.users, &core.users));
+        assert!(!Arc::ptr_eq(&all.rules, &core.rules));
+        assert!(std::ptr::eq(all.rules.fast(), core.rules.fast()));
+    }
+}

@@ -76,7 +76,7 @@ macro_rules! variables {
 
 variables! {
     // --- Listeners, cores, limits -------------------------------------------------------------------------------
-    mysql_interfaces: interfaces = "0.0.0.0:6033", Restart, "Where clients connect: address:port or the path of a Unix socket, separated by ';'.";
+    mysql_interfaces: interfaces = "0.0.0.0:6033", Restart, "Where clients connect: ip:port or the absolute path of a Unix socket, separated by ';'.";
     mysql_threads: int(1..=255) = 4, Restart, "Number of cores (threads with sessions of their own).";
     mysql_stacksize: int(262144..=4194304) = 1048576, NotYet, "Bytes of stack of a thread.";
     mysql_max_connections: int(1..=1000000) = 10000, Live, "Clients that may be connected at once.";
@@ -265,7 +265,7 @@ variables! {
     // --- The admin port -----------------------------------------------------------------------------------------
     admin_admin_credentials: text = "admin:admin", Live, "Who may change the configuration: user:password, separated by ';'.";
     admin_stats_credentials: text = "stats:stats", Live, "Who may read the statistics: user:password, separated by ';'.";
-    admin_mysql_ifaces: interfaces = "127.0.0.1:6032", Restart, "Where operators connect (ProxySQL's default is every address): address:port or the path of a Unix socket, separated by ';'.";
+    admin_mysql_ifaces: interfaces = "127.0.0.1:6032", Restart, "Where operators connect (ProxySQL's default is every address): ip:port or the absolute path of a Unix socket, separated by ';'.";
     admin_telnet_admin_ifaces: text = "(null)", NotYet, "Without meaning in ProxySQL as well.";
     admin_telnet_stats_ifaces: text = "(null)", NotYet, "Without meaning in ProxySQL as well.";
     admin_read_only: bool = false, Live, "Whether the configuration can only be read.";
@@ -320,7 +320,7 @@ variables! {
     admin_checksum_mysql_variables: bool = true, NotYet, "Whether a checksum of the MySQL variables is kept at LOAD.";
 
     // --- The embedded SQLite server -----------------------------------------------------------------------------
-    sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: address:port or the path of a Unix socket, separated by ';'.";
+    sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: ip:port or the absolute path of a Unix socket, separated by ';'.";
     sqliteserver_read_only: bool = false, Live, "Whether the embedded SQLite server refuses to write.";
 
     // --- Ours ---------------------------------------------------------------------------------------------------

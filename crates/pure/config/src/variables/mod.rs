@@ -39,7 +39,7 @@ pub enum Kind {
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Listeners separated by `;`, each `address:port` or the path of a Unix socket; empty means the default.
+    /// Listeners separated by `;`, each `ip:port` or the absolute path of a Unix socket; empty means the default.
     Interfaces,
     /// Name of a character set.
     Charset,
@@ -116,7 +116,7 @@ impl Variable {
             Kind::Int { min, max } => format!("from {min} to {max}"),
             Kind::Text | Kind::Fixed => "a text".into(),
             Kind::Choice(words) => words.join(" or "),
-            Kind::Interfaces => "a list of address:port or /path separated by ';'".into(),
+            Kind::Interfaces => "a list of ip:port or /path separated by ';'".into(),
             Kind::Charset => "the name of a character set".into(),
             Kind::Collation => "the name of a collation".into(),
         }
@@ -152,13 +152,18 @@ impl Variable {
                 Kind::Choice(words) => {
                     words.iter().find(|word| word.eq_ignore_ascii_case(value)).map(|word| *slot = (*word).into())
                 }
-                Kind::Interfaces if value.is_empty() => {
+                Kind::Interfaces if interfaces(value).next().is_none() => {
                     *slot = self.default.into();
                     Some(())
                 }
-                Kind::Interfaces => value.split(';').all(is_interface).then(|| *slot = value.into()),
+                Kind::Interfaces => interfaces(value).all(is_interface).then(|| *slot = value.into()),
                 Kind::Charset => charset::default_of(value).map(|_| *slot = value.into()),
                 Kind::Collation => charset::by_name(value).map(|_| *slot = value.into()),
+                // ProxySQL writes what was never set so, and databases and scripts of its users have it.
+                Kind::Text if value == "(null)" => {
+                    *slot = self.default.into();
+                    Some(())
+                }
                 Kind::Bool | Kind::Int { .. } | Kind::Text => {
                     *slot = text.into();
                     Some(())
@@ -185,13 +190,13 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
+/// The listeners of a variable such as mysql-interfaces: each `ip:port` or the absolute path of a Unix socket.
+pub fn interfaces(list: &str) -> impl Iterator<Item = &str> {
+    list.split(';').map(str::trim).filter(|text| !text.is_empty())
+}
+
 fn is_interface(text: &str) -> bool {
-    let text = text.trim();
-    if text.starts_with('/') {
-        return text.len() > 1;
-    }
-    let Some((host, port)) = text.rsplit_once(':') else { return false };
-    !host.is_empty() && port.parse::<u16>().is_ok()
+    (text.starts_with('/') && text.len() > 1) || text.parse::<std::net::SocketAddr>().is_ok()
 }
 
 impl Variables {
@@ -292,7 +297,7 @@ mod tests {
                 "mysql-max_connections must be from 1 to 1000000; '0' is not",
                 "mysql-multiplexing must be true or false; 'maybe' is not",
                 "'mysql-nosuch' is not a variable",
-                "mysql-interfaces must be a list of address:port or /path separated by ';'; '0.0.0.0' is not",
+                "mysql-interfaces must be a list of ip:port or /path separated by ';'; '0.0.0.0' is not",
                 "mysql-default_charset must be the name of a character set; 'klingon' is not",
                 "mysql-wait_timeout must be from 0 to 1728000000; '-1' is not",
             ]
@@ -304,14 +309,17 @@ mod tests {
         let (first, notices) = built(&[
             ("mysql-multiplexing", "0"),
             ("mysql-default_session_track_gtids", "own_gtid"),
-            ("mysql-interfaces", "127.0.0.1:6033;/tmp/m.sock"),
+            ("mysql-interfaces", "127.0.0.1:6033; /tmp/m.sock;"),
             ("admin-version", "9.9"),
             ("admin-read_only", "TRUE"),
+            ("mysql-ssl_p2s_ca", "(null)"),
         ])
         .unwrap();
         assert!(!first.mysql_multiplexing);
         assert_eq!(&*first.mysql_default_session_track_gtids, "OWN_GTID");
         assert_eq!(notices.len(), 1, "{notices:?}");
+        assert_eq!(&*first.mysql_ssl_p2s_ca, "");
+        assert_eq!(interfaces(&first.mysql_interfaces).collect::<Vec<_>>(), ["127.0.0.1:6033", "/tmp/m.sock"]);
         let (second, _) = first.with([("mysql-interfaces", "")]).unwrap();
         assert_eq!(&*second.mysql_interfaces, "0.0.0.0:6033");
         assert!(second.admin_read_only);
