@@ -1,8 +1,22 @@
 //! The grammar of SET: what a client wants changed, so that it can be done again on another connection.
+//!
+//! <https://dev.mysql.com/doc/refman/8.4/en/set-variable.html> and the pages beside it;
+//! <https://mariadb.com/kb/en/set/>. What is not certain is [`NotUnderstood`]: a guess would change a session's
+//! meaning without anybody noticing. So is a backslash in a string: what it means depends on `sql_mode`.
+
+use crate::words::{Kind, Token, Words, unquote};
 
 /// The statement is not a SET, or one whose meaning is not certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotUnderstood;
+
+impl std::fmt::Display for NotUnderstood {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("this SET statement is not understood")
+    }
+}
+
+impl std::error::Error for NotUnderstood {}
 
 /// Whose value is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,12 +129,589 @@ pub enum Setting<'a> {
     },
 }
 
+/// More parts than this in one statement are not read.
+const PARTS_MAX: usize = 256;
+
 /// Reads a SET statement. One `;` may follow.
 ///
 /// # Errors
 ///
 /// If it is not a SET statement, or not one whose meaning is certain.
 pub fn parse(sql: &[u8]) -> Result<Vec<Setting<'_>>, NotUnderstood> {
-    let _ = sql;
-    Err(NotUnderstood)
+    let mut grammar = Grammar { sql, words: Words::new(sql), end: 0, sticky: false, backslash: false };
+    let settings = grammar.statement()?;
+    if grammar.words.is_conditional() || grammar.backslash {
+        return Err(NotUnderstood);
+    }
+    Ok(settings)
+}
+
+struct Grammar<'a> {
+    sql: &'a [u8],
+    words: Words<'a>,
+    /// Just after the last token taken.
+    end: usize,
+    /// GLOBAL or PERSIST was written before an earlier part. To MySQL it holds for later parts
+    /// without a scope as well, to others it does not.
+    sticky: bool,
+    /// A string had one.
+    backslash: bool,
+}
+
+impl<'a> Grammar<'a> {
+    fn statement(&mut self) -> Result<Vec<Setting<'a>>, NotUnderstood> {
+        self.need("SET")?;
+        let alone = match self.peek() {
+            Some(t) if t.is("STATEMENT") && !self.is_assignment() => Some(self.for_statement()?),
+            Some(t) if t.is("PASSWORD") => {
+                self.rest()?;
+                Some(Setting::Password)
+            }
+            Some(t) if t.is("ROLE") && !self.is_assignment() => {
+                self.next();
+                Some(Setting::Role(self.rest()?))
+            }
+            Some(t) if t.is("DEFAULT") => {
+                self.next();
+                self.need("ROLE")?;
+                self.rest()?;
+                Some(Setting::DefaultRole)
+            }
+            Some(t) if t.is("RESOURCE") && !self.is_assignment() => {
+                self.next();
+                self.need("GROUP")?;
+                Some(Setting::ResourceGroup(self.rest()?))
+            }
+            _ => None,
+        };
+        if let Some(setting) = alone {
+            return Ok(vec![setting]);
+        }
+        let mut settings = Vec::new();
+        loop {
+            let setting = self.part()?;
+            let transaction = matches!(setting, Setting::Transaction { .. });
+            settings.push(setting);
+            match self.next() {
+                Some(t) if t.is_sign(b',') && !transaction && settings.len() < PARTS_MAX => {}
+                Some(t) if t.is_sign(b';') && self.peek().is_none() => break,
+                None => break,
+                _ => return Err(NotUnderstood),
+            }
+        }
+        // TRANSACTION stands alone.
+        if settings.len() > 1 && settings.iter().any(|s| matches!(s, Setting::Transaction { .. })) {
+            return Err(NotUnderstood);
+        }
+        Ok(settings)
+    }
+
+    fn part(&mut self) -> Result<Setting<'a>, NotUnderstood> {
+        let token = self.peek().ok_or(NotUnderstood)?;
+        let plain = !self.is_assignment();
+        if token.is("NAMES") && plain {
+            self.next();
+            return self.names();
+        }
+        if token.is("CHARSET") && plain {
+            self.next();
+            return Ok(Setting::CharacterSet(self.charset()?));
+        }
+        if token.is("CHARACTER") && plain || token.is("CHAR") && plain {
+            self.next();
+            self.need("SET")?;
+            return Ok(Setting::CharacterSet(self.charset()?));
+        }
+        if token.is("TRANSACTION") && plain {
+            self.next();
+            return self.transaction(Scope::NextTransaction);
+        }
+        if token.is_sign(b'@') {
+            self.next();
+            return self.variable_after_at(token);
+        }
+        let scope = plain.then(|| scope_named(token)).flatten();
+        if scope.is_none() && self.sticky {
+            return Err(NotUnderstood);
+        }
+        if let Some(scope) = scope {
+            self.next();
+            self.sticky = scope != Scope::Session;
+            if self.peek().is_some_and(|t| t.is("TRANSACTION")) && !self.is_assignment() {
+                self.next();
+                return match scope {
+                    Scope::Session | Scope::Global => self.transaction(scope),
+                    _ => Err(NotUnderstood),
+                };
+            }
+        }
+        let name = self.system_name()?;
+        self.assignment(scope.unwrap_or(Scope::Session), name)
+    }
+
+    /// `@x = …` or `@@[scope.]x = …`
+    fn variable_after_at(&mut self, at: Token<'_>) -> Result<Setting<'a>, NotUnderstood> {
+        let token = self.next().ok_or(NotUnderstood)?;
+        if !token.is_sign(b'@') {
+            if token.start != at.end() || !token.is_whole() || token.kind == Kind::Sign {
+                return Err(NotUnderstood);
+            }
+            let mut name = lower(token.text)?;
+            // `@a.b.c` is one name.
+            while token.kind == Kind::Word && self.peek().is_some_and(|t| t.is_sign(b'.') && t.start == self.end) {
+                self.next();
+                let part = self.peek().filter(|t| t.kind == Kind::Word && t.start == self.end);
+                let Some(part) = part else { return Err(NotUnderstood) };
+                self.next();
+                name.push('.');
+                name.push_str(&lower(part.text)?);
+            }
+            return self.assignment(Scope::User, name);
+        }
+        let token = self.peek().ok_or(NotUnderstood)?;
+        let mut after = self.words.clone();
+        after.next();
+        let dotted = after.next().is_some_and(|t| t.is_sign(b'.'));
+        if let Some(scope) = scope_named(token).filter(|_| dotted) {
+            self.next();
+            self.next();
+            let name = self.system_name()?;
+            return self.assignment(scope, name);
+        }
+        if self.sticky {
+            return Err(NotUnderstood);
+        }
+        let name = self.system_name()?;
+        // Only these differ: without a scope, `@@x` is that of the next transaction.
+        let next = ["transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"].contains(&&*name);
+        self.assignment(if next { Scope::NextTransaction } else { Scope::Session }, name)
+    }
+
+    /// `name` or `cache.name`, quoted or not.
+    fn system_name(&mut self) -> Result<String, NotUnderstood> {
+        let mut name = self.name()?;
+        if self.peek().is_some_and(|t| t.is_sign(b'.')) {
+            self.next();
+            name.push('.');
+            name.push_str(&self.name()?);
+        }
+        Ok(name)
+    }
+
+    fn name(&mut self) -> Result<String, NotUnderstood> {
+        let token = self.next().ok_or(NotUnderstood)?;
+        let named = match token.kind {
+            Kind::Word => !token.text[0].is_ascii_digit(),
+            Kind::Name => token.is_whole() && token.text.len() > 2,
+            _ => false,
+        };
+        if named { lower(token.text) } else { Err(NotUnderstood) }
+    }
+
+    fn assignment(&mut self, scope: Scope, name: String) -> Result<Setting<'a>, NotUnderstood> {
+        self.equals()?;
+        let value = self.value(&[])?;
+        if scope == Scope::User && value == Value::Default {
+            return Err(NotUnderstood);
+        }
+        Ok(Setting::Variable(Assignment { scope, name, value }))
+    }
+
+    /// `=` or `:=`
+    fn equals(&mut self) -> Result<(), NotUnderstood> {
+        let mut sign = self.next().ok_or(NotUnderstood)?;
+        if sign.is_sign(b':') {
+            let end = self.end;
+            sign = self.next().filter(|t| t.start == end).ok_or(NotUnderstood)?;
+        }
+        if sign.is_sign(b'=') { Ok(()) } else { Err(NotUnderstood) }
+    }
+
+    /// A value: up to `,` or `;` outside parentheses, to the end, or to one of the `stops`.
+    fn value(&mut self, stops: &[&str]) -> Result<Value<'a>, NotUnderstood> {
+        let first = self.peek().ok_or(NotUnderstood)?;
+        let mut depth = 0usize;
+        let mut count = 0usize;
+        while let Some(token) = self.peek() {
+            match token.kind {
+                Kind::Sign => match token.text[0] {
+                    b'(' => depth += 1,
+                    b')' => depth = depth.checked_sub(1).ok_or(NotUnderstood)?,
+                    b',' | b';' if depth == 0 => break,
+                    b';' => return Err(NotUnderstood),
+                    _ => {}
+                },
+                Kind::Word if depth == 0 && token.is_any(stops) => break,
+                _ if !token.is_whole() => return Err(NotUnderstood),
+                _ => {}
+            }
+            self.next();
+            count += 1;
+        }
+        if depth != 0 || count == 0 {
+            return Err(NotUnderstood);
+        }
+        let text = &self.sql[first.start..self.end];
+        Ok(if count == 1 && first.is("DEFAULT") {
+            Value::Default
+        } else if is_literal(text) {
+            Value::Literal(text)
+        } else {
+            Value::Expression(text)
+        })
+    }
+
+    fn names(&mut self) -> Result<Setting<'a>, NotUnderstood> {
+        let charset = self.charset()?;
+        let mut collate = None;
+        if self.peek().is_some_and(|t| t.is("COLLATE")) {
+            self.next();
+            collate = self.charset()?;
+            if charset.is_none() {
+                return Err(NotUnderstood);
+            }
+        }
+        Ok(Setting::Names { charset, collate })
+    }
+
+    /// The name of a character set or collation; `None` for DEFAULT.
+    fn charset(&mut self) -> Result<Option<String>, NotUnderstood> {
+        let token = self.next().filter(|t| t.is_whole() && t.kind != Kind::Sign).ok_or(NotUnderstood)?;
+        if token.is("DEFAULT") {
+            return Ok(None);
+        }
+        let name = lower(token.text)?;
+        let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if named { Ok(Some(name)) } else { Err(NotUnderstood) }
+    }
+
+    /// ISOLATION LEVEL and READ ONLY or READ WRITE, in any order, each at most once.
+    fn transaction(&mut self, scope: Scope) -> Result<Setting<'a>, NotUnderstood> {
+        let (mut isolation, mut access) = (None, None);
+        loop {
+            let token = self.next().ok_or(NotUnderstood)?;
+            if token.is("ISOLATION") && isolation.is_none() {
+                self.need("LEVEL")?;
+                isolation = Some(self.isolation()?);
+            } else if token.is("READ") && access.is_none() {
+                let token = self.next().ok_or(NotUnderstood)?;
+                access = Some(match () {
+                    () if token.is("ONLY") => Access::ReadOnly,
+                    () if token.is("WRITE") => Access::ReadWrite,
+                    () => return Err(NotUnderstood),
+                });
+            } else {
+                return Err(NotUnderstood);
+            }
+            if !self.peek().is_some_and(|t| t.is_sign(b',')) {
+                return Ok(Setting::Transaction { scope, isolation, access });
+            }
+            self.next();
+        }
+    }
+
+    fn isolation(&mut self) -> Result<Isolation, NotUnderstood> {
+        let token = self.next().ok_or(NotUnderstood)?;
+        if token.is("SERIALIZABLE") {
+            return Ok(Isolation::Serializable);
+        }
+        let second = self.next().ok_or(NotUnderstood)?;
+        match () {
+            () if token.is("REPEATABLE") && second.is("READ") => Ok(Isolation::RepeatableRead),
+            () if token.is("READ") && second.is("COMMITTED") => Ok(Isolation::ReadCommitted),
+            () if token.is("READ") && second.is("UNCOMMITTED") => Ok(Isolation::ReadUncommitted),
+            () => Err(NotUnderstood),
+        }
+    }
+
+    fn for_statement(&mut self) -> Result<Setting<'a>, NotUnderstood> {
+        self.need("STATEMENT")?;
+        let mut settings = Vec::new();
+        while settings.len() < PARTS_MAX {
+            let name = self.system_name()?;
+            self.equals()?;
+            let value = self.value(&["FOR"])?;
+            settings.push(Assignment { scope: Scope::Session, name, value });
+            match self.next() {
+                Some(t) if t.is_sign(b',') => {}
+                Some(t) if t.is("FOR") => return Ok(Setting::Statement { settings, statement: self.rest()? }),
+                _ => return Err(NotUnderstood),
+            }
+        }
+        Err(NotUnderstood)
+    }
+
+    fn peek(&self) -> Option<Token<'a>> {
+        self.words.peek()
+    }
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let token = self.words.next()?;
+        self.end = token.end();
+        self.backslash |= token.kind == Kind::String && token.text.contains(&b'\\');
+        Some(token)
+    }
+
+    fn need(&mut self, keyword: &str) -> Result<(), NotUnderstood> {
+        if self.next().is_some_and(|t| t.is(keyword)) { Ok(()) } else { Err(NotUnderstood) }
+    }
+
+    /// Whether the next word is the name of a variable because `=`, `:=` or `.` follows it.
+    fn is_assignment(&self) -> bool {
+        let mut words = self.words.clone();
+        words.next();
+        words.next().is_some_and(|t| t.is_sign(b'=') || t.is_sign(b':') || t.is_sign(b'.'))
+    }
+
+    /// The text of what is left, which must be something, without the `;` at its end.
+    fn rest(&mut self) -> Result<&'a [u8], NotUnderstood> {
+        let start = self.peek().ok_or(NotUnderstood)?.start;
+        while let Some(token) = self.peek() {
+            if !token.is_whole() {
+                return Err(NotUnderstood);
+            }
+            if token.is_sign(b';') {
+                let end = self.end;
+                self.next();
+                return if self.peek().is_none() && end > start { Ok(&self.sql[start..end]) } else { Err(NotUnderstood) };
+            }
+            self.next();
+        }
+        Ok(&self.sql[start..self.end])
+    }
+}
+
+fn scope_named(token: Token<'_>) -> Option<Scope> {
+    match () {
+        () if token.is_any(&["SESSION", "LOCAL"]) => Some(Scope::Session),
+        () if token.is("GLOBAL") => Some(Scope::Global),
+        () if token.is("PERSIST") => Some(Scope::Persist),
+        () if token.is("PERSIST_ONLY") => Some(Scope::PersistOnly),
+        () => None,
+    }
+}
+
+fn lower(text: &[u8]) -> Result<String, NotUnderstood> {
+    std::str::from_utf8(&unquote(text)).map(str::to_lowercase).map_err(|_| NotUnderstood)
+}
+
+/// A word that is a value as it stands: not a function without parentheses.
+fn is_keyword_value(word: &[u8]) -> bool {
+    const COMPUTED: &[&str] = &[
+        "CURRENT_TIMESTAMP",
+        "CURRENT_USER",
+        "CURRENT_DATE",
+        "CURRENT_TIME",
+        "CURRENT_ROLE",
+        "LOCALTIME",
+        "LOCALTIMESTAMP",
+        "UTC_DATE",
+        "UTC_TIME",
+        "UTC_TIMESTAMP",
+        "SESSION_USER",
+        "SYSTEM_USER",
+        "USER",
+        "SYSDATE",
+    ];
+    !COMPUTED.iter().any(|c| word.eq_ignore_ascii_case(c.as_bytes()))
+}
+
+/// A number with or without sign, a string, a keyword, nothing else; no comment inside either.
+fn is_literal(text: &[u8]) -> bool {
+    let unsigned = match text {
+        [b'+' | b'-', rest @ ..] => rest.trim_ascii_start(),
+        _ => text,
+    };
+    if is_number(unsigned) {
+        return true;
+    }
+    let mut words = Words::new(text);
+    let (Some(first), second, None) = (words.next(), words.next(), words.next()) else { return false };
+    match (first.kind, second) {
+        (Kind::String, None) => true,
+        (Kind::Word, None) => !first.text[0].is_ascii_digit() && is_keyword_value(first.text),
+        // x'41', b'1', n'a', _utf8'a'
+        (Kind::Word, Some(string)) => {
+            string.kind == Kind::String
+                && string.start == first.end()
+                && (matches!(first.text, [b'x' | b'X' | b'b' | b'B' | b'n' | b'N']) || first.text[0] == b'_')
+        }
+        _ => false,
+    }
+}
+
+fn is_number(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    match text {
+        [b'0', b'x', hex @ ..] => return !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit),
+        [b'0', b'b', bits @ ..] => return !bits.is_empty() && bits.iter().all(|b| matches!(b, b'0' | b'1')),
+        _ => {}
+    }
+    let (mantissa, exponent) = match text.iter().position(|b| matches!(b, b'e' | b'E')) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let exponent_fits = exponent.is_none_or(|e| match e {
+        [b'+' | b'-', rest @ ..] => digits(rest),
+        _ => digits(e),
+    });
+    let mantissa_fits = match mantissa.iter().position(|&b| b == b'.') {
+        Some(at) => {
+            let (whole, part) = (&mantissa[..at], &mantissa[at + 1..]);
+            (digits(whole) && part.is_empty()) || (whole.is_empty() || digits(whole)) && digits(part)
+        }
+        None => digits(mantissa),
+    };
+    exponent_fits && mantissa_fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is understood, printed on one line.
+    fn shown(sql: &str) -> String {
+        let Ok(settings) = parse(sql.as_bytes()) else { return "?".to_owned() };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let variable = |a: &Assignment<'_>| {
+            let value = match a.value {
+                Value::Default => "DEFAULT".to_owned(),
+                Value::Literal(bytes) => text(bytes),
+                Value::Expression(bytes) => format!("<{}>", text(bytes)),
+            };
+            format!("{:?} {} = {value}", a.scope, a.name)
+        };
+        let one = |setting: &Setting<'_>| match setting {
+            Setting::Variable(a) => variable(a),
+            Setting::Statement { settings, statement } => {
+                let settings: Vec<_> = settings.iter().map(variable).collect();
+                format!("Statement [{}] {}", settings.join(", "), text(statement))
+            }
+            Setting::Role(bytes) => format!("Role {}", text(bytes)),
+            Setting::ResourceGroup(bytes) => format!("ResourceGroup {}", text(bytes)),
+            other => format!("{other:?}"),
+        };
+        settings.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn every_form_of_set_is_understood() {
+        for (sql, wanted) in [
+            ("SET a=1", "Session a = 1"),
+            ("set A = 'x' ;", "Session a = 'x'"),
+            ("SET a=1, @@session.b=DEFAULT, @@c = ON", "Session a = 1; Session b = DEFAULT; Session c = ON"),
+            ("SET SESSION a=1, b=2", "Session a = 1; Session b = 2"),
+            ("SET GLOBAL a:=1", "Global a = 1"),
+            ("SET GLOBAL a=1, @@session.b=2, @c=3, SESSION d=4, e=5", "Global a = 1; Session b = 2; User c = 3; Session d = 4; Session e = 5"),
+            ("SET LOCAL a=1, GLOBAL b=2", "Session a = 1; Global b = 2"),
+            ("SET PERSIST a=1, @@PERSIST_ONLY.b=2", "Persist a = 1; PersistOnly b = 2"),
+            ("SET @@`a`=-1.5e3", "Session a = -1.5e3"),
+            ("SET @@global.hot.key_buffer_size=1", "Global hot.key_buffer_size = 1"),
+            ("SET @u:=1, @`A b`=NULL, @'c'=0x41, @d.e='x'", "User u = 1; User a b = NULL; User c = 0x41; User d.e = 'x'"),
+            ("SET sql_mode=STRICT_ALL_TABLES", "Session sql_mode = STRICT_ALL_TABLES"),
+            ("SET sql_mode=CONCAT(@@sql_mode, ',x')", "Session sql_mode = <CONCAT(@@sql_mode, ',x')>"),
+            ("SET sql_mode=(SELECT 1, 2), a=1", "Session sql_mode = <(SELECT 1, 2)>; Session a = 1"),
+            ("SET a = @b", "Session a = <@b>"),
+            ("SET a = @@b", "Session a = <@@b>"),
+            ("SET a = 1 + 1", "Session a = <1 + 1>"),
+            ("SET a = - 1", "Session a = - 1"),
+            ("SET a = 1 /* x */ , b = .5", "Session a = 1; Session b = .5"),
+            ("SET a = 'x' 'y'", "Session a = <'x' 'y'>"),
+            ("SET a = CURRENT_TIMESTAMP", "Session a = <CURRENT_TIMESTAMP>"),
+            ("SET a = _utf8mb4'x', b=x'41'", "Session a = _utf8mb4'x'; Session b = x'41'"),
+            ("SET a = `b`", "Session a = <`b`>"),
+            ("SET /* x */ a -- y\n = # z\n 'it''s; ,'", "Session a = 'it''s; ,'"),
+            ("/*!40101 SET character_set_client = utf8 */;", "Session character_set_client = utf8"),
+            ("/*!40103 SET TIME_ZONE='+00:00' */", "Session time_zone = '+00:00'"),
+            ("SET NAMES utf8", r#"Names { charset: Some("utf8"), collate: None }"#),
+            (
+                "SET NAMES 'UTF8MB4' COLLATE \"utf8mb4_bin\", a=1",
+                r#"Names { charset: Some("utf8mb4"), collate: Some("utf8mb4_bin") }; Session a = 1"#,
+            ),
+            ("SET NAMES DEFAULT", "Names { charset: None, collate: None }"),
+            ("SET names=1", "Session names = 1"),
+            ("SET CHARACTER SET latin1", r#"CharacterSet(Some("latin1"))"#),
+            ("SET CHARSET DEFAULT", "CharacterSet(None)"),
+            ("SET CHAR SET 'binary'", r#"CharacterSet(Some("binary"))"#),
+            (
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+                "Transaction { scope: NextTransaction, isolation: Some(ReadCommitted), access: Some(ReadOnly) }",
+            ),
+            (
+                "SET SESSION TRANSACTION READ WRITE, ISOLATION LEVEL SERIALIZABLE;",
+                "Transaction { scope: Session, isolation: Some(Serializable), access: Some(ReadWrite) }",
+            ),
+            (
+                "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+                "Transaction { scope: Global, isolation: Some(RepeatableRead), access: None }",
+            ),
+            ("SET @@transaction_isolation='READ-COMMITTED'", "NextTransaction transaction_isolation = 'READ-COMMITTED'"),
+            ("SET @@session.transaction_isolation='x'", "Session transaction_isolation = 'x'"),
+            ("SET transaction_isolation='x'", "Session transaction_isolation = 'x'"),
+            ("SET PASSWORD = 'x'", "Password"),
+            ("SET PASSWORD FOR a@localhost = PASSWORD('x')", "Password"),
+            ("SET ROLE ALL EXCEPT a, b;", "Role ALL EXCEPT a, b"),
+            ("SET DEFAULT ROLE ALL TO a", "DefaultRole"),
+            ("SET RESOURCE GROUP g", "ResourceGroup g"),
+            (
+                "SET STATEMENT max_statement_time=1, sort_buffer_size=DEFAULT FOR SELECT 1 FOR UPDATE;",
+                "Statement [Session max_statement_time = 1, Session sort_buffer_size = DEFAULT] SELECT 1 FOR UPDATE",
+            ),
+        ] {
+            assert_eq!(shown(sql), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_certain_is_not_understood() {
+        for sql in [
+            "",
+            "SELECT 1",
+            "SET",
+            "SET a",
+            "SET a=",
+            "SET a=1,",
+            "SET a=1 b=2; x",
+            "SET a=1; SET b=2",
+            "SET GLOBAL a=1, b=2",
+            "SET GLOBAL a=1, @@b=2",
+            r"SET a='\'",
+            r"SET a='\', b=', c=1 -- '",
+            "SET =1",
+            "SET a=(1",
+            "SET a=1)",
+            "SET a='x",
+            "SET a=`x",
+            "SET @=1",
+            "SET @ a=1",
+            "SET @a=DEFAULT",
+            "SET @@=1",
+            "SET 1a=1",
+            "SET ``=1",
+            "SET a: =1",
+            "SET NAMES",
+            "SET NAMES utf8 COLLATE",
+            "SET NAMES DEFAULT COLLATE x",
+            "SET NAMES utf8 x",
+            "SET NAMES @a",
+            "SET NAMES 'a b'",
+            "SET TRANSACTION",
+            "SET TRANSACTION ISOLATION LEVEL x",
+            "SET TRANSACTION READ ONLY, READ WRITE",
+            "SET TRANSACTION READ ONLY, a=1",
+            "SET a=1, TRANSACTION READ ONLY",
+            "SET PERSIST TRANSACTION READ ONLY",
+            "SET SESSION",
+            "SET SESSION NAMES utf8",
+            "SET DEFAULT x",
+            "SET ROLE",
+            "SET STATEMENT a=1",
+            "SET STATEMENT a=1 FOR",
+            "/*!80000 SET a=1 */",
+            "SET a=1 /*M! , b=2 */",
+            "SET a=1 /*!99999 , b=2 */",
+        ] {
+            assert_eq!(shown(sql), "?", "{sql}");
+        }
+    }
 }
