@@ -1,0 +1,242 @@
+// Runs scenarios through Connector/J and prints all that the client can see.
+//
+//   java -cp classes:lib/* Client HOST PORT USER PASSWORD SCENARIO...
+
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
+import java.sql.SQLException;
+import java.sql.SQLWarning;
+import java.sql.Statement;
+import java.sql.Types;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+
+public final class Client {
+    private static PrintStream out;
+    private final String host, port, user, password;
+    private final Map<String, PreparedStatement> prepared = new HashMap<>();
+    private Connection connection;
+
+    private Client(String[] args) {
+        host = args[0];
+        port = args[1];
+        user = args[2];
+        password = args[3];
+    }
+
+    public static void main(String[] args) throws Exception {
+        out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        Client client = new Client(args);
+        for (int i = 4; i < args.length; i++) {
+            Path path = Path.of(args[i]);
+            out.println("## " + path.getFileName());
+            List<String> lines = new ArrayList<>(Files.readAllLines(path));
+            lines.removeIf(line -> line.isEmpty() || line.startsWith("#"));
+            if (!lines.get(0).startsWith("connect")) {
+                lines.add(0, "connect database=conf tls=off");
+            }
+            for (String line : lines) {
+                out.println("> " + line);
+                String[] words = line.split(" ", 2);
+                try {
+                    boolean known = client.step(words[0], words.length > 1 ? words[1] : "");
+                    out.println(known ? "  ok" : "  this client has no such call");
+                } catch (SQLException error) {
+                    // A lost connection is told with how long ago the last packet came: no matter for a comparison.
+                    String message = String.valueOf(error.getMessage()).replaceAll("[\\d,]+ milliseconds", "N milliseconds").replaceAll("\\s+", " ");
+                    out.println("  error " + error.getClass().getSimpleName() + " " + error.getErrorCode() + " " + error.getSQLState() + " " + message);
+                }
+            }
+            client.leave();
+        }
+        out.flush();
+    }
+
+    private void leave() {
+        try {
+            if (connection != null) {
+                connection.close();
+            }
+        } catch (SQLException error) {
+            out.println("  error at close " + error.getErrorCode());
+        }
+        connection = null;
+        prepared.clear();
+    }
+
+    private void connect(Map<String, String> options) throws SQLException {
+        leave();
+        Properties properties = new Properties();
+        properties.setProperty("user", options.getOrDefault("user", user));
+        properties.setProperty("password", options.getOrDefault("password", password));
+        properties.setProperty("sslMode", "on".equals(options.get("tls")) ? "REQUIRED" : "DISABLED");
+        properties.setProperty("allowPublicKeyRetrieval", "true");
+        properties.setProperty("allowMultiQueries", "true");
+        properties.setProperty("useServerPrepStmts", "true");
+        properties.setProperty("connectionTimeZone", "UTC");
+        properties.setProperty("maxAllowedPacket", "67108864");
+        properties.setProperty("paranoid", "false");
+        connection = DriverManager.getConnection("jdbc:mysql://" + host + ":" + port + "/" + options.getOrDefault("database", ""), properties);
+    }
+
+    private boolean step(String verb, String rest) throws SQLException {
+        String[] parts = rest.split(" :: ", -1);
+        if (verb.equals("connect")) {
+            Map<String, String> options = new HashMap<>();
+            for (String part : rest.split(" ")) {
+                String[] pair = part.split("=", 2);
+                if (pair.length == 2) {
+                    options.put(pair[0], pair[1]);
+                }
+            }
+            connect(options);
+            return true;
+        }
+        if (connection == null) {
+            throw new SQLException("not connected");
+        }
+        switch (verb) {
+            case "query", "script" -> {
+                try (Statement statement = connection.createStatement()) {
+                    results(statement, statement.execute(rest, Statement.RETURN_GENERATED_KEYS), isInsert(rest));
+                }
+            }
+            case "prepare" -> prepared.put(parts[0], connection.prepareStatement(parts[1]));
+            case "execute" -> {
+                PreparedStatement statement = prepared.get(parts[0]);
+                if (statement == null) {
+                    throw new SQLException("not prepared");
+                }
+                for (int i = 1; i < parts.length; i++) {
+                    argument(statement, i, parts[i].trim());
+                }
+                results(statement, statement.execute(), false);
+            }
+            case "close" -> {
+                PreparedStatement statement = prepared.remove(rest);
+                if (statement == null) {
+                    throw new SQLException("not prepared");
+                }
+                statement.close();
+            }
+            case "ping" -> out.println("  valid=" + connection.isValid(30));
+            case "begin" -> connection.setAutoCommit(false);
+            case "commit" -> {
+                connection.commit();
+                connection.setAutoCommit(true);
+            }
+            case "rollback" -> {
+                connection.rollback();
+                connection.setAutoCommit(true);
+            }
+            case "autocommit" -> {
+                connection.setAutoCommit(rest.equals("on"));
+                out.println("  autocommit=" + connection.getAutoCommit());
+            }
+            case "use" -> {
+                connection.setCatalog(rest);
+                out.println("  catalog=" + connection.getCatalog());
+            }
+            case "reset" -> ((com.mysql.cj.jdbc.JdbcConnection) connection).resetServerState();
+            case "change" -> {
+                ((com.mysql.cj.jdbc.JdbcConnection) connection).changeUser(parts[0], parts[1]);
+                connection.setCatalog(parts[2]);
+            }
+            default -> {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean isInsert(String sql) {
+        return sql.regionMatches(true, 0, "INSERT", 0, 6) || sql.regionMatches(true, 0, "REPLACE", 0, 7);
+    }
+
+    private static void argument(PreparedStatement statement, int at, String text) throws SQLException {
+        String rest = text.substring(2);
+        switch (text.charAt(0)) {
+            case 'i' -> statement.setLong(at, Long.parseLong(rest));
+            case 'd' -> statement.setDouble(at, Double.parseDouble(rest));
+            case 'b' -> statement.setBytes(at, HexFormat.of().parseHex(rest));
+            case 'n' -> statement.setNull(at, Types.NULL);
+            case 'L' -> statement.setString(at, "x".repeat(Integer.parseInt(rest)));
+            default -> statement.setString(at, rest);
+        }
+    }
+
+    private static void results(Statement statement, boolean rows, boolean keys) throws SQLException {
+        while (true) {
+            if (rows) {
+                result(statement.getResultSet());
+            } else {
+                long affected = statement.getLargeUpdateCount();
+                if (affected == -1) {
+                    break;
+                }
+                out.print("  affected=" + affected);
+                if (keys) {
+                    try (ResultSet made = statement.getGeneratedKeys()) {
+                        out.print(" keys=");
+                        while (made.next()) {
+                            out.print(made.getString(1) + ",");
+                        }
+                    }
+                }
+                out.println();
+            }
+            for (SQLWarning warning = statement.getWarnings(); warning != null; warning = warning.getNextWarning()) {
+                out.println("  warning " + warning.getErrorCode() + " " + warning.getSQLState() + " " + warning.getMessage());
+            }
+            rows = statement.getMoreResults();
+        }
+    }
+
+    private static void result(ResultSet rows) throws SQLException {
+        ResultSetMetaData about = rows.getMetaData();
+        for (int i = 1; i <= about.getColumnCount(); i++) {
+            out.println("  column " + about.getColumnLabel(i) + " " + about.getColumnTypeName(i) + " " + about.getColumnClassName(i)
+                + " table=" + about.getTableName(i) + " org=" + about.getColumnName(i) + " db=" + about.getCatalogName(i)
+                + " length=" + about.getColumnDisplaySize(i) + " precision=" + about.getPrecision(i) + "," + about.getScale(i)
+                + " null=" + about.isNullable(i) + " auto=" + about.isAutoIncrement(i) + " signed=" + about.isSigned(i));
+        }
+        while (rows.next()) {
+            StringBuilder line = new StringBuilder("  row ");
+            for (int i = 1; i <= about.getColumnCount(); i++) {
+                byte[] bytes = rows.getBytes(i);
+                line.append(i > 1 ? " | " : "").append(bytes == null ? "NULL" : shown(bytes));
+            }
+            out.println(line);
+        }
+        rows.close();
+    }
+
+    private static String shown(byte[] bytes) {
+        try {
+            if (bytes.length > 200) {
+                byte[] sum = MessageDigest.getInstance("SHA-256").digest(bytes);
+                return "len=" + bytes.length + " sha256=" + HexFormat.of().formatHex(sum, 0, 8);
+            }
+        } catch (java.security.NoSuchAlgorithmException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+        for (byte one : bytes) {
+            if (one < 0x20 && one >= 0 || one < 0) {
+                return "x" + HexFormat.of().formatHex(bytes);
+            }
+        }
+        return "'" + new String(bytes, StandardCharsets.US_ASCII) + "'";
+    }
+}

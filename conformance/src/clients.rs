@@ -1,0 +1,245 @@
+//! The client programmes: how each is run, and how a scenario becomes input of the command line clients.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+use std::{fs, env};
+
+use crate::cache;
+use crate::process::output;
+use crate::servers::Vendor;
+
+const RUN_AT_MOST: Duration = Duration::from_secs(300);
+
+/// A client library or programme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// The `mariadb` command line.
+    MariaDbCli,
+    /// The `mysql` command line.
+    MySqlCli,
+    /// PyMySQL.
+    PyMySql,
+    /// mysql-connector-python in Python.
+    ConnectorPython,
+    /// mysql-connector-python with its C extension (libmysqlclient).
+    ConnectorPythonC,
+    /// go-sql-driver/mysql.
+    Go,
+    /// mysql2 for Node.
+    Node,
+    /// Connector/J.
+    Java,
+    /// mysql_async.
+    Rust,
+}
+
+/// All of them.
+pub const ALL: &[Client] = &[
+    Client::MariaDbCli,
+    Client::MySqlCli,
+    Client::PyMySql,
+    Client::ConnectorPython,
+    Client::ConnectorPythonC,
+    Client::Go,
+    Client::Node,
+    Client::Java,
+    Client::Rust,
+];
+
+impl fmt::Display for Client {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::MariaDbCli => "mariadb_cli",
+            Self::MySqlCli => "mysql_cli",
+            Self::PyMySql => "pymysql",
+            Self::ConnectorPython => "connector_python",
+            Self::ConnectorPythonC => "connector_python_c",
+            Self::Go => "go_sql_driver",
+            Self::Node => "node_mysql2",
+            Self::Java => "connector_j",
+            Self::Rust => "mysql_async",
+        })
+    }
+}
+
+/// Where a client logs in.
+#[derive(Clone, Copy, Debug)]
+pub struct Login<'a> {
+    /// Port on 127.0.0.1.
+    pub port: u16,
+    /// User.
+    pub user: &'a str,
+    /// Password.
+    pub password: &'a str,
+}
+
+/// The login that scenarios use.
+pub const fn app(port: u16) -> Login<'static> {
+    Login { port, user: "app", password: "secret" }
+}
+
+/// The scenarios, in the order of their names.
+pub fn scenarios() -> Vec<PathBuf> {
+    let folder = cache::root().join("conformance/scenarios");
+    let mut all: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "scenario"))
+        .collect();
+    all.sort();
+    all
+}
+
+impl Client {
+    /// Why it cannot run here, if it cannot.
+    pub fn missing(self) -> Option<String> {
+        match self {
+            Self::MariaDbCli => Vendor::MariaDb.programs().err(),
+            Self::MySqlCli => Vendor::MySql.programs().err(),
+            Self::Rust => None,
+            Self::PyMySql | Self::ConnectorPython | Self::ConnectorPythonC => built("python").err(),
+            Self::Go => built("go").err(),
+            Self::Node => built("node").err(),
+            Self::Java => built("java").err(),
+        }
+    }
+
+    /// Runs the scenario and gives what the client saw.
+    pub fn run(self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
+        let mut command = match self {
+            Self::MariaDbCli | Self::MySqlCli => return self.run_command_line(login, scenario),
+            Self::PyMySql => python("pymysql")?,
+            Self::ConnectorPython => python("connector")?,
+            Self::ConnectorPythonC => python("connector-c")?,
+            Self::Go => Command::new(built("go")?.join("client")),
+            Self::Node => {
+                let mut command = Command::new("node");
+                command.arg(built("node")?.join("client.js"));
+                command
+            }
+            Self::Java => {
+                let folder = built("java")?;
+                let mut command = Command::new("java");
+                command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g", "-cp"]);
+                command.arg(format!("{}:{}/*", folder.join("classes").display(), folder.join("lib").display())).arg("Client");
+                command
+            }
+            Self::Rust => Command::new(rust_client()?),
+        };
+        command.args(["127.0.0.1", &login.port.to_string(), login.user, login.password]).arg(scenario);
+        let (fine, words) = output(&mut command, RUN_AT_MOST)?;
+        if fine { Ok(words) } else { Err(format!("the client ended with an error:\n{words}")) }
+    }
+
+    /// A command line client runs once per `connect` of the scenario, with a script of the steps that it can say.
+    fn run_command_line(self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
+        let vendor = if self == Self::MariaDbCli { Vendor::MariaDb } else { Vendor::MySql };
+        let text = fs::read_to_string(scenario).map_err(|error| error.to_string())?;
+        let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        if !lines.first().is_some_and(|line| line.starts_with("connect")) {
+            lines.insert(0, "connect database=conf tls=off");
+        }
+        let mut transcript = String::new();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("connect")) {
+            let steps = lines[index + 1..].iter().take_while(|line| !line.starts_with("connect"));
+            let script: String = steps.filter_map(|step| as_script(step)).collect();
+            transcript.push_str(&format!("> {line}\n"));
+            transcript.push_str(&self.run_script(vendor, login, line, &script)?);
+        }
+        Ok(transcript)
+    }
+
+    fn run_script(self, vendor: Vendor, login: Login<'_>, connect: &str, script: &str) -> Result<String, String> {
+        let option = |key: &str| connect.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
+        let mut command = Command::new(vendor.programs()?.client);
+        command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--default-character-set=utf8mb4"]);
+        command.args(["--force", "-vv", "--table", "--column-type-info", "--show-warnings", "--max-allowed-packet=256M", "--comments"]);
+        command.arg(format!("--port={}", login.port));
+        command.arg(format!("--user={}", option("user").unwrap_or(login.user)));
+        command.arg(format!("--password={}", option("password").unwrap_or(login.password)));
+        let tls = option("tls") == Some("on");
+        command.arg(match (vendor, tls) {
+            (Vendor::MariaDb, true) => "--ssl",
+            (Vendor::MariaDb, false) => "--skip-ssl",
+            (Vendor::MySql, true) => "--ssl-mode=REQUIRED",
+            (Vendor::MySql, false) => "--ssl-mode=DISABLED",
+        });
+        if vendor == Vendor::MySql {
+            command.arg("--get-server-public-key");
+        }
+        command.arg("-e").arg(script);
+        if let Some(database) = option("database").filter(|name| !name.is_empty()) {
+            command.arg(database);
+        }
+        let (_, words) = output(&mut command, RUN_AT_MOST)?;
+        Ok(shorten(&words))
+    }
+}
+
+/// A step as lines of a script, for the steps that a command line can say.
+fn as_script(step: &str) -> Option<String> {
+    let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
+    // A delimiter of its own lets several statements, and a comment at the end, pass as one.
+    let statement = |sql: &str| Some(format!("delimiter $$\n{sql}\n$$\n"));
+    match verb {
+        "query" | "script" => statement(rest),
+        "use" => Some(format!("use {rest}\n")),
+        "begin" | "commit" | "rollback" => statement(verb),
+        "autocommit" => statement(&format!("SET autocommit = {}", u8::from(rest == "on"))),
+        "ping" => statement("DO 1"),
+        _ => None,
+    }
+}
+
+/// A long line by its start, length and hash: a row of 20 MB shall not make a transcript of 20 MB.
+fn shorten(words: &str) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut short = String::new();
+    for line in words.lines() {
+        if line.len() > 400 {
+            let mut hash = DefaultHasher::new();
+            line.hash(&mut hash);
+            let start: String = line.chars().take(60).collect();
+            short.push_str(&format!("{start}… length={} hash={:016x}\n", line.len(), hash.finish()));
+        } else {
+            short.push_str(line);
+            short.push('\n');
+        }
+    }
+    short
+}
+
+/// The folder of a built client; built on the first call by the script that also setup uses.
+fn built(name: &'static str) -> Result<PathBuf, String> {
+    static BUILT: [(&str, OnceLock<Result<PathBuf, String>>); 4] =
+        [("python", OnceLock::new()), ("go", OnceLock::new()), ("node", OnceLock::new()), ("java", OnceLock::new())];
+    let Some((_, cell)) = BUILT.iter().find(|(known, _)| *known == name) else { return Err(format!("no client {name}")) };
+    cell.get_or_init(|| {
+        let mut command = Command::new(cache::root().join("scripts/clients.sh"));
+        let (fine, words) = output(command.arg(name), RUN_AT_MOST * 2)?;
+        if fine { Ok(PathBuf::from(words.lines().last().unwrap_or_default())) } else { Err(words.trim().to_owned()) }
+    })
+    .clone()
+}
+
+fn python(kind: &str) -> Result<Command, String> {
+    let mut command = Command::new(built("python")?.join("venv/bin/python"));
+    command.arg("-B").arg(cache::root().join("conformance/clients/python/client.py")).arg(kind);
+    Ok(command)
+}
+
+/// Beside this test: cargo puts the workspace's programs one folder above its tests.
+fn rust_client() -> Result<PathBuf, String> {
+    let here = env::current_exe().map_err(|error| error.to_string())?;
+    here.ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("client-mysql-async"))
+        .find(|path| path.exists())
+        .ok_or_else(|| "client-mysql-async is not built".to_owned())
+}

@@ -1,0 +1,10 @@
+//! The harness of the conformance tests: real servers, real clients, Millrace between them.
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod clients;
+pub mod compare;
+pub mod process;
+pub mod proxy;
+pub mod relay;
+pub mod servers;

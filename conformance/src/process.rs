@@ -1,0 +1,165 @@
+//! Processes and folders that end with the test that made them.
+
+use std::io::{self, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+/// A folder under the system's temporary one, removed with its content on drop.
+pub struct TempFolder(PathBuf);
+
+impl TempFolder {
+    /// A new one; the words say in its name what it is for.
+    pub fn new(words: &str) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("millrace-{}-{number}-{words}", std::process::id()));
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        if env::var_os("MILLRACE_KEEP").is_none() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// A port on loopback that is free right now.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A process that is killed on drop, and by the kernel when this one dies first (`setpriv --pdeathsig`).
+pub struct Process {
+    child: Child,
+    words: String,
+}
+
+impl Process {
+    /// Starts it, with what it says going to the file.
+    pub fn start(program: &Path, arguments: &[String], log: &Path) -> io::Result<Self> {
+        let out = fs::OpenOptions::new().create(true).append(true).open(log)?;
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .spawn()?;
+        Ok(Self { child, words: program.display().to_string() })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has it ended?
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// kill -9, and waits until it is gone.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Sends a signal by its name (`TERM`, `STOP`).
+    pub fn signal(&self, name: &str) {
+        let _ = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status();
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self, at_most: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + at_most;
+        while Instant::now() < until {
+            if let Some(status) = self.ended() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    /// Waits until the port greets as MySQL servers do, by speaking first.
+    pub fn wait_for_greeting(&mut self, port: u16, at_most: Duration) -> Result<(), String> {
+        let until = Instant::now() + at_most;
+        while Instant::now() < until {
+            if let Some(status) = self.ended() {
+                return Err(format!("{} ended while starting: {status}", self.words));
+            }
+            if greets(port) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(30));
+        }
+        Err(format!("{} did not answer on port {port} within {at_most:?}", self.words))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn greets(port: u16) -> bool {
+    let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let _ = peer.set_read_timeout(Some(Duration::from_secs(5)));
+    let mut header = [0; 5];
+    // Protocol version 10: a greeting, and not the error of a server that is not ready.
+    peer.read_exact(&mut header).is_ok() && header[4] == 10
+}
+
+/// What a programme said and how it ended, with a limit on its time.
+pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String), String> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{command:?} does not start: {error}"))?;
+    let reader = |pipe: Option<Box<dyn Read + Send>>| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut pipe) = pipe {
+                let _ = pipe.read_to_end(&mut bytes);
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let out = reader(child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let err = reader(child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let until = Instant::now() + at_most;
+    let (fine, late) = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break (status.success(), false),
+            Ok(None) if Instant::now() > until => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break (false, true);
+            }
+            Ok(None) => thread::sleep(Duration::from_millis(5)),
+            Err(error) => return Err(format!("{command:?}: {error}")),
+        }
+    };
+    let mut words = out.join().unwrap_or_default();
+    words.push_str(&err.join().unwrap_or_default());
+    if late {
+        words.push_str(&format!("\n(killed: it took longer than {at_most:?})\n"));
+    }
+    Ok((fine, words))
+}

@@ -1,0 +1,207 @@
+//! Millrace as a process of a test: its own data folder, its own ports, configured as an operator would.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+use std::{env, fmt, fs};
+
+use crate::cache;
+use crate::process::{Process, TempFolder, free_port, output};
+use crate::servers::{Server, Vendor, tail};
+
+const START_AT_MOST: Duration = Duration::from_secs(30);
+
+/// How the proxy talks to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// io_uring.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+/// Both.
+pub const DRIVERS: &[Driver] = &[Driver::Uring, Driver::Epoll];
+
+impl fmt::Display for Driver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Uring => "uring",
+            Self::Epoll => "epoll",
+        })
+    }
+}
+
+/// What a proxy is started with, besides ports and folders.
+#[derive(Clone, Default)]
+pub struct Wish {
+    /// Lines of `mysql_variables`.
+    pub variables: String,
+    /// Groups of `mysql_servers`, as `proxysql.cnf` has them.
+    pub servers: String,
+    /// Groups of `mysql_users`.
+    pub users: String,
+    /// Groups of `mysql_query_rules`.
+    pub rules: String,
+    /// More flags.
+    pub flags: Vec<String>,
+}
+
+impl Wish {
+    /// One server in hostgroup 0, and the users of the fixture.
+    pub fn in_front_of(server: &Server) -> Self {
+        Self {
+            servers: format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2000 }}", server.port),
+            users: "{ username = \"app\", password = \"secret\", default_hostgroup = 0 },\n\
+                    { username = \"other\", password = \"geheim\", default_hostgroup = 0 },\n\
+                    { username = \"secured\", password = \"verschlossen\", default_hostgroup = 0 }"
+                .to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A running proxy. Dropping it kills it and removes its data.
+pub struct Proxy {
+    /// Where clients connect, on 127.0.0.1.
+    pub port: u16,
+    /// Where operators connect, on 127.0.0.1.
+    pub admin_port: u16,
+    driver: Driver,
+    process: Process,
+    folder: TempFolder,
+    flags: Vec<String>,
+}
+
+impl Proxy {
+    /// Starts one; the error has the end of its log.
+    pub fn start(driver: Driver, wish: &Wish) -> Result<Self, String> {
+        let folder = TempFolder::new(&format!("proxy-{driver}")).map_err(|error| error.to_string())?;
+        let mut last = String::new();
+        for _ in 0..3 {
+            // Somebody may take a port between the look and the start.
+            let port = free_port().map_err(|error| error.to_string())?;
+            let admin_port = free_port().map_err(|error| error.to_string())?;
+            fs::write(folder.path().join("proxysql.cnf"), configuration(folder.path(), port, admin_port, wish))
+                .map_err(|error| error.to_string())?;
+            match launch(driver, folder.path(), &wish.flags, port, admin_port) {
+                Ok(process) => return Ok(Self { port, admin_port, driver, process, folder, flags: wish.flags.clone() }),
+                Err(error) => last = error,
+            }
+        }
+        Err(format!("{last}\n{}", tail(&folder.path().join("log"))))
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Does it still run?
+    pub fn runs(&mut self) -> bool {
+        self.process.ended().is_none()
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Asks it to stop and waits for its end.
+    pub fn terminate(&mut self, at_most: Duration) -> bool {
+        self.process.signal("TERM");
+        self.process.wait(at_most).is_some()
+    }
+
+    /// Starts it again on its ports, with the data that it left.
+    pub fn restart(&mut self) -> Result<(), String> {
+        self.kill();
+        self.process = launch(self.driver, self.folder.path(), &self.flags, self.port, self.admin_port)
+            .map_err(|error| format!("{error}\n{}", self.log()))?;
+        Ok(())
+    }
+
+    /// The end of its log.
+    pub fn log(&self) -> String {
+        tail(&self.folder.path().join("log"))
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Pastes SQL into the `mariadb` command line on the admin port, as operators do; gives what it prints.
+    pub fn admin(&self, sql: &str) -> Result<String, String> {
+        command_line(self.admin_port, "admin", "admin", &[], sql)
+    }
+
+    /// Runs SQL through the proxy with the command line client.
+    pub fn query(&self, sql: &str) -> Result<String, String> {
+        command_line(self.port, "app", "secret", &[], sql)
+    }
+}
+
+/// What the `mariadb` client prints in batch mode (tabs, no names), or its error.
+pub fn command_line(port: u16, user: &str, password: &str, more: &[&str], sql: &str) -> Result<String, String> {
+    let mut command = Command::new(Vendor::MariaDb.programs()?.client);
+    command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--batch", "--skip-column-names"]);
+    command.arg("--default-character-set=utf8mb4");
+    command.args([format!("--port={port}"), format!("--user={user}"), format!("--password={password}")]);
+    command.args(more).arg("-e").arg(sql);
+    let (fine, words) = output(&mut command, Duration::from_secs(60))?;
+    if fine { Ok(words) } else { Err(words) }
+}
+
+fn launch(driver: Driver, folder: &Path, flags: &[String], port: u16, admin_port: u16) -> Result<Process, String> {
+    let mut arguments: Vec<String> = vec!["-f".into()];
+    arguments.extend(["-c".into(), folder.join("proxysql.cnf").display().to_string()]);
+    arguments.extend(["-D".into(), folder.display().to_string()]);
+    arguments.extend(["--io-driver".into(), driver.to_string()]);
+    arguments.extend(flags.iter().cloned());
+    let mut process = Process::start(&program()?, &arguments, &folder.join("log")).map_err(|error| error.to_string())?;
+    process.wait_for_greeting(admin_port, START_AT_MOST)?;
+    process.wait_for_greeting(port, START_AT_MOST)?;
+    Ok(process)
+}
+
+fn configuration(folder: &Path, port: u16, admin_port: u16, wish: &Wish) -> String {
+    let Wish { variables, servers, users, rules, .. } = wish;
+    format!(
+        "datadir = \"{}\"\n\
+         admin_variables =\n{{\n    admin_credentials = \"admin:admin\"\n    mysql_ifaces = \"127.0.0.1:{admin_port}\"\n}}\n\
+         mysql_variables =\n{{\n    threads = 2\n    interfaces = \"127.0.0.1:{port};{}/client.sock\"\n    max_connections = 12000\n\
+         max_allowed_packet = 67108864\n    monitor_enabled = false\n{variables}\n}}\n\
+         mysql_servers = (\n{servers}\n)\n\
+         mysql_users = (\n{users}\n)\n\
+         mysql_query_rules = (\n{rules}\n)\n",
+        folder.display(),
+        folder.display(),
+    )
+}
+
+/// The proxy: `$MILLRACE_BIN`, or the one of this build, which is brought up to date first.
+fn program() -> Result<PathBuf, String> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            if let Some(given) = env::var_os("MILLRACE_BIN").filter(|given| !given.is_empty()) {
+                return Ok(given.into());
+            }
+            let here = env::current_exe().map_err(|error| error.to_string())?;
+            // target/debug/deps/this-test → target/debug; a release test builds a release proxy.
+            let profile = here.ancestors().nth(2).ok_or("this test has no place")?;
+            let mut build = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+            build.args(["build", "--quiet", "--package", "millrace"]).current_dir(cache::root());
+            build.arg("--target-dir").arg(profile.parent().ok_or("the build has no place")?);
+            if profile.ends_with("release") {
+                build.arg("--release");
+            }
+            match output(&mut build, Duration::from_secs(1800))? {
+                (true, _) => Ok(profile.join("millrace")),
+                (false, words) => Err(format!("millrace does not build:\n{words}")),
+            }
+        })
+        .clone()
+}

@@ -1,0 +1,132 @@
+//! Every client library against every server: what it sees through Millrace is what it sees directly.
+//!
+//! One test per (server, client, what stands between). A plain relay stands between first: a difference
+//! through it is the harness's own. A server or client that cannot be had makes its tests count as ignored.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use conformance::clients::{self, Client, app, scenarios};
+use conformance::compare::difference;
+use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
+use conformance::relay;
+use conformance::servers::{Server, Vendor};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// What stands between the client and the server.
+#[derive(Clone, Copy, PartialEq)]
+enum Between {
+    Relay,
+    Millrace(Driver),
+}
+
+/// A server, what stands before it, and what the clients saw without: each made when first asked for.
+struct Stand {
+    server: Server,
+    relay: OnceLock<Result<u16, String>>,
+    proxies: [OnceLock<Result<Proxy, String>>; 2],
+    direct: Mutex<HashMap<String, Result<String, String>>>,
+    /// Scenarios change tables, so one runs at a time.
+    turn: Mutex<()>,
+}
+
+impl Stand {
+    fn port(&self, between: Between) -> Result<u16, String> {
+        match between {
+            Between::Relay => self.relay.get_or_init(|| relay::start(self.server.port).map_err(|error| error.to_string())).clone(),
+            Between::Millrace(driver) => {
+                let place = DRIVERS.iter().position(|one| *one == driver).unwrap_or_default();
+                let proxy = self.proxies[place].get_or_init(|| Proxy::start(driver, &Wish::in_front_of(&self.server)));
+                proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
+            }
+        }
+    }
+
+    fn direct(&self, client: Client, scenario: &Path) -> Result<String, String> {
+        let key = format!("{client} {}", scenario.display());
+        let known = self.direct.lock().map_err(|_| "another test panicked")?.get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let seen = client.run(app(self.server.port), scenario);
+            if let Ok(mut direct) = self.direct.lock() {
+                direct.insert(key, seen.clone());
+            }
+            seen
+        })
+    }
+
+    fn compare(&self, client: Client, between: Between, scenario: &Path) -> Result<(), Failed> {
+        let _turn = self.turn.lock().map_err(|_| "another test panicked")?;
+        let direct = self.direct(client, scenario)?;
+        let through = client.run(app(self.port(between)?), scenario)?;
+        // A client that stops at once sees the same nothing twice.
+        if direct.lines().count() < 5 {
+            return Err(format!("the client saw next to nothing without Millrace:\n{direct}").into());
+        }
+        match difference(&direct, &through) {
+            None => Ok(()),
+            Some(words) => Err(words.into()),
+        }
+    }
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let stands: Vec<(Vendor, Result<Arc<Stand>, String>)> =
+        [Vendor::MariaDb, Vendor::MySql].into_iter().map(|vendor| (vendor, stand(vendor, &arguments))).collect();
+    let missing: Vec<(Client, Option<String>)> = clients::ALL.iter().map(|client| (*client, client.missing())).collect();
+
+    let mut trials = Vec::new();
+    for (vendor, stand) in &stands {
+        if let Err(why) = stand {
+            eprintln!("SKIPPED: every conformance test against {vendor}: {why}");
+        }
+        for (client, absent) in &missing {
+            if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
+                eprintln!("SKIPPED: every conformance test with {client}: {why}");
+            }
+            let ways = [Between::Relay].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
+            for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
+                // One scenario is enough to see that the harness itself changes nothing.
+                let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                if between == Between::Relay && name != "types" {
+                    continue;
+                }
+                let way = match between {
+                    Between::Relay => "relay".to_owned(),
+                    Between::Millrace(driver) => format!("millrace_{driver}"),
+                };
+                let (client, stand) = (*client, stand.clone());
+                let skip = stand.is_err() || absent.is_some();
+                let run = move || stand.map_err(Failed::from)?.compare(client, between, &scenario);
+                trials.push(Trial::test(format!("{vendor}::{client}::{way}::{name}"), run).with_ignored_flag(skip));
+            }
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // exit() runs no destructors; the servers and proxies have to go first.
+    drop(stands);
+    conclusion.exit();
+}
+
+/// Nothing is started for a mere list, or if the filter rules a vendor out.
+fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
+    let other = if vendor == Vendor::MariaDb { "mysql::" } else { "mariadb::" };
+    if arguments.list || arguments.filter.as_ref().is_some_and(|filter| filter.starts_with(other)) {
+        return Err("not asked for".into());
+    }
+    let server = Server::start(vendor)?;
+    // The first full login of an account is by RSA or TLS; later ones are quick, as on a server that has been up for a while.
+    for (user, password) in [("app", "secret"), ("other", "geheim"), ("secured", "verschlossen")] {
+        let login = clients::Login { port: server.port, user, password };
+        let _ = Client::MariaDbCli.run(login, &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    }
+    Ok(Arc::new(Stand {
+        server,
+        relay: OnceLock::new(),
+        proxies: [OnceLock::new(), OnceLock::new()],
+        direct: Mutex::default(),
+        turn: Mutex::default(),
+    }))
+}
