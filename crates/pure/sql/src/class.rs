@@ -490,6 +490,7 @@ impl<'a> Scan<'a> {
         let mut for_update = false;
         let mut before: Option<Token<'a>> = None;
         while let Some(token) = self.words.next() {
+            let named = || before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]));
             match token.kind {
                 Kind::Sign if token.text == b";" => break,
                 Kind::Sign if token.text == b"@" => {
@@ -498,17 +499,15 @@ impl<'a> Scan<'a> {
                         self.variable(rest);
                     }
                 }
+                Kind::Word if token.text[0].is_ascii_digit() => {}
                 Kind::Word if self.words.is_before(b'(') => {
                     let qualified = before.is_some_and(|b| b.is_sign(b'.'));
-                    let named = before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]));
-                    self.call(token, qualified, rest.functions && !named);
+                    self.call(token, qualified, rest.functions && !named());
                     rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW"]);
                 }
                 Kind::Word => self.keyword(token, &mut rest, &mut for_update),
-                Kind::Name if rest.functions && self.words.is_before(b'(') => {
-                    if !before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"])) {
-                        self.leaves(Leaves::UNKNOWN_FUNCTION);
-                    }
+                Kind::Name if rest.functions && self.words.is_before(b'(') && !named() => {
+                    self.leaves(Leaves::UNKNOWN_FUNCTION);
                 }
                 _ => {}
             }
@@ -626,228 +625,17 @@ impl<'a> Scan<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use CommandCounter as C;
-
-    fn leaves(sql: &str) -> Leaves {
-        class(sql.as_bytes()).leaves
+/// Body of a fuzz target: any text has a class, the same every time and whatever blanks follow.
+pub fn fuzz_class(data: &[u8]) {
+    let found = class(data);
+    assert_eq!(found, class(data));
+    assert!(!found.plain_read || found.leaves.is_empty() && !found.multi && !found.ddl && !found.sets);
+    assert!(!found.multi || !found.plain_read);
+    let _ = class_without_escapes(data);
+    let mut end = 0;
+    for range in crate::words::statements(data) {
+        assert!(end <= range.start && range.start < range.end && range.end <= data.len());
+        end = range.end;
     }
-
-    fn reads(sql: &str) -> Reads {
-        class(sql.as_bytes()).reads
-    }
-
-    /// A58: statements are counted by kind without being parsed.
-    #[test]
-    fn statements_are_counted_as_proxysql_counts_them() {
-        for (sql, command) in [
-            ("SELECT 1", C::Select),
-            ("(SELECT 1)", C::Select),
-            ("/* a */ select * from t for update", C::SelectForUpdate),
-            ("EXPLAIN SELECT 1", C::Unknown),
-            ("DESC t", C::Unknown),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", C::Unknown),
-            ("DO 1", C::Unknown),
-            ("USE x", C::Unknown),
-            ("LOCK TABLES t READ", C::Unknown),
-            ("LOCK TABLE t READ", C::LockTable),
-            ("TRUNCATE TABLE t", C::Unknown),
-            ("DROP INDEX i ON t", C::Unknown),
-            ("CREATE TEMPORARY TABLE t (a INT)", C::CreateTemporary),
-            ("create table t(a int)", C::CreateTable),
-            ("SHOW TABLE STATUS", C::ShowTableStatus),
-            ("SHOW TABLES", C::Show),
-            ("ROLLBACK TO s", C::RollbackSavepoint),
-            ("ROLLBACK", C::Rollback),
-            ("START TRANSACTION", C::StartTransaction),
-            ("START SLAVE", C::Unknown),
-            ("INSERT INTO t VALUES(1)", C::Insert),
-            ("REPLACE INTO t VALUES(1)", C::Replace),
-            ("SET STATEMENT max_statement_time=1 FOR SELECT 1", C::Set),
-            ("/*!40101 SET NAMES utf8 */", C::Set),
-            ("nonsense", C::Unknown),
-            ("", C::Unknown),
-            ("'x'", C::Unknown),
-            ("SELECT 1; DELETE FROM t", C::Select),
-        ] {
-            assert_eq!(class(sql.as_bytes()).command, command, "{sql}");
-        }
-    }
-
-    #[test]
-    fn plain_reads_are_those_that_nobody_notices_twice() {
-        for sql in [
-            "SELECT 1",
-            "SELECT c FROM sbtest1 WHERE id=7",
-            "(SELECT a FROM t) UNION (SELECT b FROM u)",
-            "WITH a AS (SELECT COUNT(*) FROM t) SELECT * FROM a",
-            "SHOW TABLES",
-            "SHOW GRANTS FOR 'a'@'%'",
-            "EXPLAIN SELECT 1",
-            "SELECT @@version_comment LIMIT 1",
-            "SELECT ':=', '@a', \"INTO\" -- FOR UPDATE",
-            "SELECT IF(a IN (1,2),JSON_EXTRACT(b,'$.x'),NOW()) FROM t",
-            "TABLE t",
-            "SELECT `update`, a.lock FROM t",
-        ] {
-            let class = class(sql.as_bytes());
-            assert!(class.plain_read, "{sql}: {class:?}");
-        }
-        for sql in [
-            "SELECT * FROM t FOR UPDATE",
-            "SELECT * FROM t FOR SHARE",
-            "SELECT * FROM t LOCK IN SHARE MODE",
-            "SELECT * FROM t LOCK /* x */ IN SHARE MODE",
-            "SELECT 1 INTO @a",
-            "SELECT 1 INTO OUTFILE 'x'",
-            "SELECT @a",
-            "SELECT @a:=1",
-            "SELECT GET_LOCK ('a',1)",
-            "SELECT LAST_INSERT_ID()",
-            "SELECT my_function(1)",
-            "SELECT db.my_function(1)",
-            "SELECT `my_function`(1)",
-            "SELECT NEXT VALUE FOR s",
-            "SELECT SQL_CALC_FOUND_ROWS 1",
-            "WITH a AS (SELECT 1) DELETE FROM t",
-            "EXPLAIN ANALYZE SELECT 1",
-            "SHOW WARNINGS",
-            "SELECT 1; SELECT 2",
-            "INSERT INTO t VALUES (1)",
-            "SELECT 1 /*! INTO @a */",
-            "SELECT 1 /*!99999 x */",
-            "",
-        ] {
-            assert!(!class(sql.as_bytes()).plain_read, "{sql}");
-        }
-    }
-
-    #[test]
-    fn what_a_statement_may_leave_behind_is_marked() {
-        for (sql, marks) in [
-            ("SELECT 1", Leaves::NONE),
-            ("UPDATE t SET a='@x:=1', b=a+1 WHERE c IN (1)", Leaves::NONE),
-            ("INSERT INTO t(a,b) VALUES (1,CONCAT('a','b')) ON DUPLICATE KEY UPDATE a=VALUES(a)", Leaves::NONE),
-            ("GRANT ALL ON *.* TO a@localhost, 'b'@'%'", Leaves::NONE),
-            ("CREATE DEFINER=`a`@`%` VIEW v AS SELECT 1", Leaves::NONE),
-            ("DELETE FROM t WHERE a=1", Leaves::NONE),
-            ("SELECT @a := 1", Leaves::USER_VARIABLE),
-            ("SELECT a INTO @x, @y FROM t", Leaves::USER_VARIABLE),
-            ("LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c=@b", Leaves::USER_VARIABLE),
-            ("GET DIAGNOSTICS @n = NUMBER", Leaves::USER_VARIABLE),
-            ("SET @x=1", Leaves::SET | Leaves::USER_VARIABLE),
-            ("SET sql_mode=''", Leaves::SET),
-            ("SET STATEMENT sql_mode='' FOR SELECT 1", Leaves::NONE),
-            ("SET STATEMENT sql_mode='' FOR CALL p()", Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION),
-            ("CREATE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
-            ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
-            ("DROP TEMPORARY TABLE t", Leaves::DROP_TEMP_TABLE),
-            ("LOCK TABLES t WRITE", Leaves::LOCK_TABLES),
-            ("UNLOCK TABLES", Leaves::UNLOCK_TABLES),
-            ("DO GET_LOCK('a',1)", Leaves::GET_LOCK),
-            ("INSERT INTO t SELECT RELEASE_ALL_LOCKS()", Leaves::RELEASE_LOCK),
-            ("FLUSH TABLES WITH READ LOCK", Leaves::FLUSH_READ_LOCK),
-            ("FLUSH TABLES t FOR EXPORT", Leaves::FLUSH_READ_LOCK),
-            ("FLUSH STATUS", Leaves::NONE),
-            ("SELECT SQL_CALC_FOUND_ROWS * FROM t", Leaves::FOUND_ROWS),
-            ("PREPARE s FROM 'SELECT 1'", Leaves::SQL_PREPARE),
-            ("EXECUTE s", Leaves::SQL_EXECUTE),
-            ("DEALLOCATE PREPARE s", Leaves::SQL_DEALLOCATE),
-            ("DROP PREPARE s", Leaves::SQL_DEALLOCATE),
-            ("SAVEPOINT a", Leaves::SAVEPOINT),
-            ("XA START 'a'", Leaves::XA),
-            ("HANDLER t OPEN", Leaves::HANDLER),
-            ("DROP DATABASE d", Leaves::DATABASE),
-            ("UPDATE t SET a=LAST_INSERT_ID(a+1)", Leaves::LAST_INSERT_ID),
-            ("INSERT INTO t(a) VALUES (f(1))", Leaves::UNKNOWN_FUNCTION),
-            ("SELECT SETVAL(s, 1)", Leaves::SEQUENCE),
-            ("BEGIN NOT ATOMIC SET @a=1; END", Leaves::UNKNOWN_STATE),
-            ("nonsense", Leaves::UNKNOWN_STATE),
-            ("/*!99999 SELECT */ CALL p", Leaves::UNKNOWN_STATE),
-        ] {
-            let found = leaves(sql);
-            assert!(found.contains(marks) && (!marks.is_empty() || found.is_empty()), "{sql}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn reads_of_what_is_bound_to_a_connection_are_marked() {
-        for (sql, marks) in [
-            ("SELECT 1", Reads::NONE),
-            ("SELECT LAST_INSERT_ID()", Reads::LAST_INSERT_ID),
-            ("SELECT @@identity", Reads::LAST_INSERT_ID),
-            ("SELECT FOUND_ROWS ( )", Reads::FOUND_ROWS),
-            ("SELECT ROW_COUNT()", Reads::ROW_COUNT),
-            ("SELECT CONNECTION_ID()", Reads::CONNECTION_ID),
-            ("SELECT @@session.warning_count", Reads::WARNINGS),
-            ("SHOW COUNT(*) WARNINGS", Reads::WARNINGS),
-            ("SELECT @`a b`", Reads::USER_VARIABLE),
-            ("SELECT @@sql_mode", Reads::SESSION_VARIABLE),
-            ("SELECT @@global.sql_mode", Reads::NONE),
-            ("EXECUTE s USING @a", Reads::PREPARED | Reads::USER_VARIABLE),
-            ("SELECT PREVIOUS VALUE FOR s", Reads::SEQUENCE),
-        ] {
-            assert_eq!(reads(sql), marks, "{sql}");
-        }
-        assert!(leaves("SELECT LAST_INSERT_ID()").is_empty());
-    }
-
-    #[test]
-    fn transactions_begin_and_end() {
-        for (sql, begins, ends, releases) in [
-            ("BEGIN", true, false, false),
-            ("BEGIN WORK;", true, false, false),
-            ("START TRANSACTION WITH CONSISTENT SNAPSHOT", true, false, false),
-            ("COMMIT", false, true, false),
-            ("ROLLBACK WORK AND NO CHAIN", false, true, false),
-            ("COMMIT AND CHAIN", true, false, false),
-            ("COMMIT RELEASE", false, true, true),
-            ("COMMIT NO RELEASE", false, true, false),
-            ("ROLLBACK TO SAVEPOINT a", false, false, false),
-            ("SELECT 'BEGIN'", false, false, false),
-        ] {
-            let class = class(sql.as_bytes());
-            assert_eq!((class.begins_transaction, class.ends_transaction, class.releases), (begins, ends, releases), "{sql}");
-        }
-    }
-
-    #[test]
-    fn use_names_its_database() {
-        let name = |sql: &'static str| class(sql.as_bytes()).use_db.map(Cow::into_owned);
-        assert_eq!(name("USE a"), Some("a".to_owned()));
-        assert_eq!(name("use /* x */ `a``b` ;"), Some("a`b".to_owned()));
-        assert_eq!(name("USE a b"), None);
-        assert!(leaves("USE a b").contains(Leaves::UNKNOWN_STATE));
-    }
-
-    #[test]
-    fn several_statements_are_told_from_one() {
-        assert!(!class(b"SELECT ';' ; ").multi);
-        assert!(class(b"SELECT 1;;SELECT 2").multi);
-        assert!(!class(b"CREATE PROCEDURE p() BEGIN SET @a=1; END").multi);
-        assert!(leaves("CREATE PROCEDURE p() BEGIN SET @a=1; END;").is_empty());
-        let both = class(b"CREATE PROCEDURE p() SELECT 1; SET @a=1");
-        assert!(both.multi && both.leaves.contains(Leaves::USER_VARIABLE));
-        let hidden = class(b"CREATE PROCEDURE p() BEGIN SELECT 1; END; SET @a=1");
-        assert!(hidden.multi && hidden.leaves.contains(Leaves::UNKNOWN_STATE));
-    }
-
-    #[test]
-    fn other_marks() {
-        assert!(class(b"LOAD DATA LOW_PRIORITY LOCAL INFILE 'x' INTO TABLE t").local_infile);
-        assert!(!class(b"LOAD DATA INFILE 'LOCAL' INTO TABLE t").local_infile);
-        assert!(class(b"KILL 5").kills);
-        assert!(class(b"ALTER TABLE t ADD a INT").ddl);
-        assert!(!class(b"CREATE TEMPORARY TABLE t (a INT)").ddl);
-        assert!(class(b"SET NAMES utf8").sets);
-    }
-
-    #[test]
-    fn a_backslash_escapes_unless_the_session_says_otherwise() {
-        let sql = br"SELECT '\', @a:=1 -- '";
-        assert!(class(sql).leaves.is_empty());
-        assert_eq!(class_without_escapes(sql).leaves, Leaves::USER_VARIABLE);
-    }
+    let _ = crate::words::first_comment(data).map(|range| crate::words::hints(&data[range]).count());
 }

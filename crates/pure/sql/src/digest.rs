@@ -5,6 +5,7 @@
 //! beyond the caller's buffer.
 
 use crate::spooky;
+use crate::words::end_of_quoted;
 use std::ops::Range;
 
 /// The `mysql-query_digests_*` variables, under their names.
@@ -58,10 +59,10 @@ pub struct Digested {
 
 /// Writes the digest text of `sql` into `buf` (which is cleared first) and answers its hash.
 pub fn digest(sql: &[u8], options: &DigestOptions, buf: &mut Vec<u8>) -> u64 {
+    buf.clear();
     let mut pass = Pass { sql, options, out: buf, prev: 0, groups: 0, group_end: 0 };
-    pass.out.clear();
     pass.run();
-    spooky::hash64(pass.out, 0)
+    spooky::hash64(buf, 0)
 }
 
 /// As [`digest`], and finds the first comment on the way.
@@ -141,13 +142,17 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn run(&mut self) {
         let sql = self.sql;
+        self.out.reserve(sql.len().min(self.options.max_digest_length) + 16);
         let mut at = 0;
         while let Some(&byte) = sql.get(at) {
+            if self.is_full() {
+                break;
+            }
             at = match kind(byte) {
                 Kind::Letter => self.word(at),
                 Kind::Digit if is_wordy(self.prev) => self.word(at),
                 Kind::Digit => self.number(at),
-                Kind::Quote => match end_of_string(sql, at) {
+                Kind::Quote => match end_of_quoted(sql, at, true) {
                     Some(end) => {
                         self.out.push(b'?');
                         self.prev = byte;
@@ -167,6 +172,17 @@ impl Pass<'_> {
         }
         self.trim();
         self.out.truncate(self.options.max_digest_length);
+    }
+
+    /// Whether nothing that follows can change the part of the text that is kept. A value or a mark
+    /// may still be folded away with the list or group that it is in; after a name of two
+    /// letters, or `)` after a value, there is none.
+    fn is_full(&self) -> bool {
+        self.out.len() > self.options.max_digest_length + 8
+            && match self.out[..] {
+                [.., a, b] => is_wordy(a) && is_wordy(b) || a == b'?' && b == b')',
+                _ => false,
+            }
     }
 
     fn last(&self) -> u8 {
@@ -219,7 +235,18 @@ impl Pass<'_> {
     /// A literal number from `at`, or what only looks like one.
     fn number(&mut self, at: usize) -> usize {
         let sql = self.sql;
-        let mut end = at + 1;
+        let mut end = at + digits(&sql[at..]);
+        if let Some(&byte) = sql.get(end)
+            && !is_wordy(byte)
+            && byte != b'.'
+        {
+            // Only digits, the common case.
+            self.drop_second_sign();
+            self.out.push(b'?');
+            end = self.more_numbers(end);
+            self.prev = b'0';
+            return end;
+        }
         while let Some(&byte) = sql.get(end) {
             match byte {
                 _ if is_wordy(byte) => {}
@@ -232,7 +259,13 @@ impl Pass<'_> {
         // The last byte of a statement is not looked at: `SELECT 1a` is `SELECT ?`.
         let checked = if end == sql.len() && end - at > 1 { &sql[at..end - 1] } else { &sql[at..end] };
         if is_number(checked) {
-            if self.options.keep_comment && end == sql.len() && end == at + 1 && at > 0 && sql[at - 1] == b'/' && self.prev == b' ' {
+            if self.options.keep_comment
+                && end == sql.len()
+                && end == at + 1
+                && at > 0
+                && sql[at - 1] == b'/'
+                && self.prev == b' '
+            {
                 return end;
             }
             self.drop_second_sign();
@@ -242,6 +275,25 @@ impl Pass<'_> {
         }
         self.prev = sql[end - 1];
         end
+    }
+
+    /// The rest of a list of plain numbers, `,2,3, 4`, of which one before `at` was written: what the general
+    /// way does, in a short loop.
+    fn more_numbers(&mut self, mut at: usize) -> usize {
+        let sql = self.sql;
+        loop {
+            let start = match sql.get(at..at + 3) {
+                Some([b',', b' ', b'0'..=b'9']) => at + 2,
+                Some([b',', b'0'..=b'9', _]) => at + 1,
+                _ => return at,
+            };
+            let end = start + digits(&sql[start..]);
+            if sql.get(end).is_none_or(|&byte| is_wordy(byte) || byte == b'.') {
+                return at;
+            }
+            self.out.extend_from_slice(b",?");
+            at = end;
+        }
     }
 
     /// `1--1` is `?-?` and `SELECT --1` is `SELECT ?`, while `= --1` is `= -?`.
@@ -346,7 +398,7 @@ impl Pass<'_> {
     fn line_comment(&mut self, at: usize, skip: usize) -> usize {
         self.drop_blank();
         let start = (at + skip).min(self.sql.len());
-        let end = match self.sql[start..].iter().position(|&b| b == b'\n') {
+        let end = match memchr::memchr(b'\n', &self.sql[start..]) {
             Some(length) => start + length + 1,
             None => self.sql.len(),
         };
@@ -365,7 +417,7 @@ impl Pass<'_> {
     fn block_comment(&mut self, at: usize) -> usize {
         let sql = self.sql;
         let start = at + 2;
-        let length = find_close(&sql[start..]);
+        let length = memchr::memmem::find(&sql[start..], b"*/");
         let inside = &sql[start..start + length.unwrap_or(sql.len() - start)];
         let end = if length.is_some() { start + inside.len() + 2 } else { sql.len() };
         let marked = matches!(inside.first(), Some(b'!' | b'+'));
@@ -438,6 +490,23 @@ fn is_dashes(sql: &[u8], at: usize) -> bool {
     matches!(sql[at..], [b'-', b'-', blank, ..] if kind(blank) == Kind::Blank)
 }
 
+/// How many digits `text` begins with, eight at a time.
+fn digits(text: &[u8]) -> usize {
+    const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
+    let mut length = 0;
+    while let Some(Ok(eight)) = text.get(length..length + 8).map(<[u8; 8]>::try_from) {
+        // A digit becomes 0 to 9; adding 0x76 to anything else sets its highest bit. What that carries goes to
+        // later bytes only.
+        let value = u64::from_le_bytes(eight) ^ ZEROS;
+        let other = (value.wrapping_add(0x7676_7676_7676_7676) | value) & 0x8080_8080_8080_8080;
+        if other != 0 {
+            return length + other.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length + text[length..].iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
 fn is_number(text: &[u8]) -> bool {
     match text {
         [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
@@ -445,25 +514,29 @@ fn is_number(text: &[u8]) -> bool {
     }
 }
 
-/// Just after the string that begins at `at`, if it ends.
-fn end_of_string(sql: &[u8], at: usize) -> Option<usize> {
-    let quote = sql[at];
-    let mut end = at + 1;
-    while let Some(&byte) = sql.get(end) {
-        end += 1;
-        if byte == b'\\' {
-            end += 1;
-        } else if byte == quote {
-            if sql.get(end) != Some(&quote) {
-                return Some(end);
-            }
-            end += 1;
-        }
-    }
-    None
-}
-
-/// Where `*/` is.
-fn find_close(text: &[u8]) -> Option<usize> {
-    text.windows(2).position(|pair| pair == b"*/")
+/// Body of a fuzz target: any text has a digest, the same every time, and bounded.
+pub fn fuzz_digest(data: &[u8]) {
+    let [flags, limits, max, sql @ ..] = data else { return };
+    let bit = |n: u8| flags & 1 << n != 0;
+    let options = DigestOptions {
+        max_digest_length: usize::from(*max) * 4,
+        grouping_limit: usize::from(limits & 15),
+        groups_grouping_limit: usize::from(limits >> 4),
+        lowercase: bit(0),
+        replace_null: bit(1),
+        no_digits: bit(2),
+        keep_comment: bit(3),
+        ..DigestOptions::default()
+    };
+    let (mut once, mut again) = (Vec::new(), b"left over".to_vec());
+    let found = digest_with_comment(sql, &options, &mut once);
+    assert_eq!(found.hash, digest(sql, &options, &mut again));
+    assert_eq!(once, again);
+    assert!(once.len() <= options.max_digest_length);
+    assert!(found.comment.is_none_or(|range| range.end <= sql.len()));
+    // Stopping early gives what cutting the whole text gives.
+    let unlimited = DigestOptions { max_digest_length: usize::MAX / 2, ..options };
+    digest(sql, &unlimited, &mut again);
+    again.truncate(options.max_digest_length);
+    assert_eq!(once, again);
 }

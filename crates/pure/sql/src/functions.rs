@@ -1,6 +1,7 @@
 //! Which words may stand before `(` in an expression without calling something that the server's users wrote.
 
 /// Functions of MySQL and MariaDB that neither change nor read what a connection holds, and keywords. Sorted.
+#[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "ABS", "ACOS", "ADDDATE", "ADDTIME", "ADD_MONTHS", "AES_DECRYPT", "AES_ENCRYPT", "ALL", "ALL_ROWS", "AND",
     "ANY", "ANY_VALUE", "AS", "ASCII", "ASIN", "ASYMMETRIC_DECRYPT", "ATAN", "ATAN2", "AVG", "BETWEEN",
