@@ -196,6 +196,7 @@ impl Pass<'_> {
     }
 
     /// Copies a name or keyword from `at`.
+    #[inline]
     fn word(&mut self, at: usize) -> usize {
         let sql = self.sql;
         let length = sql[at..].iter().position(|&b| !is_wordy(b)).unwrap_or(sql.len() - at);
@@ -209,6 +210,7 @@ impl Pass<'_> {
         at + length
     }
 
+    #[inline]
     fn copy(&mut self, text: &[u8]) {
         let start = self.out.len();
         if self.options.no_digits {
@@ -297,6 +299,7 @@ impl Pass<'_> {
     }
 
     /// `1--1` is `?-?` and `SELECT --1` is `SELECT ?`, while `= --1` is `= -?`.
+    #[inline]
     fn drop_second_sign(&mut self) {
         if let [.., before, b' ' | b'+' | b'-', b'+' | b'-'] = self.out[..]
             && (is_wordy(before) || before == b'?')
@@ -306,6 +309,7 @@ impl Pass<'_> {
     }
 
     /// Blanks in a row are one, and none at the start, after `,` or `(`, or between an operator and a number.
+    #[inline]
     fn blanks(&mut self, at: usize) -> usize {
         let sql = self.sql;
         let end = sql[at..].iter().position(|&b| kind(b) != Kind::Blank).map_or(sql.len(), |length| at + length);
@@ -317,6 +321,7 @@ impl Pass<'_> {
         end
     }
 
+    #[inline]
     fn blank(&mut self) {
         if !self.out.is_empty() && !matches!(kind(self.prev), Kind::Blank | Kind::Comma | Kind::Open) {
             self.out.push(b' ');
@@ -324,6 +329,7 @@ impl Pass<'_> {
     }
 
     /// One byte that is neither blank nor part of a word nor begins a literal or comment.
+    #[inline]
     fn mark(&mut self, byte: u8) {
         match kind(byte) {
             Kind::Comma => {
@@ -365,7 +371,9 @@ impl Pass<'_> {
     fn fold(&mut self) {
         let limit = self.options.grouping_limit;
         let Some(last) = self.out.len().checked_sub(1) else { return };
-        let pairs = self.out[..last].rchunks_exact(2).take_while(|pair| pair == b"?,").count();
+        let list = &self.out[..last];
+        let four = list.rchunks_exact(8).take_while(|pairs| pairs == b"?,?,?,?,").count() * 4;
+        let pairs = four + list[..last - 2 * four].rchunks_exact(2).take_while(|pair| pair == b"?,").count();
         if pairs > limit {
             self.out.truncate(last - 2 * (pairs - limit));
             self.out.extend_from_slice(b"...");
