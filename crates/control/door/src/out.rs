@@ -1,0 +1,143 @@
+//! Where an answer goes: written row by row, sent in batches, so that a long result never sits in memory.
+
+use crate::conn::Conn;
+use crate::{Prepared, Refused};
+use std::io;
+use wire::caps::Caps;
+use wire::execute::Value;
+use wire::ok;
+use wire::resultset::{Column, Writer};
+use wire::status;
+
+/// What is written is sent when it is longer than this.
+const BATCH_BYTES: usize = 32 * 1024;
+
+/// What a statement without rows did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows changed.
+    pub affected: u64,
+    /// The key that was made.
+    pub insert_id: u64,
+    /// Words for a person.
+    pub info: String,
+}
+
+/// Takes one answer.
+pub struct Out<'c> {
+    conn: &'c mut Conn,
+    buf: Vec<u8>,
+    caps: Caps,
+    columns: Vec<Column>,
+    binary: bool,
+    /// Another statement of the same command follows.
+    more: bool,
+    failed: bool,
+}
+
+impl<'c> Out<'c> {
+    pub(crate) fn new(conn: &'c mut Conn, caps: Caps, binary: bool) -> Self {
+        Self { conn, buf: Vec::new(), caps, columns: Vec::new(), binary, more: false, failed: false }
+    }
+
+    pub(crate) fn more(&mut self, more: bool) {
+        self.more = more;
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    fn write(&mut self, status: u16, write: impl FnOnce(&mut Writer<'_>, &[Column])) {
+        let status = if self.more { status | status::MORE_RESULTS } else { status };
+        let mut writer = Writer { out: &mut self.buf, seq: self.conn.seq, caps: self.caps, status };
+        write(&mut writer, &self.columns);
+        self.conn.seq = writer.seq;
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        if self.buf.is_empty() {
+            return Ok(());
+        }
+        self.conn.socket.send(std::mem::take(&mut self.buf)).await
+    }
+
+    /// The whole answer: it is done.
+    pub async fn ok(&mut self, done: &Done, status: u16) -> io::Result<()> {
+        let ok = ok::Ok { affected: done.affected, insert_id: done.insert_id, info: done.info.as_bytes(), ..ok::Ok::default() };
+        self.write(status, |w, _| w.ok(&ok));
+        self.send().await
+    }
+
+    /// The whole answer, or the end of one: it went wrong.
+    pub async fn err(&mut self, refused: &Refused) -> io::Result<()> {
+        self.failed = true;
+        let err = ok::Err { code: refused.code, state: refused.state, message: refused.message.as_bytes() };
+        self.write(0, |w, _| w.err(&err));
+        self.send().await
+    }
+
+    /// Rows with these columns follow.
+    pub fn columns(&mut self, columns: Vec<Column>, status: u16) {
+        self.columns = columns;
+        self.write(status, |w, columns| w.columns(columns));
+    }
+
+    /// One row. Call [`Out::room`] now and then.
+    pub fn row(&mut self, values: &[Value<'_>]) {
+        let binary = self.binary;
+        self.write(0, |w, columns| {
+            if binary {
+                w.binary_row(columns, values);
+            } else {
+                let texts: Vec<Option<std::borrow::Cow<'_, [u8]>>> = values.iter().map(text).collect();
+                w.text_row(texts.iter().map(|text| text.as_deref()));
+            }
+        });
+    }
+
+    /// Sends what is written if that is much, and waits while the client does not read.
+    pub async fn room(&mut self) -> io::Result<()> {
+        if self.buf.len() < BATCH_BYTES { Ok(()) } else { self.send().await }
+    }
+
+    /// The rows are complete.
+    pub async fn end(&mut self, status: u16) -> io::Result<()> {
+        self.write(status, |w, _| w.end(0));
+        self.send().await
+    }
+
+    /// A whole result.
+    pub async fn rows(&mut self, columns: Vec<Column>, rows: &[Vec<Option<String>>], status: u16) -> io::Result<()> {
+        self.columns(columns, status);
+        for row in rows {
+            let values: Vec<_> = row.iter().map(|cell| cell.as_ref().map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))).collect();
+            self.row(&values);
+            self.room().await?;
+        }
+        self.end(status).await
+    }
+
+    pub(crate) async fn prepared(&mut self, id: u32, prepared: &Prepared, status: u16) -> io::Result<()> {
+        self.write(status, |w, _| w.prepared(id, prepared.params, &prepared.columns));
+        self.send().await
+    }
+
+    pub(crate) async fn fields(&mut self, columns: &[Column], status: u16) -> io::Result<()> {
+        self.write(status, |w, _| w.field_list(columns));
+        self.send().await
+    }
+
+    pub(crate) async fn line(&mut self, line: &str) -> io::Result<()> {
+        self.write(0, |w, _| w.line(line.as_bytes()));
+        self.send().await
+    }
+}
+
+fn text<'v>(value: &'v Value<'_>) -> Option<std::borrow::Cow<'v, [u8]>> {
+    match value {
+        Value::Null => None,
+        Value::Bytes(bytes) => Some((*bytes).into()),
+        other => Some(other.to_string().into_bytes().into()),
+    }
+}
