@@ -2,10 +2,39 @@
 #![allow(unsafe_code, reason = "this crate is where the kernel is met; every block says why it is sound")]
 
 mod address;
+mod chunk;
+mod conn;
+mod core;
+mod driver;
+mod epoll;
+mod executor;
+mod io;
 pub mod local;
 pub mod mailbox;
 pub mod permits;
-mod seam;
+mod random;
+mod resolve;
+mod select;
+mod socket;
+mod sys;
+mod timer;
+mod uring;
 
 pub use address::{Address, NotAnAddress};
-pub use seam::*;
+pub use chunk::{CHUNK_LEN, Chunk};
+pub use core::{Elapsed, Instant, Rt};
+pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
+pub use select::{Either, select};
+pub use socket::{ListenOptions, Listener, Socket};
+
+/// The simulated world.
+pub mod sim {
+    use crate::Rt;
+    /// What goes wrong, and how often.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Faults {}
+    /// Runs `main` in a world made from `seed`.
+    pub fn run<T, F: Future<Output = T>>(_seed: u64, _faults: Faults, main: impl FnOnce(Rt) -> F) -> T {
+        crate::run(crate::Driver::Epoll, main).expect("the simulator is being written")
+    }
+}

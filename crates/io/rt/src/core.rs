@@ -1,0 +1,397 @@
+//! A core: one thread, its tasks, its timers and its driver, and the loop that turns them. `Rt` is the handle of it.
+
+use crate::chunk::Pool;
+use crate::conn::Conn;
+use crate::executor::{Executor, Next};
+use crate::io::{Io, Wait};
+use crate::random::Random;
+use crate::resolve::Names;
+use crate::timer::{Key, Wheel};
+use crate::{Address, Driver, ListenOptions, Listener, Socket, resolve, sys};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::ops::{Add, Sub};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::{Pin, pin};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// So many polls, then the driver gets its turn, however many tasks are still ready.
+const POLLS_PER_TURN: u32 = 256;
+
+/// So many receives that are ready at once (epoll), then the task must let others run.
+const READS_PER_POLL: u32 = 32;
+
+/// What a dropped socket gets for sending the rest.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
+
+const TICK_NS: u64 = 1_000_000;
+
+/// A moment on the monotonic clock (all cores share it), or on the simulator's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The moment at so many nanoseconds of that clock.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// Nanoseconds of that clock.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// From `earlier` to this; zero if it is not earlier.
+    pub const fn elapsed_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        self.elapsed_since(earlier)
+    }
+}
+
+/// The time is over, and the future was not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time is over")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+pub(crate) enum Clock {
+    Real,
+    /// Nanoseconds; the simulator moves it.
+    Virtual(Cell<u64>),
+}
+
+type PanicHook = Rc<dyn Fn(&str)>;
+
+pub(crate) struct Core {
+    pub(crate) exec: Executor,
+    pub(crate) io: Io,
+    pub(crate) pool: Rc<Pool>,
+    pub(crate) clock: Clock,
+    pub(crate) names: Names,
+    began_ns: u64,
+    wheel: RefCell<Wheel>,
+    random: RefCell<Random>,
+    news: RefCell<Vec<Rc<Conn>>>, // connections with something new to send
+    yielded: RefCell<Vec<Waker>>,
+    reads_left: Cell<u32>,
+    panics: Cell<u64>,
+    hook: RefCell<Option<PanicHook>>,
+}
+
+impl Core {
+    pub(crate) fn new(exec: Executor, io: Io, pool: Rc<Pool>, clock: Clock, random: Random) -> Rc<Self> {
+        let began_ns = match &clock {
+            Clock::Real => sys::monotonic_ns(),
+            Clock::Virtual(ns) => ns.get(),
+        };
+        Rc::new(Self {
+            exec,
+            io,
+            pool,
+            clock,
+            names: Names::default(),
+            began_ns,
+            wheel: RefCell::new(Wheel::new()),
+            random: RefCell::new(random),
+            news: RefCell::default(),
+            yielded: RefCell::default(),
+            reads_left: Cell::new(READS_PER_POLL),
+            panics: Cell::new(0),
+            hook: RefCell::default(),
+        })
+    }
+
+    /// Turns until `main` is ready, then drops every task and gives the driver a second to send what is queued.
+    pub(crate) fn drive<T, F: Future<Output = T>>(self: &Rc<Self>, main: impl FnOnce(Rt) -> F) -> T {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let mut main = pin!(main(Rt(self.clone())));
+            loop {
+                if let Some(result) = self.run_tasks(main.as_mut()) {
+                    return result;
+                }
+                self.turn();
+            }
+        }));
+        for words in self.exec.close() {
+            self.report_panic(&words);
+        }
+        self.yielded.take();
+        self.io.close(self);
+        self.exec.leave();
+        ended.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn run_tasks<T>(&self, mut main: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        for _ in 0..POLLS_PER_TURN {
+            let next = self.exec.next(self.io.shuffle());
+            self.reads_left.set(READS_PER_POLL);
+            match next? {
+                Next::Main => {
+                    let waker = self.exec.main_waker();
+                    if let Poll::Ready(result) = main.as_mut().poll(&mut Context::from_waker(&waker)) {
+                        return Some(result);
+                    }
+                }
+                Next::Task(task) => {
+                    if let Err(words) = self.exec.poll(task) {
+                        self.report_panic(&words);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Sends what the tasks have queued, waits for the kernel if no task is ready, and wakes those that are due.
+    fn turn(self: &Rc<Self>) {
+        self.io.send_news(self);
+        self.exec.collect_remote();
+        for waker in self.yielded.take() {
+            waker.wake();
+        }
+        let wait = if self.exec.ready() > 0 {
+            Wait::Not
+        } else {
+            match self.wheel.borrow().next_tick() {
+                None => Wait::Forever,
+                Some(tick) => Wait::Until(Instant(self.began_ns.saturating_add(tick.saturating_mul(TICK_NS)))),
+            }
+        };
+        self.io.turn(self, wait);
+        self.exec.collect_remote();
+        self.fire_timers();
+    }
+
+    /// Wakes whose time has come.
+    pub(crate) fn fire_timers(&self) {
+        let mut wheel = self.wheel.borrow_mut();
+        if wheel.next_tick().is_some() {
+            let tick = self.now().0.saturating_sub(self.began_ns) / TICK_NS;
+            wheel.advance(tick);
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant(match &self.clock {
+            Clock::Real => sys::monotonic_ns(),
+            Clock::Virtual(ns) => ns.get(),
+        })
+    }
+
+    /// This connection's outbox has something for the driver.
+    pub(crate) fn has_news(&self, conn: Rc<Conn>) {
+        self.news.borrow_mut().push(conn);
+    }
+
+    /// Takes the list of those with something new to send, and leaves `spare` in its place.
+    pub(crate) fn swap_news(&self, spare: &mut Vec<Rc<Conn>>) {
+        std::mem::swap(&mut *self.news.borrow_mut(), spare);
+    }
+
+    /// May the task that runs now read once more? If not, it is woken in the next turn.
+    pub(crate) fn may_read(&self, cx: &Context<'_>) -> bool {
+        let left = self.reads_left.get();
+        if left == 0 {
+            self.yielded.borrow_mut().push(cx.waker().clone());
+            return false;
+        }
+        self.reads_left.set(left - 1);
+        true
+    }
+
+    /// Ends a dropped connection in a second if it still has something to send then.
+    pub(crate) fn linger(self: &Rc<Self>, conn: &Rc<Conn>) {
+        let (core, conn) = (self.clone(), Rc::downgrade(conn));
+        self.exec.spawn(Box::pin(async move {
+            Sleep::until(&core, core.now() + LINGER).await;
+            if let Some(conn) = Weak::upgrade(&conn) {
+                core.io.abort(&conn);
+            }
+        }));
+    }
+
+    fn report_panic(&self, words: &str) {
+        self.panics.set(self.panics.get() + 1);
+        let hook = self.hook.borrow().clone();
+        if let Some(hook) = hook {
+            hook(words);
+        }
+    }
+
+    fn tick_of(&self, at: Instant) -> u64 {
+        at.0.saturating_sub(self.began_ns).div_ceil(TICK_NS)
+    }
+}
+
+/// The handle of the core that this thread is. Cloning is cheap; it cannot leave its thread.
+#[derive(Clone)]
+pub struct Rt(pub(crate) Rc<Core>);
+
+impl Rt {
+    /// Starts a task. A panic in it is caught, counted and told to the hook; the core lives on.
+    pub fn spawn(&self, f: impl Future<Output = ()> + 'static) {
+        self.0.exec.spawn(Box::pin(f));
+    }
+
+    /// Now; virtual in the simulator.
+    pub fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    /// Unix time in microseconds; virtual in the simulator.
+    pub fn wall_us(&self) -> u64 {
+        match &self.0.clock {
+            Clock::Real => sys::wall_us(),
+            // A day in 2026, so that code which looks at dates sees a plausible one.
+            Clock::Virtual(ns) => 1_780_000_000_000_000 + ns.get() / 1_000,
+        }
+    }
+
+    /// A number from this core's generator, seeded by the OS; by the seed in the simulator.
+    pub fn random(&self) -> u64 {
+        self.0.random.borrow_mut().next()
+    }
+
+    /// Waits at least `d`. Granularity: a millisecond.
+    pub async fn sleep(&self, d: Duration) {
+        Sleep::until(&self.0, self.now() + d).await;
+    }
+
+    /// Waits until `t` has come.
+    pub async fn sleep_until(&self, t: Instant) {
+        Sleep::until(&self.0, t).await;
+    }
+
+    /// Waits for `f`, at most `d`. Costs nothing if `f` is ready at once: the timer is set only when it is not.
+    pub async fn timeout<F: Future>(&self, d: Duration, f: F) -> Result<F::Output, Elapsed> {
+        let mut f = pin!(f);
+        let mut sleep = None;
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = f.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            let sleep = sleep.get_or_insert_with(|| Sleep::until(&self.0, self.now() + d));
+            Pin::new(sleep).poll(cx).map(|()| Err(Elapsed))
+        })
+        .await
+    }
+
+    /// Lets the other tasks and the driver have a turn.
+    pub async fn yield_now(&self) {
+        let mut yielded = false;
+        poll_fn(|cx| {
+            if yielded {
+                return Poll::Ready(());
+            }
+            yielded = true;
+            self.0.yielded.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Connects, with TCP_NODELAY. There is no time limit but the kernel's: use [`timeout`](Self::timeout).
+    pub async fn connect(&self, to: &Address) -> io::Result<Socket> {
+        self.0.io.connect(&self.0, to).await
+    }
+
+    /// Listens.
+    pub fn listen(&self, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+        self.0.io.listen(&self.0, at, o)
+    }
+
+    /// Finds the addresses of a host: literal IPs, and the path of a unix socket (port 0), at once; names by the system's
+    /// resolver on a helper thread, remembered for some seconds.
+    pub async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<Address>> {
+        resolve::resolve(self, host, port).await
+    }
+
+    /// The driver this core runs on; never `Auto`.
+    pub fn driver(&self) -> Driver {
+        self.0.io.driver()
+    }
+
+    /// How many tasks of this core have panicked.
+    pub fn panics(&self) -> u64 {
+        self.0.panics.get()
+    }
+
+    /// Calls `hook` with the words of every panic of a task from now on.
+    pub fn on_panic(&self, hook: impl Fn(&str) + 'static) {
+        *self.0.hook.borrow_mut() = Some(Rc::new(hook));
+    }
+
+    /// How many tasks live on this core.
+    pub fn tasks(&self) -> usize {
+        self.0.exec.live()
+    }
+
+    /// Receive buffers of this core: (free, all).
+    pub fn buffers(&self) -> (usize, usize) {
+        (self.0.pool.available(), self.0.pool.count())
+    }
+}
+
+/// Waits for a moment. Sets its timer at the first poll, and takes it back when dropped.
+pub(crate) struct Sleep {
+    core: Rc<Core>,
+    at: Instant,
+    key: Option<Key>,
+}
+
+impl Sleep {
+    pub(crate) fn until(core: &Rc<Core>, at: Instant) -> Self {
+        Self { core: core.clone(), at, key: None }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(key) = self.key {
+            let fired = self.core.wheel.borrow_mut().poll(key, cx.waker());
+            return if fired { Poll::Ready(()) } else { Poll::Pending };
+        }
+        if self.core.now() >= self.at {
+            return Poll::Ready(());
+        }
+        let tick = self.core.tick_of(self.at);
+        let key = self.core.wheel.borrow_mut().insert(tick, cx.waker().clone());
+        self.key = Some(key);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.core.wheel.borrow_mut().remove(key);
+        }
+    }
+}

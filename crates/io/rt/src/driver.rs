@@ -1,0 +1,108 @@
+//! Which driver a core runs on, and how a thread becomes a core.
+
+use crate::chunk::Pool;
+use crate::core::{Clock, Core, Rt};
+use crate::epoll::Epoll;
+use crate::executor::Executor;
+use crate::io::Io;
+use crate::random::Random;
+use crate::sys::{self, EventFd};
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::str::FromStr;
+
+/// A way to talk to the kernel, or to a world without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Driver {
+    /// `Uring` where it works, else `Epoll`.
+    #[default]
+    Auto,
+    /// io_uring: the fastest.
+    Uring,
+    /// epoll: works everywhere.
+    Epoll,
+    /// The simulator; only [`sim::run`](crate::sim::run) starts it.
+    Sim,
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Uring => "uring",
+            Self::Epoll => "epoll",
+            Self::Sim => "sim",
+        })
+    }
+}
+
+/// A word that names no driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotADriver(
+    /// The word as it was given.
+    pub String,
+);
+
+impl fmt::Display for NotADriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not one of auto, uring, epoll", self.0)
+    }
+}
+
+impl std::error::Error for NotADriver {}
+
+impl FromStr for Driver {
+    type Err = NotADriver;
+
+    fn from_str(word: &str) -> Result<Self, NotADriver> {
+        match word {
+            "auto" => Ok(Self::Auto),
+            "uring" => Ok(Self::Uring),
+            "epoll" => Ok(Self::Epoll),
+            _ => Err(NotADriver(word.to_string())),
+        }
+    }
+}
+
+/// How to run a core.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The driver.
+    pub driver: Driver,
+    /// How many receive buffers of [`CHUNK_LEN`](crate::CHUNK_LEN) the core has. Their memory is taken from the
+    /// kernel when they are first used.
+    pub buffers: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { driver: Driver::Auto, buffers: 1024 }
+    }
+}
+
+/// The driver that `run` will use for `wanted`, and why, in words for the log.
+pub fn choose(_wanted: Driver) -> (Driver, String) {
+    (Driver::Epoll, "epoll: as asked for".to_string())
+}
+
+/// Makes this thread a core until `main` ends. Other tasks are dropped then, and what their sockets have queued gets a
+/// second to be sent.
+pub fn run<T, F: Future<Output = T>>(driver: Driver, main: impl FnOnce(Rt) -> F) -> io::Result<T> {
+    run_with(Options { driver, ..Options::default() }, main)
+}
+
+/// [`run`] with more to choose.
+pub fn run_with<T, F: Future<Output = T>>(options: Options, main: impl FnOnce(Rt) -> F) -> io::Result<T> {
+    let pool = Pool::new(options.buffers.max(4))?;
+    let exec = Executor::enter(Some(EventFd::new()?)).map_err(io::Error::other)?;
+    let bell = exec.remote().bell().expect("given one line above");
+    let io = {
+        let epoll = Epoll::new()?;
+        epoll.start(bell)?;
+        Io::Epoll(epoll)
+    };
+    let key = [sys::entropy(), sys::entropy(), sys::entropy(), sys::entropy()];
+    let core = Core::new(exec, io, pool, Clock::Real, Random::keyed(key));
+    Ok(core.drive(main))
+}

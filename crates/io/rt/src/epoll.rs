@@ -1,0 +1,391 @@
+//! The driver for kernels and containers where io_uring is forbidden: edge-triggered epoll and plain system calls.
+//!
+//! Nothing is read before a task asks for it, so backpressure needs no code here: what is not read stays in the kernel.
+
+use crate::chunk::{CHUNK_LEN, Chunk};
+use crate::conn::{Conn, Listening, NOWHERE, State, errno};
+use crate::core::{Core, LINGER};
+use crate::io::Wait;
+use crate::sys::{self, Poller, RawAddress};
+use crate::{Address, ListenOptions, Listener, Socket};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+const EVENTS_PER_TURN: usize = 512;
+const PIECES_PER_SEND: usize = 32;
+const BELL: u64 = u64::MAX;
+
+const IN: u32 = libc::EPOLLIN as u32;
+const OUT: u32 = libc::EPOLLOUT as u32;
+const EDGE: u32 = libc::EPOLLET as u32;
+const HALF: u32 = libc::EPOLLRDHUP as u32;
+const GONE: u32 = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
+
+pub(crate) struct Epoll {
+    poller: Poller,
+    table: RefCell<Vec<Entry>>,
+    free: RefCell<Vec<u32>>,
+    conns: Cell<usize>,
+    events: RefCell<Vec<libc::epoll_event>>,
+    spare: RefCell<Vec<Rc<Conn>>>,
+}
+
+enum Entry {
+    Free,
+    Conn(Rc<Conn>),
+    Listening(Rc<Listening>),
+}
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            poller: Poller::new()?,
+            table: RefCell::default(),
+            free: RefCell::default(),
+            conns: Cell::new(0),
+            events: RefCell::new(vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_TURN]),
+            spare: RefCell::default(),
+        })
+    }
+
+    /// Listens for wakes from other threads.
+    pub(crate) fn start(&self, bell: &sys::EventFd) -> io::Result<()> {
+        self.poller.add(bell.fd(), IN | EDGE, BELL)
+    }
+
+    fn enter(&self, entry: Entry) -> u32 {
+        let mut table = self.table.borrow_mut();
+        if let Some(place) = self.free.borrow_mut().pop() {
+            table[place as usize] = entry;
+            return place;
+        }
+        table.push(entry);
+        u32::try_from(table.len() - 1).expect("descriptors are ints")
+    }
+
+    fn leave(&self, place: &Cell<u32>) {
+        let place = place.replace(NOWHERE);
+        if place == NOWHERE {
+            return;
+        }
+        // The entry is dropped, and with it maybe the descriptor, when nothing is borrowed.
+        let entry = std::mem::replace(&mut self.table.borrow_mut()[place as usize], Entry::Free);
+        if matches!(entry, Entry::Conn(_)) {
+            self.conns.set(self.conns.get() - 1);
+        }
+        self.free.borrow_mut().push(place);
+    }
+
+    fn adopt(&self, core: &Rc<Core>, conn: Conn) -> io::Result<Socket> {
+        let conn = Rc::new(conn);
+        conn.place.set(self.enter(Entry::Conn(conn.clone())));
+        self.conns.set(self.conns.get() + 1);
+        let added = self.poller.add(conn.fd(), IN | OUT | HALF | EDGE, u64::from(conn.place.get()));
+        let socket = Socket::new(core.clone(), conn);
+        added.map(|()| socket)
+    }
+
+    pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
+        let ms = match wait {
+            Wait::Not => Some(0),
+            Wait::Forever => None,
+            // Rounded up: a turn too early would only be repeated.
+            Wait::Until(at) => Some(at.elapsed_since(core.now()).as_nanos().div_ceil(1_000_000) as u64),
+        };
+        let mut events = self.events.borrow_mut();
+        // An error can only be EINTR: the next turn waits again.
+        let n = self.poller.wait(&mut events, ms).unwrap_or(0);
+        for event in &events[..n] {
+            let (bits, data) = (event.events, event.u64);
+            if data == BELL {
+                continue; // the core looks at its remote queue in every turn
+            }
+            // Descriptors close between turns only, so the entry is the one that the event speaks of.
+            match self.table.borrow().get(data as usize) {
+                Some(Entry::Conn(conn)) => self.tell(core, conn, bits),
+                Some(Entry::Listening(listening)) => {
+                    let mut state = listening.state.borrow_mut();
+                    state.readable = true;
+                    state.waker.fire();
+                }
+                Some(Entry::Free) | None => {}
+            }
+        }
+    }
+
+    fn tell(&self, core: &Rc<Core>, conn: &Rc<Conn>, bits: u32) {
+        let mut state = conn.state.borrow_mut();
+        if bits & (IN | HALF | GONE) != 0 {
+            state.readable = true;
+            if bits & (HALF | GONE) != 0 {
+                state.hung_up = true;
+                state.watcher.fire();
+            }
+            state.reader.fire();
+        }
+        if bits & (OUT | GONE) != 0 && !state.writable {
+            state.writable = true;
+            if state.outbox.is_empty() {
+                state.wake_writers(); // one that connects
+            } else if !state.dirty {
+                state.dirty = true;
+                core.has_news(conn.clone());
+            }
+        }
+    }
+
+    pub(crate) fn send_news(&self, core: &Core) {
+        let mut news = self.spare.borrow_mut();
+        core.swap_news(&mut news);
+        for conn in news.drain(..) {
+            let mut state = conn.state.borrow_mut();
+            state.dirty = false;
+            send_outbox(&conn, &mut state);
+            if state.may_finish() {
+                sys::finish(conn.fd());
+            }
+            let done = state.dropped && state.unsent == 0;
+            drop(state);
+            if done {
+                self.leave(&conn.place);
+            }
+        }
+    }
+
+    pub(crate) fn read(
+        &self,
+        core: &Rc<Core>,
+        conn: &Rc<Conn>,
+        state: &mut State,
+        cx: &Context<'_>,
+    ) -> Option<io::Result<Chunk>> {
+        if !state.readable {
+            return None;
+        }
+        if !core.may_read(cx) {
+            return None;
+        }
+        let result = receive(core, conn);
+        match &result {
+            Ok(chunk) if chunk.is_empty() => state.ended(0),
+            // Less than was asked for: the kernel has no more, and what comes later is a new edge. An end that the last
+            // edge told of has no edge of its own.
+            Ok(chunk) => state.readable = chunk.len() == CHUNK_LEN || state.hung_up,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                state.readable = false;
+                return None;
+            }
+            Err(e) => state.ended(e.raw_os_error().unwrap_or(libc::EIO)),
+        }
+        Some(result)
+    }
+
+    pub(crate) fn made_room(&self, _: &Rc<Conn>) {}
+
+    pub(crate) fn is_quiet(&self, conn: &Conn, state: &mut State) -> bool {
+        if state.readable && sys::peek(conn.fd()) == 0 {
+            // The last read took exactly what there was.
+            state.readable = false;
+        }
+        !state.readable
+    }
+
+    pub(crate) fn release(&self, core: &Rc<Core>, conn: &Rc<Conn>) {
+        let state = conn.state.borrow();
+        if conn.place.get() != NOWHERE && state.unsent > 0 && state.send_error == 0 {
+            drop(state);
+            core.linger(conn);
+            return;
+        }
+        drop(state);
+        self.leave(&conn.place);
+    }
+
+    pub(crate) fn abort(&self, conn: &Rc<Conn>) {
+        if conn.place.get() != NOWHERE {
+            sys::shutdown(conn.fd());
+            self.leave(&conn.place);
+        }
+    }
+
+    pub(crate) async fn connect(&self, core: &Rc<Core>, to: &Address) -> io::Result<Socket> {
+        let raw = RawAddress::of(to)?;
+        loop {
+            let fd = sys::stream_socket(to, true)?;
+            let conn = Conn::new(Some(fd), Some(to.clone()), None);
+            sys::no_delay(conn.fd(), to)?;
+            match sys::connect(conn.fd(), &raw) {
+                Ok(()) => {
+                    conn.state.borrow_mut().writable = true;
+                    return self.adopt(core, conn);
+                }
+                Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {
+                    // If this future is dropped, so is the socket.
+                    let socket = self.adopt(core, conn)?;
+                    poll_fn(|cx| {
+                        let mut state = socket.conn().state.borrow_mut();
+                        if state.writable {
+                            return Poll::Ready(());
+                        }
+                        state.wait_to_write(cx);
+                        Poll::Pending
+                    })
+                    .await;
+                    sys::take_error(socket.conn().fd())?;
+                    return Ok(socket);
+                }
+                // A unix listener whose backlog is full has no other way to say so.
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
+                    crate::core::Sleep::until(core, core.now() + Duration::from_millis(2)).await;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+        let fd = sys::listener(at, o.backlog, o.reuse_port, true)?;
+        let mut listening = Listening::new(Some(fd), at.clone());
+        listening.local = sys::local_address(listening.fd())?;
+        let listening = Rc::new(listening);
+        listening.place.set(self.enter(Entry::Listening(listening.clone())));
+        let added = self.poller.add(listening.fd(), IN | EDGE, u64::from(listening.place.get()));
+        let listener = Listener::new(core.clone(), listening);
+        added.map(|()| listener)
+    }
+
+    pub(crate) fn poll_accept(
+        &self,
+        core: &Rc<Core>,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<Socket>> {
+        let mut state = listening.state.borrow_mut();
+        while state.readable {
+            match sys::accept(listening.fd()) {
+                Ok(fd) => {
+                    let conn = Conn::new(Some(fd), None, None);
+                    conn.state.borrow_mut().writable = true;
+                    return Poll::Ready(self.adopt(core, conn));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => state.readable = false,
+                // The one that we would have accepted left before.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
+                Err(e) => return Poll::Ready(Err(e)),
+            }
+        }
+        if listening.place.get() == NOWHERE {
+            return Poll::Ready(Err(errno(libc::EBADF)));
+        }
+        state.waker.register(cx);
+        Poll::Pending
+    }
+
+    pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
+        if listening.place.get() != NOWHERE {
+            self.poller.remove(listening.fd());
+            self.leave(&listening.place);
+        }
+    }
+
+    pub(crate) fn close(&self, core: &Rc<Core>) {
+        let until = core.now() + LINGER;
+        loop {
+            self.send_news(core);
+            if !self.anybody_sends() || core.now() >= until {
+                break;
+            }
+            self.turn(core, Wait::Until(until));
+        }
+        let table = std::mem::take(&mut *self.table.borrow_mut());
+        self.free.borrow_mut().clear();
+        for entry in &table {
+            match entry {
+                Entry::Conn(conn) => {
+                    conn.place.set(NOWHERE);
+                    sys::shutdown(conn.fd());
+                    let mut state = conn.state.borrow_mut();
+                    state.send_failed(libc::ESHUTDOWN);
+                    state.ended(libc::ESHUTDOWN);
+                }
+                Entry::Listening(listening) => listening.place.set(NOWHERE),
+                Entry::Free => {}
+            }
+        }
+    }
+
+    fn anybody_sends(&self) -> bool {
+        self.conns.get() > 0
+            && self.table.borrow().iter().any(|entry| match entry {
+                Entry::Conn(conn) => {
+                    let state = conn.state.borrow();
+                    state.dropped && state.unsent > 0
+                }
+                _ => false,
+            })
+    }
+}
+
+/// Reads once, into a pooled buffer; to the heap when the pool runs low.
+fn receive(core: &Core, conn: &Conn) -> io::Result<Chunk> {
+    let low = core.pool.is_low();
+    let Some(mut buffer) = core.pool.take() else {
+        let mut bytes = vec![0; CHUNK_LEN];
+        let n = read_some(conn, &mut bytes)?;
+        return Ok(Chunk::from(&bytes[..n]));
+    };
+    let n = read_some(conn, buffer.bytes_mut())?;
+    if n == 0 {
+        return Ok(Chunk::empty());
+    }
+    let chunk = Chunk::pooled(buffer, n);
+    Ok(if low { Chunk::from(&chunk[..]) } else { chunk })
+}
+
+fn read_some(conn: &Conn, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match sys::recv(conn.fd(), into) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Hands over as much of the outbox as the kernel takes.
+fn send_outbox(conn: &Conn, state: &mut State) {
+    while state.writable && !state.outbox.is_empty() {
+        let mut pieces = [IoSlice::new(&[]); PIECES_PER_SEND];
+        let mut used = 0;
+        for (piece, chunk) in pieces.iter_mut().zip(&state.outbox) {
+            *piece = IoSlice::new(chunk);
+            used += 1;
+        }
+        match sys::send(conn.fd(), &pieces[..used]) {
+            Ok(n) => {
+                take_front(state, n);
+                state.sent(n);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => state.writable = false,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => state.send_failed(e.raw_os_error().unwrap_or(libc::EIO)),
+        }
+    }
+}
+
+/// Drops `n` bytes from the front of the outbox.
+fn take_front(state: &mut State, mut n: usize) {
+    while n > 0
+        && let Some(first) = state.outbox.front_mut()
+    {
+        if first.len() > n {
+            first.advance(n);
+            return;
+        }
+        n -= first.len();
+        state.outbox.pop_front();
+    }
+}

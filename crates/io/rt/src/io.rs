@@ -1,0 +1,113 @@
+//! The seam between the core and its three drivers: an enum, so that no type parameter leaves this crate.
+
+use crate::chunk::Chunk;
+use crate::conn::{Conn, Listening, State};
+use crate::core::{Core, Instant};
+use crate::epoll::Epoll;
+use crate::{Address, Driver, ListenOptions, Listener, Socket};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// How long a driver may sleep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    Not,
+    Until(Instant),
+    Forever,
+}
+
+pub(crate) enum Io {
+    Epoll(Epoll),
+}
+
+macro_rules! each {
+    ($self:ident, $driver:ident => $call:expr) => {
+        match $self {
+            Io::Epoll($driver) => $call,
+        }
+    };
+}
+
+impl Io {
+    pub(crate) fn driver(&self) -> Driver {
+        match self {
+            Self::Epoll(_) => Driver::Epoll,
+        }
+    }
+
+    /// Starts the sends that tasks have queued.
+    pub(crate) fn send_news(&self, core: &Rc<Core>) {
+        each!(self, d => d.send_news(core));
+    }
+
+    /// Sleeps at most as long as `wait` says, and takes in what happened.
+    pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
+        each!(self, d => d.turn(core, wait));
+    }
+
+    /// Nothing is in the inbox: is there something in the kernel that can be had at once?
+    pub(crate) fn read(
+        &self,
+        core: &Rc<Core>,
+        conn: &Rc<Conn>,
+        state: &mut State,
+        cx: &Context<'_>,
+    ) -> Option<io::Result<Chunk>> {
+        each!(self, d => d.read(core, conn, state, cx))
+    }
+
+    /// The reader has taken a piece from the inbox.
+    pub(crate) fn made_room(&self, conn: &Rc<Conn>) {
+        each!(self, d => d.made_room(conn));
+    }
+
+    /// Inbox and outbox are empty: is the kernel's side quiet too?
+    pub(crate) fn is_quiet(&self, conn: &Conn, state: &mut State) -> bool {
+        each!(self, d => d.is_quiet(conn, state))
+    }
+
+    /// The socket was dropped.
+    pub(crate) fn release(&self, core: &Rc<Core>, conn: &Rc<Conn>) {
+        each!(self, d => d.release(core, conn));
+    }
+
+    /// The dropped socket has had its time.
+    pub(crate) fn abort(&self, conn: &Rc<Conn>) {
+        each!(self, d => d.abort(conn));
+    }
+
+    pub(crate) async fn connect(&self, core: &Rc<Core>, to: &Address) -> io::Result<Socket> {
+        each!(self, d => d.connect(core, to).await)
+    }
+
+    pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+        each!(self, d => d.listen(core, at, o))
+    }
+
+    pub(crate) fn poll_accept(
+        &self,
+        core: &Rc<Core>,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<Socket>> {
+        each!(self, d => d.poll_accept(core, listening, cx))
+    }
+
+    /// The listener was dropped.
+    pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
+        each!(self, d => d.unlisten(listening));
+    }
+
+    /// A number to choose the next ready task by; `None`: the first.
+    pub(crate) fn shuffle(&self) -> Option<u64> {
+        match self {
+            Self::Epoll(_) => None,
+        }
+    }
+
+    /// The core ends: a second for what is queued, then everything is closed.
+    pub(crate) fn close(&self, core: &Rc<Core>) {
+        each!(self, d => d.close(core));
+    }
+}

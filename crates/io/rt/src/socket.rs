@@ -1,0 +1,229 @@
+//! Sockets and listeners as tasks see them: one API over all drivers.
+
+use crate::chunk::Chunk;
+use crate::conn::{Conn, Finish, Listening, State, UNSENT_MAX, errno};
+use crate::core::Core;
+use crate::{Address, sys};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// How to listen.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenOptions {
+    /// How many connections may wait to be accepted.
+    pub backlog: u32,
+    /// Several listeners share the address, and the kernel spreads new connections over them.
+    pub reuse_port: bool,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self { backlog: 1024, reuse_port: false }
+    }
+}
+
+/// Accepts connections. Dropping it closes it.
+pub struct Listener {
+    core: Rc<Core>,
+    listening: Rc<Listening>,
+}
+
+impl Listener {
+    pub(crate) fn new(core: Rc<Core>, listening: Rc<Listening>) -> Self {
+        Self { core, listening }
+    }
+
+    /// The next connection. An error (too many open files, say) concerns one attempt; the listener lives on. Cancel-safe.
+    pub async fn accept(&self) -> io::Result<Socket> {
+        poll_fn(|cx| self.core.io.poll_accept(&self.core, &self.listening, cx)).await
+    }
+
+    /// Where it listens; with the port that the kernel chose, if it was asked for port 0.
+    pub fn local(&self) -> Address {
+        self.listening.local.clone()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.listening.state.borrow_mut().dropped = true;
+        self.core.io.unlisten(&self.listening);
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listener({})", self.listening.local)
+    }
+}
+
+/// A connection. Dropping it closes it, after what was queued is sent or a second has passed.
+pub struct Socket {
+    core: Rc<Core>,
+    conn: Rc<Conn>,
+}
+
+impl Socket {
+    pub(crate) fn new(core: Rc<Core>, conn: Rc<Conn>) -> Self {
+        Self { core, conn }
+    }
+
+    pub(crate) fn conn(&self) -> &Rc<Conn> {
+        &self.conn
+    }
+
+    /// Bytes that came, at most [`CHUNK_LEN`](crate::CHUNK_LEN); an empty chunk says that the peer closed its side. Cancel-safe.
+    pub async fn recv(&self) -> io::Result<Chunk> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    fn poll_recv(&self, cx: &Context<'_>) -> Poll<io::Result<Chunk>> {
+        let mut state = self.conn.state.borrow_mut();
+        if let Some(chunk) = state.inbox.pop_front() {
+            state.unread -= chunk.len();
+            drop(state);
+            self.core.io.made_room(&self.conn);
+            return Poll::Ready(Ok(chunk));
+        }
+        if state.recv_error != 0 {
+            return Poll::Ready(Err(errno(state.recv_error)));
+        }
+        if state.eof {
+            return Poll::Ready(Ok(Chunk::empty()));
+        }
+        if let Some(result) = self.core.io.read(&self.core, &self.conn, &mut state, cx) {
+            return Poll::Ready(result);
+        }
+        if state.send_error != 0 {
+            return Poll::Ready(Err(errno(state.send_error)));
+        }
+        state.reader.register(cx);
+        Poll::Pending
+    }
+
+    /// Queues bytes in order. Returns at once while less than 64 KiB is unsent, else waits until that is so again; dropping
+    /// the future while it waits leaves the bytes queued. What goes wrong later surfaces in the next `send`, `flush` or `recv`.
+    pub async fn send(&self, bytes: impl Into<Chunk>) -> io::Result<()> {
+        self.queue(bytes.into())?;
+        if self.unsent() < UNSENT_MAX {
+            return Ok(());
+        }
+        self.sent_below(UNSENT_MAX).await
+    }
+
+    /// Waits until all that was sent has been handed to the kernel.
+    pub async fn flush(&self) -> io::Result<()> {
+        self.sent_below(1).await
+    }
+
+    /// Queues without waiting; the driver sends it at the end of this turn of the core, together with what joins it until then.
+    fn queue(&self, chunk: Chunk) -> io::Result<()> {
+        let mut state = self.conn.state.borrow_mut();
+        if state.send_error != 0 {
+            return Err(errno(state.send_error));
+        }
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        if state.finish != Finish::No {
+            return Err(errno(libc::EPIPE));
+        }
+        state.unsent += chunk.len();
+        state.outbox.push_back(chunk);
+        self.tell(&mut state);
+        Ok(())
+    }
+
+    /// Ends this side: when all that was queued is sent, the peer sees the end. Receiving goes on; sending is over.
+    pub fn finish(&self) {
+        let mut state = self.conn.state.borrow_mut();
+        if state.finish == Finish::No {
+            state.finish = Finish::Asked;
+            self.tell(&mut state);
+        }
+    }
+
+    fn tell(&self, state: &mut State) {
+        if !state.dirty {
+            state.dirty = true;
+            self.core.has_news(self.conn.clone());
+        }
+    }
+
+    async fn sent_below(&self, bytes: usize) -> io::Result<()> {
+        poll_fn(|cx| {
+            let mut state = self.conn.state.borrow_mut();
+            if state.send_error != 0 {
+                return Poll::Ready(Err(errno(state.send_error)));
+            }
+            if state.unsent < bytes {
+                return Poll::Ready(Ok(()));
+            }
+            state.wait_to_write(cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Bytes that were sent here and are not yet with the kernel.
+    pub fn unsent(&self) -> usize {
+        self.conn.state.borrow().unsent
+    }
+
+    /// Does nothing wait: no byte, end or error to receive, nothing unsent? Then it can go back to a pool.
+    pub fn is_idle(&self) -> bool {
+        let mut state = self.conn.state.borrow_mut();
+        state.inbox.is_empty()
+            && state.unsent == 0
+            && !state.is_over()
+            && self.core.io.is_quiet(&self.conn, &mut state)
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> Address {
+        self.conn.peer()
+    }
+
+    /// This end.
+    pub fn local(&self) -> Address {
+        self.conn.local()
+    }
+
+    /// TCP keepalive after so many idle seconds, or none.
+    pub fn keepalive(&self, idle_secs: Option<u32>) -> io::Result<()> {
+        match self.conn.peer() {
+            Address::Tcp(_) if self.conn.fd() >= 0 => sys::keepalive(self.conn.fd(), idle_secs),
+            _ => Ok(()),
+        }
+    }
+
+    /// Resolves when the peer has closed, half-closed or reset the connection, without consuming bytes: so that a client
+    /// that leaves is noticed while its query runs. While 64 KiB wait unread, the end behind them cannot be seen (uring).
+    pub async fn closed(&self) {
+        poll_fn(|cx| {
+            let mut state = self.conn.state.borrow_mut();
+            if state.is_over() {
+                return Poll::Ready(());
+            }
+            state.watcher.register(cx);
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.conn.state.borrow_mut().abandon();
+        self.core.io.release(&self.core, &self.conn);
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Socket({} - {})", self.local(), self.peer())
+    }
+}

@@ -1,0 +1,399 @@
+//! The system calls that the drivers share, each wrapped once, safely.
+
+use crate::Address;
+use std::ffi::OsStr;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::ptr::null_mut;
+
+/// Turns -1 into the error of this thread.
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn checked_len(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Memory straight from the kernel: zeroed, on page boundaries.
+pub(crate) struct Map {
+    start: *mut u8,
+    len: usize,
+}
+
+impl Map {
+    pub(crate) fn new(len: usize) -> io::Result<Self> {
+        let len = len.max(1);
+        // SAFETY: a fresh anonymous mapping touches no memory of ours.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { start: start.cast(), len })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: `start` and `len` are what mmap gave us; whoever hands out pointers into it keeps the Map alive.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
+}
+
+/// A bell that any thread may ring and one core listens for. Listeners are edge-triggered, so nobody ever reads the count.
+pub(crate) struct EventFd(OwnedFd);
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no pointers; a valid result is a descriptor that nobody else owns.
+        let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        // SAFETY: see above.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub(crate) fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight readable bytes. It cannot fail but by being full, and then it rings already.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Nanoseconds of the monotonic clock, the same for all threads.
+pub(crate) fn monotonic_ns() -> u64 {
+    // SAFETY: a timespec of zeros is valid.
+    let mut t: libc::timespec = unsafe { zeroed() };
+    // SAFETY: `t` is writable. CLOCK_MONOTONIC always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
+}
+
+/// Microseconds since 1970.
+pub(crate) fn wall_us() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Eight bytes from the kernel's generator.
+pub(crate) fn entropy() -> u64 {
+    let mut seed = 0u64;
+    // SAFETY: eight writable bytes.
+    let n = unsafe { libc::getrandom((&raw mut seed).cast(), size_of::<u64>(), 0) };
+    if n == size_of::<u64>() as libc::ssize_t {
+        seed
+    } else {
+        // An ancient or forbidding kernel: the clock and an address are better than a constant.
+        monotonic_ns() ^ ((&raw const seed as u64) << 20)
+    }
+}
+
+/// An address as the kernel reads and writes it.
+#[derive(Clone, Copy)]
+pub(crate) struct RawAddress {
+    storage: libc::sockaddr_storage,
+    len: libc::socklen_t,
+}
+
+impl RawAddress {
+    pub(crate) fn empty() -> Self {
+        // SAFETY: zeros are a valid sockaddr_storage (family AF_UNSPEC).
+        Self { storage: unsafe { zeroed() }, len: size_of::<libc::sockaddr_storage>() as libc::socklen_t }
+    }
+
+    pub(crate) fn of(address: &Address) -> io::Result<Self> {
+        let mut raw = Self::empty();
+        match address {
+            Address::Tcp(SocketAddr::V4(at)) => {
+                // SAFETY: sockaddr_storage is larger than, and aligned for, every sockaddr; zeros are valid in all.
+                let sin = unsafe { &mut *(&raw mut raw.storage).cast::<libc::sockaddr_in>() };
+                sin.sin_family = libc::AF_INET as libc::sa_family_t;
+                sin.sin_port = at.port().to_be();
+                sin.sin_addr.s_addr = u32::from_ne_bytes(at.ip().octets());
+                raw.len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            }
+            Address::Tcp(SocketAddr::V6(at)) => {
+                // SAFETY: as above.
+                let sin = unsafe { &mut *(&raw mut raw.storage).cast::<libc::sockaddr_in6>() };
+                sin.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+                sin.sin6_port = at.port().to_be();
+                sin.sin6_addr.s6_addr = at.ip().octets();
+                sin.sin6_flowinfo = at.flowinfo();
+                sin.sin6_scope_id = at.scope_id();
+                raw.len = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+            }
+            Address::Unix(path) => {
+                // SAFETY: as above.
+                let sun = unsafe { &mut *(&raw mut raw.storage).cast::<libc::sockaddr_un>() };
+                sun.sun_family = libc::AF_UNIX as libc::sa_family_t;
+                let bytes = path.as_os_str().as_bytes();
+                // One byte stays 0: the end of the path.
+                if bytes.is_empty() || bytes.len() >= sun.sun_path.len() || bytes.contains(&0) {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidInput,
+                        "the path of a unix socket must have 1 to 107 bytes and no zero byte",
+                    ));
+                }
+                for (to, from) in sun.sun_path.iter_mut().zip(bytes) {
+                    *to = *from as libc::c_char;
+                }
+                raw.len = (size_of::<libc::sa_family_t>() + bytes.len() + 1) as libc::socklen_t;
+            }
+        }
+        Ok(raw)
+    }
+
+    pub(crate) fn to_address(self) -> Address {
+        match libc::c_int::from(self.storage.ss_family) {
+            libc::AF_INET => {
+                // SAFETY: the family says what it is, and the storage is large and aligned enough.
+                let sin = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_in>() };
+                let ip = Ipv4Addr::from(sin.sin_addr.s_addr.to_ne_bytes());
+                Address::Tcp(SocketAddr::new(IpAddr::V4(ip), u16::from_be(sin.sin_port)))
+            }
+            libc::AF_INET6 => {
+                // SAFETY: as above.
+                let sin = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_in6>() };
+                let ip = Ipv6Addr::from(sin.sin6_addr.s6_addr);
+                let port = u16::from_be(sin.sin6_port);
+                Address::Tcp(SocketAddr::V6(SocketAddrV6::new(ip, port, sin.sin6_flowinfo, sin.sin6_scope_id)))
+            }
+            _ => {
+                // SAFETY: as above; all bytes of the path are initialised, at worst with zeros.
+                let sun = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_un>() };
+                let filled = (self.len as usize).saturating_sub(size_of::<libc::sa_family_t>());
+                let path: Vec<u8> =
+                    sun.sun_path.iter().take(filled).map(|&c| c as u8).take_while(|&c| c != 0).collect();
+                Address::Unix(PathBuf::from(OsStr::from_bytes(&path)))
+            }
+        }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+
+    pub(crate) fn len(&self) -> libc::socklen_t {
+        self.len
+    }
+}
+
+/// A stream socket for this kind of address.
+pub(crate) fn stream_socket(for_address: &Address, nonblocking: bool) -> io::Result<OwnedFd> {
+    let family = match for_address {
+        Address::Tcp(SocketAddr::V4(_)) => libc::AF_INET,
+        Address::Tcp(SocketAddr::V6(_)) => libc::AF_INET6,
+        Address::Unix(_) => libc::AF_UNIX,
+    };
+    let flags = libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
+    // SAFETY: no pointers.
+    let fd = checked(unsafe { libc::socket(family, libc::SOCK_STREAM | flags, 0) })?;
+    // SAFETY: fresh, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn set_option(fd: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is readable for its length.
+    checked(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) }).map(drop)
+}
+
+/// The pending error of a socket, if any; asking clears it.
+pub(crate) fn take_error(fd: RawFd) -> io::Result<()> {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is writable for `len` bytes.
+    checked(unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut value).cast(), &raw mut len)
+    })?;
+    if value == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(value)) }
+}
+
+/// TCP_NODELAY; a listener's goes over to what it accepts.
+pub(crate) fn no_delay(fd: RawFd, address: &Address) -> io::Result<()> {
+    match address {
+        Address::Tcp(_) => set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1),
+        Address::Unix(_) => Ok(()),
+    }
+}
+
+/// Probes of an idle connection: the first after `idle_secs`, then every tenth of that, five times.
+pub(crate) fn keepalive(fd: RawFd, idle_secs: Option<u32>) -> io::Result<()> {
+    let Some(idle) = idle_secs else { return set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0) };
+    let idle = libc::c_int::try_from(idle.clamp(1, 32_767)).unwrap_or(32_767);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, (idle / 10).max(1))?;
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 5)
+}
+
+pub(crate) fn local_address(fd: RawFd) -> io::Result<Address> {
+    let mut raw = RawAddress::empty();
+    // SAFETY: `raw` is writable for `len` bytes.
+    checked(unsafe { libc::getsockname(fd, (&raw mut raw.storage).cast(), &raw mut raw.len) })?;
+    Ok(raw.to_address())
+}
+
+pub(crate) fn peer_address(fd: RawFd) -> io::Result<Address> {
+    let mut raw = RawAddress::empty();
+    // SAFETY: `raw` is writable for `len` bytes.
+    checked(unsafe { libc::getpeername(fd, (&raw mut raw.storage).cast(), &raw mut raw.len) })?;
+    Ok(raw.to_address())
+}
+
+/// Binds and listens. A unix socket that a dead process left behind is replaced; a live one is not.
+pub(crate) fn listener(at: &Address, backlog: u32, reuse_port: bool, nonblocking: bool) -> io::Result<OwnedFd> {
+    if let Address::Unix(path) = at
+        && let Err(e) = std::os::unix::net::UnixStream::connect(path)
+        && e.kind() == io::ErrorKind::ConnectionRefused
+    {
+        std::fs::remove_file(path)?;
+    }
+    let fd = stream_socket(at, nonblocking)?;
+    if let Address::Tcp(tcp) = at {
+        set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        if reuse_port {
+            set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        if tcp.is_ipv6() {
+            // `::` and `0.0.0.0` are two addresses, and both may be listened at.
+            set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+        }
+        no_delay(fd.as_raw_fd(), at)?;
+    }
+    let raw = RawAddress::of(at)?;
+    // SAFETY: `raw` is readable for its length.
+    checked(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len()) })?;
+    let backlog = libc::c_int::try_from(backlog).unwrap_or(libc::c_int::MAX);
+    // SAFETY: no pointers.
+    checked(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
+    Ok(fd)
+}
+
+pub(crate) fn accept(fd: RawFd) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: null says that we do not want the address.
+    let fd = checked(unsafe { libc::accept4(fd, null_mut(), null_mut(), flags) })?;
+    // SAFETY: fresh, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn connect(fd: RawFd, to: &RawAddress) -> io::Result<()> {
+    // SAFETY: `to` is readable for its length.
+    checked(unsafe { libc::connect(fd, to.as_ptr(), to.len()) }).map(drop)
+}
+
+/// Ends both directions at once, whatever is queued.
+pub(crate) fn shutdown(fd: RawFd) {
+    // SAFETY: no pointers. An error means that it is over already.
+    unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+}
+
+/// Ends our direction: the peer sees the end behind what was sent.
+pub(crate) fn finish(fd: RawFd) {
+    // SAFETY: no pointers. An error means that it is over already.
+    unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+}
+
+pub(crate) fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: `into` is writable for its length.
+    checked_len(unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
+}
+
+/// How many bytes, or 1 for an end or an error, wait in the kernel; 0 for nothing.
+pub(crate) fn peek(fd: RawFd) -> usize {
+    let mut byte = [0u8; 1];
+    // SAFETY: `byte` is writable for one byte.
+    let n = checked_len(unsafe {
+        libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+    });
+    match n {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
+        _ => 1,
+    }
+}
+
+/// Sends from several pieces with one call. Never raises SIGPIPE.
+pub(crate) fn send(fd: RawFd, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    if let [piece] = pieces {
+        // SAFETY: the piece is readable for its length.
+        return checked_len(unsafe { libc::send(fd, piece.as_ptr().cast(), piece.len(), libc::MSG_NOSIGNAL) });
+    }
+    // SAFETY: zeros are a valid msghdr.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    // IoSlice is guaranteed to have the layout of iovec; sendmsg does not write to it.
+    message.msg_iov = pieces.as_ptr().cast_mut().cast();
+    message.msg_iovlen = pieces.len() as _;
+    // SAFETY: `message` points to `pieces`, which are readable; all live until the call returns.
+    checked_len(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
+}
+
+/// An epoll instance.
+pub(crate) struct Poller(OwnedFd);
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no pointers; fresh, and nobody else's.
+        let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: see above.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub(crate) fn add(&self, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: data };
+        // SAFETY: `event` is readable.
+        checked(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) }).map(drop)
+    }
+
+    pub(crate) fn remove(&self, fd: RawFd) {
+        // SAFETY: null is allowed for DEL. An error means that it is gone already.
+        unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, null_mut()) };
+    }
+
+    /// Fills `events`; `None` waits for ever.
+    pub(crate) fn wait(&self, events: &mut [libc::epoll_event], ms: Option<u64>) -> io::Result<usize> {
+        let ms = ms.map_or(-1, |ms| libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX));
+        let max = libc::c_int::try_from(events.len()).unwrap_or(libc::c_int::MAX);
+        // SAFETY: `events` is writable for `max` entries.
+        let n = checked(unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), max, ms) })?;
+        Ok(n as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_survive_the_kernels_form() {
+        for text in ["1.2.3.4:6033", "[2001:db8::1%3]:6032", "[::1]:1", "/tmp/x.sock"] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(RawAddress::of(&address).unwrap().to_address(), address);
+        }
+    }
+
+    #[test]
+    fn a_path_too_long_for_the_kernel_is_refused() {
+        assert!(RawAddress::of(&Address::Unix(PathBuf::from("/x".repeat(100)))).is_err());
+        assert!(RawAddress::of(&Address::Unix(PathBuf::new())).is_err());
+    }
+}

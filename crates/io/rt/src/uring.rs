@@ -1,0 +1,4 @@
+//! The driver for io_uring.
+
+/// Several pieces on their way in one send.
+pub(crate) struct Gathered;

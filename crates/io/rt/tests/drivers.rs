@@ -1,0 +1,839 @@
+//! One suite for all drivers: what is true of sockets and tasks is true whoever moves the bytes.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use rt::local::Notify;
+use rt::{Address, Chunk, Driver, Either, ListenOptions, Listener, Rt, Socket, select};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Runs `main` on a real driver, but never for longer than a minute.
+fn run<F: Future<Output = ()>>(driver: Driver, main: impl FnOnce(Rt) -> F) {
+    let (tx, rx) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if rx.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("a test hangs");
+            std::process::abort();
+        }
+    });
+    rt::run(driver, main).unwrap();
+    drop(tx);
+}
+
+fn run_sim<F: Future<Output = ()>>(main: impl FnOnce(Rt) -> F) {
+    rt::sim::run(1, rt::sim::Faults::default(), main);
+}
+
+macro_rules! on_every_driver {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        mod uring { $($(#[$doc])* #[test] fn $name() { super::run(super::Driver::Uring, super::$name); })* }
+        mod epoll { $($(#[$doc])* #[test] fn $name() { super::run(super::Driver::Epoll, super::$name); })* }
+        mod sim { $($(#[$doc])* #[test] fn $name() { super::run_sim(super::$name); })* }
+    };
+}
+
+on_every_driver! {
+    an_echo_comes_back;
+    the_other_end_has_the_right_address;
+    megabytes_go_both_ways_at_once_in_order;
+    a_slow_reader_stops_its_writer;
+    many_small_messages_unread_hold_few_buffers;
+    a_received_chunk_is_sent_on_without_a_copy;
+    sends_of_one_turn_keep_their_order;
+    a_finished_side_is_seen_and_the_other_still_speaks;
+    connecting_to_nobody_is_refused;
+    what_was_queued_is_sent_though_the_socket_is_dropped;
+    a_peer_that_never_reads_cannot_keep_a_dropped_socket;
+    sending_to_a_peer_that_left_fails_in_the_end;
+    a_dropped_recv_loses_no_byte;
+    an_idle_socket_knows_when_its_peer_closes;
+    an_idle_socket_knows_when_bytes_wait;
+    closed_resolves_without_consuming;
+    timers_fire_in_order;
+    a_timeout_that_is_not_needed_sets_no_timer;
+    a_timeout_ends_what_takes_too_long;
+    ten_thousand_timers_cancelled_are_gone;
+    a_panic_ends_its_task_only;
+    tasks_are_dropped_when_main_ends;
+    many_waiters_are_woken_once_each;
+    select_prefers_the_first;
+    a_yield_lets_the_others_run;
+    two_hundred_connections_at_once;
+    the_pool_may_run_dry;
+    two_tasks_send_on_one_socket;
+    a_listener_that_is_dropped_accepts_no_more;
+    an_accept_can_be_cancelled;
+    a_unix_socket_echoes;
+    a_literal_address_resolves_at_once;
+}
+
+fn anywhere() -> Address {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn listen(rt: &Rt) -> Listener {
+    rt.listen(&anywhere(), ListenOptions::default()).unwrap()
+}
+
+/// Two ends of one connection.
+async fn pair(rt: &Rt) -> (Socket, Socket) {
+    let listener = listen(rt);
+    let a = rt.connect(&listener.local()).await.unwrap();
+    (a, listener.accept().await.unwrap())
+}
+
+async fn recv_exactly(s: &Socket, n: usize) -> Vec<u8> {
+    let mut got = Vec::new();
+    while got.len() < n {
+        let chunk = s.recv().await.unwrap();
+        assert!(!chunk.is_empty(), "the end after {} of {n} bytes", got.len());
+        got.extend_from_slice(&chunk);
+    }
+    assert_eq!(got.len(), n);
+    got
+}
+
+async fn recv_all(s: &Socket) -> io::Result<Vec<u8>> {
+    let mut got = Vec::new();
+    loop {
+        let chunk = s.recv().await?;
+        if chunk.is_empty() {
+            return Ok(got);
+        }
+        got.extend_from_slice(&chunk);
+    }
+}
+
+fn pattern(from: usize, n: usize) -> Vec<u8> {
+    (from..from + n).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
+}
+
+/// Sends `n` bytes of the pattern in pieces of changing size.
+async fn send_pattern(s: &Socket, n: usize) {
+    let mut at = 0;
+    while at < n {
+        let len = (1 + (at * 7919) % 30_000).min(n - at);
+        s.send(pattern(at, len)).await.unwrap();
+        at += len;
+    }
+}
+
+async fn check_pattern(s: &Socket, n: usize) {
+    let mut at = 0;
+    while at < n {
+        let chunk = s.recv().await.unwrap();
+        assert!(!chunk.is_empty(), "the end after {at} of {n} bytes");
+        assert!(chunk[..] == pattern(at, chunk.len())[..], "wrong bytes at {at}");
+        at += chunk.len();
+    }
+}
+
+async fn an_echo_comes_back(rt: Rt) {
+    let listener = listen(&rt);
+    let to = listener.local();
+    rt.spawn(async move {
+        let s = listener.accept().await.unwrap();
+        loop {
+            let chunk = s.recv().await.unwrap();
+            if chunk.is_empty() {
+                break;
+            }
+            s.send(chunk).await.unwrap();
+        }
+    });
+    let s = rt.connect(&to).await.unwrap();
+    for i in 0..100u8 {
+        s.send(vec![i; usize::from(i) + 1]).await.unwrap();
+        assert_eq!(recv_exactly(&s, usize::from(i) + 1).await, vec![i; usize::from(i) + 1]);
+    }
+}
+
+async fn the_other_end_has_the_right_address(rt: Rt) {
+    let listener = listen(&rt);
+    let a = rt.connect(&listener.local()).await.unwrap();
+    let b = listener.accept().await.unwrap();
+    assert_eq!(a.peer(), listener.local());
+    assert_eq!(b.local(), listener.local());
+    assert_eq!(a.local(), b.peer());
+    assert_ne!(a.local().port(), 0);
+    a.keepalive(Some(60)).unwrap();
+    a.keepalive(None).unwrap();
+}
+
+async fn megabytes_go_both_ways_at_once_in_order(rt: Rt) {
+    const N: usize = 6_000_000;
+    let (a, b) = pair(&rt).await;
+    let (a, b) = (Rc::new(a), Rc::new(b));
+    let left = Rc::new(Cell::new(3));
+    let done = Rc::new(Notify::new());
+    let finish = || {
+        let (left, done) = (left.clone(), done.clone());
+        move || {
+            left.set(left.get() - 1);
+            done.notify_one();
+        }
+    };
+    let (s, f) = (a.clone(), finish());
+    rt.spawn(async move {
+        send_pattern(&s, N).await;
+        s.flush().await.unwrap();
+        assert_eq!(s.unsent(), 0);
+        f();
+    });
+    let (s, f) = (b.clone(), finish());
+    rt.spawn(async move {
+        send_pattern(&s, N).await;
+        f();
+    });
+    let (s, f) = (a.clone(), finish());
+    rt.spawn(async move {
+        check_pattern(&s, N).await;
+        f();
+    });
+    check_pattern(&b, N).await;
+    while left.get() > 0 {
+        done.wait().await;
+    }
+    assert_eq!(rt.panics(), 0);
+}
+
+async fn a_slow_reader_stops_its_writer(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let sent = Rc::new(Cell::new(0usize));
+    let count = sent.clone();
+    rt.spawn(async move {
+        while a.send(vec![7; 32 * 1024]).await.is_ok() {
+            count.set(count.get() + 32 * 1024);
+        }
+    });
+    rt.sleep(Duration::from_millis(200)).await;
+    let at_rest = sent.get();
+    rt.sleep(Duration::from_millis(200)).await;
+    assert_eq!(sent.get(), at_rest, "the writer goes on although nobody reads");
+    // What the two kernels' buffers hold, and our 64 KiB on either side.
+    assert!(at_rest < 16 << 20, "{at_rest} bytes");
+    let (free, all) = rt.buffers();
+    assert!(free >= all * 3 / 4, "{free} of {all} buffers are free");
+    let mut got = 0;
+    while got < at_rest + (1 << 20) {
+        got += b.recv().await.unwrap().len();
+    }
+    assert!(sent.get() > at_rest, "the writer never started again");
+}
+
+async fn many_small_messages_unread_hold_few_buffers(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let mut expected = Vec::new();
+    for i in 0..500u32 {
+        a.send(&i.to_le_bytes()).await.unwrap();
+        expected.extend_from_slice(&i.to_le_bytes());
+        a.flush().await.unwrap();
+        if i % 10 == 0 {
+            rt.sleep(Duration::from_millis(1)).await;
+        }
+    }
+    rt.sleep(Duration::from_millis(20)).await;
+    let (free, all) = rt.buffers();
+    assert!(all - free <= 32, "{} buffers are held", all - free);
+    assert_eq!(recv_exactly(&b, expected.len()).await, expected);
+}
+
+async fn a_received_chunk_is_sent_on_without_a_copy(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let (c, d) = pair(&rt).await;
+    a.send(pattern(0, 5_000)).await.unwrap();
+    let mut got = 0;
+    while got < 5_000 {
+        let chunk = b.recv().await.unwrap();
+        got += chunk.len();
+        let at = chunk.as_ptr();
+        let mut chunk = chunk;
+        let front = chunk.split_to(0);
+        assert!(front.is_empty() && chunk.as_ptr() == at);
+        c.send(chunk).await.unwrap();
+    }
+    check_pattern(&d, 5_000).await;
+    c.flush().await.unwrap();
+    let (free, all) = rt.buffers();
+    assert_eq!(free, all, "every buffer is back");
+}
+
+async fn sends_of_one_turn_keep_their_order(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let mut expected = Vec::new();
+    for i in 0..300usize {
+        let len = [1, 3_000, 10, 40, 20_000, 0][i % 6];
+        let bytes = pattern(i * 31, len);
+        expected.extend_from_slice(&bytes);
+        let a = &a;
+        if a.unsent() < 60_000 {
+            a.send(bytes).await.unwrap();
+        } else {
+            let n = expected.len() - len;
+            if b.peer() == a.local() && n > 0 {
+                let got = recv_exactly(&b, n).await;
+                assert!(got[..] == expected[..n]);
+                expected.drain(..n);
+            }
+            a.send(bytes).await.unwrap();
+        }
+    }
+    assert!(recv_exactly(&b, expected.len()).await == expected);
+}
+
+async fn a_finished_side_is_seen_and_the_other_still_speaks(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    a.send(b"last words").await.unwrap();
+    a.finish();
+    assert!(a.send(b"more").await.is_err());
+    assert_eq!(recv_all(&b).await.unwrap(), b"last words");
+    assert!(b.recv().await.unwrap().is_empty(), "the end stays the end");
+    b.send(b"I heard you").await.unwrap();
+    assert_eq!(recv_exactly(&a, 11).await, b"I heard you");
+    drop(b);
+    assert!(a.recv().await.unwrap().is_empty());
+}
+
+async fn connecting_to_nobody_is_refused(rt: Rt) {
+    let listener = listen(&rt);
+    let nobody = listener.local();
+    drop(listener);
+    rt.sleep(Duration::from_millis(10)).await;
+    let e = rt.connect(&nobody).await.unwrap_err();
+    assert_eq!(e.kind(), io::ErrorKind::ConnectionRefused);
+}
+
+async fn what_was_queued_is_sent_though_the_socket_is_dropped(rt: Rt) {
+    const N: usize = 60_000;
+    for _ in 0..20 {
+        let (a, b) = pair(&rt).await;
+        a.send(pattern(0, N)).await.unwrap();
+        drop(a);
+        check_pattern(&b, N).await;
+        assert!(b.recv().await.unwrap().is_empty());
+    }
+}
+
+async fn a_peer_that_never_reads_cannot_keep_a_dropped_socket(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let filled = rt
+        .timeout(Duration::from_millis(200), async {
+            loop {
+                a.send(vec![1; 60_000]).await.unwrap();
+            }
+        })
+        .await;
+    assert!(filled.is_err());
+    assert!(a.unsent() > 0);
+    drop(a);
+    rt.sleep(Duration::from_millis(1_500)).await;
+    // It is over for the peer: an end or an error behind what got through.
+    let ended = rt.timeout(Duration::from_secs(5), recv_all(&b)).await;
+    assert!(ended.is_ok(), "still open");
+}
+
+async fn sending_to_a_peer_that_left_fails_in_the_end(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    drop(b);
+    let failed = rt
+        .timeout(Duration::from_secs(5), async {
+            while a.send(b"hello?").await.is_ok() {
+                rt.sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    assert!(failed.is_ok(), "it never failed");
+    assert!(a.flush().await.is_err());
+    assert!(!a.is_idle());
+}
+
+async fn a_dropped_recv_loses_no_byte(rt: Rt) {
+    const N: usize = 100_000;
+    let (a, b) = pair(&rt).await;
+    rt.spawn({
+        let rt = rt.clone();
+        async move {
+            let mut at = 0;
+            while at < N {
+                a.send(pattern(at, 1_000)).await.unwrap();
+                at += 1_000;
+                rt.sleep(Duration::from_millis(1)).await;
+            }
+            rt.sleep(Duration::from_secs(3)).await;
+        }
+    });
+    let mut at = 0;
+    while at < N {
+        if let Ok(chunk) = rt.timeout(Duration::from_micros(300), b.recv()).await {
+            let chunk = chunk.unwrap();
+            assert_eq!(chunk[..], pattern(at, chunk.len())[..]);
+            at += chunk.len();
+        }
+    }
+}
+
+async fn an_idle_socket_knows_when_its_peer_closes(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    a.send(b"x").await.unwrap();
+    assert_eq!(recv_exactly(&b, 1).await, b"x");
+    assert!(a.is_idle() && b.is_idle());
+    drop(b);
+    rt.sleep(Duration::from_millis(20)).await;
+    assert!(!a.is_idle());
+}
+
+async fn an_idle_socket_knows_when_bytes_wait(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    assert!(a.is_idle() && b.is_idle());
+    a.send(vec![9; rt::CHUNK_LEN]).await.unwrap();
+    rt.sleep(Duration::from_millis(20)).await;
+    assert!(!b.is_idle());
+    assert!(a.is_idle());
+    recv_exactly(&b, rt::CHUNK_LEN).await;
+    assert!(b.is_idle(), "all was read, though it filled the buffer exactly");
+}
+
+async fn closed_resolves_without_consuming(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    a.send(b"bye").await.unwrap();
+    let early = rt.timeout(Duration::from_millis(20), b.closed()).await;
+    assert!(early.is_err(), "bytes are not an end");
+    drop(a);
+    rt.timeout(Duration::from_secs(5), b.closed()).await.unwrap();
+    assert_eq!(recv_all(&b).await.unwrap(), b"bye");
+}
+
+async fn timers_fire_in_order(rt: Rt) {
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let began = rt.now();
+    for ms in [50u64, 10, 30, 20, 40, 1, 0, 130, 70] {
+        let (rt2, order) = (rt.clone(), order.clone());
+        rt.spawn(async move {
+            rt2.sleep(Duration::from_millis(ms)).await;
+            let took = rt2.now() - began;
+            assert!(took >= Duration::from_millis(ms), "{took:?} for {ms} ms");
+            order.borrow_mut().push(ms);
+        });
+    }
+    rt.sleep_until(began + Duration::from_millis(200)).await;
+    assert_eq!(*order.borrow(), [0, 1, 10, 20, 30, 40, 50, 70, 130]);
+    rt.sleep_until(began).await;
+    assert_eq!(rt.panics(), 0);
+}
+
+async fn a_timeout_that_is_not_needed_sets_no_timer(rt: Rt) {
+    for _ in 0..1_000 {
+        assert_eq!(rt.timeout(Duration::from_secs(1), async { 5 }).await, Ok(5));
+    }
+    let slow = async {
+        rt.sleep(Duration::from_millis(5)).await;
+        6
+    };
+    assert_eq!(rt.timeout(Duration::from_secs(5), slow).await, Ok(6));
+}
+
+async fn a_timeout_ends_what_takes_too_long(rt: Rt) {
+    let began = rt.now();
+    let never = std::future::pending::<()>();
+    assert_eq!(rt.timeout(Duration::from_millis(30), never).await, Err(rt::Elapsed));
+    let took = rt.now() - began;
+    assert!(took >= Duration::from_millis(30) && took < Duration::from_secs(5), "{took:?}");
+}
+
+async fn ten_thousand_timers_cancelled_are_gone(rt: Rt) {
+    let mut all = Vec::new();
+    for i in 0..10_000u64 {
+        let rt2 = rt.clone();
+        let mut sleep = Box::pin(async move { rt2.sleep(Duration::from_millis(1 + i)).await });
+        std::future::poll_fn(|cx| {
+            assert!(sleep.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        all.push(sleep);
+    }
+    drop(all);
+    let began = rt.now();
+    rt.sleep(Duration::from_millis(5)).await;
+    assert!(rt.now() - began >= Duration::from_millis(5));
+}
+
+async fn a_panic_ends_its_task_only(rt: Rt) {
+    struct Dropped(Rc<Cell<bool>>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+    let words = Rc::new(RefCell::new(String::new()));
+    let heard = words.clone();
+    rt.on_panic(move |w| heard.borrow_mut().push_str(w));
+    let dropped = Rc::new(Cell::new(false));
+    let guard = Dropped(dropped.clone());
+    rt.spawn(async move {
+        let _guard = guard;
+        panic!("on purpose, number {}", 7);
+    });
+    rt.sleep(Duration::from_millis(5)).await;
+    assert!(dropped.get());
+    assert_eq!(rt.panics(), 1);
+    assert_eq!(*words.borrow(), "on purpose, number 7");
+    an_echo_comes_back(rt).await;
+}
+
+async fn tasks_are_dropped_when_main_ends(rt: Rt) {
+    // The socket of a task that never ends is closed with it; the next run proves that the thread is free again.
+    let (a, b) = pair(&rt).await;
+    rt.spawn(async move {
+        let _a = a;
+        std::future::pending::<()>().await;
+    });
+    rt.yield_now().await;
+    b.send(b"x").await.unwrap();
+}
+
+async fn many_waiters_are_woken_once_each(rt: Rt) {
+    let notify = Rc::new(Notify::new());
+    let woken = Rc::new(Cell::new(0));
+    for _ in 0..100 {
+        let (notify, woken) = (notify.clone(), woken.clone());
+        rt.spawn(async move {
+            notify.wait().await;
+            woken.set(woken.get() + 1);
+        });
+    }
+    rt.sleep(Duration::from_millis(2)).await;
+    notify.notify_one();
+    rt.sleep(Duration::from_millis(2)).await;
+    assert_eq!(woken.get(), 1);
+    notify.notify_all();
+    rt.sleep(Duration::from_millis(2)).await;
+    assert_eq!(woken.get(), 100);
+}
+
+async fn select_prefers_the_first(rt: Rt) {
+    assert_eq!(select(async { 1 }, async { 2 }).await, Either::Left(1));
+    let slow = rt.sleep(Duration::from_secs(10));
+    assert_eq!(select(slow, async { 2 }).await, Either::Right(2));
+}
+
+async fn a_yield_lets_the_others_run(rt: Rt) {
+    let turns = Rc::new(Cell::new(0));
+    let seen = turns.clone();
+    let rt2 = rt.clone();
+    rt.spawn(async move {
+        for _ in 0..10 {
+            seen.set(seen.get() + 1);
+            rt2.yield_now().await;
+        }
+    });
+    for _ in 0..30 {
+        rt.yield_now().await;
+    }
+    assert_eq!(turns.get(), 10);
+}
+
+async fn connections(rt: Rt, n: usize) {
+    let listener = listen(&rt);
+    let to = listener.local();
+    rt.spawn({
+        let rt = rt.clone();
+        async move {
+            loop {
+                let s = listener.accept().await.unwrap();
+                rt.spawn(async move {
+                    while let Ok(chunk) = s.recv().await
+                        && !chunk.is_empty()
+                    {
+                        s.send(chunk).await.unwrap();
+                    }
+                });
+            }
+        }
+    });
+    let mut all = Vec::new();
+    for _ in 0..n {
+        all.push(rt.connect(&to).await.unwrap());
+    }
+    for round in 0..3u8 {
+        for s in &all {
+            s.send(vec![round; 100]).await.unwrap();
+        }
+        for s in &all {
+            assert_eq!(recv_exactly(s, 100).await, [round; 100]);
+        }
+    }
+    assert_eq!(rt.panics(), 0);
+    drop(all);
+    rt.sleep(Duration::from_millis(50)).await;
+    let (free, all) = rt.buffers();
+    assert_eq!(free, all);
+}
+
+async fn two_hundred_connections_at_once(rt: Rt) {
+    connections(rt, 200).await;
+}
+
+async fn two_thousand_connections(rt: Rt) {
+    connections(rt, 2_000).await;
+}
+
+async fn the_pool_may_run_dry(rt: Rt) {
+    let (_, all) = rt.buffers();
+    let (a, b) = pair(&rt).await;
+    let (a, b) = (Rc::new(a), b);
+    let n = (all + all / 2) * rt::CHUNK_LEN;
+    let writer = a.clone();
+    rt.spawn(async move { send_pattern(&writer, n).await });
+    // Hold every buffer we can get.
+    let mut held: Vec<Chunk> = Vec::new();
+    let (mut at, mut pooled) = (0, 0);
+    while at < n {
+        let chunk = b.recv().await.unwrap();
+        assert!(chunk[..] == pattern(at, chunk.len())[..], "wrong bytes at {at}");
+        at += chunk.len();
+        pooled += usize::from(chunk.is_pooled());
+        held.push(chunk);
+    }
+    assert!(pooled < all, "a quarter of the pool stays for the others");
+    let (c, d) = pair(&rt).await;
+    c.send(b"still alive").await.unwrap();
+    assert_eq!(recv_exactly(&d, 11).await, b"still alive");
+    held.clear();
+    let (free, all) = rt.buffers();
+    assert_eq!(free, all);
+}
+
+async fn two_tasks_send_on_one_socket(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let a = Rc::new(a);
+    for byte in [1u8, 2] {
+        let a = a.clone();
+        rt.spawn(async move {
+            for _ in 0..100 {
+                a.send(vec![byte; 8_000]).await.unwrap();
+            }
+        });
+    }
+    let got = recv_exactly(&b, 1_600_000).await;
+    assert_eq!(got.iter().filter(|&&x| x == 1).count(), 800_000);
+    for message in got.chunks(8_000) {
+        assert!(message.iter().all(|x| *x == message[0]), "two messages were mixed");
+    }
+}
+
+async fn a_listener_that_is_dropped_accepts_no_more(rt: Rt) {
+    let listener = listen(&rt);
+    let at = listener.local();
+    let a = rt.connect(&at).await.unwrap();
+    let b = listener.accept().await.unwrap();
+    drop(listener);
+    rt.sleep(Duration::from_millis(10)).await;
+    assert!(rt.connect(&at).await.is_err());
+    a.send(b"we live on").await.unwrap();
+    assert_eq!(recv_exactly(&b, 10).await, b"we live on");
+    let again = rt.listen(&at, ListenOptions::default()).unwrap();
+    assert_eq!(again.local(), at);
+}
+
+async fn an_accept_can_be_cancelled(rt: Rt) {
+    let listener = listen(&rt);
+    for _ in 0..5 {
+        assert!(rt.timeout(Duration::from_millis(2), listener.accept()).await.is_err());
+    }
+    let a = rt.connect(&listener.local()).await.unwrap();
+    let b = listener.accept().await.unwrap();
+    a.send(b"x").await.unwrap();
+    assert_eq!(recv_exactly(&b, 1).await, b"x");
+}
+
+async fn a_unix_socket_echoes(rt: Rt) {
+    let path = std::env::temp_dir().join(format!("rt-{}-{}.sock", std::process::id(), rt.random()));
+    let at = Address::Unix(path.clone());
+    for _ in 0..2 {
+        // The second time, the socket of the dead listener is in the way.
+        let listener = rt.listen(&at, ListenOptions::default()).unwrap();
+        let a = rt.connect(&at).await.unwrap();
+        let b = listener.accept().await.unwrap();
+        assert_eq!(a.peer(), at);
+        assert_eq!(b.local(), at);
+        a.send(pattern(0, 100_000)).await.unwrap_or(());
+        check_pattern(&b, 100_000).await;
+        b.send(b"thanks").await.unwrap();
+        assert_eq!(recv_exactly(&a, 6).await, b"thanks");
+    }
+    let _ = std::fs::remove_file(path);
+}
+
+async fn a_literal_address_resolves_at_once(rt: Rt) {
+    assert_eq!(rt.resolve("10.1.2.3", 3306).await.unwrap(), ["10.1.2.3:3306".parse().unwrap()]);
+    assert_eq!(rt.resolve("::1", 3306).await.unwrap(), ["[::1]:3306".parse().unwrap()]);
+    assert_eq!(rt.resolve("/tmp/my.sock", 0).await.unwrap(), ["/tmp/my.sock".parse().unwrap()]);
+    let local: Vec<Address> = rt.resolve("localhost", 3306).await.unwrap();
+    assert!(local.iter().all(|a| a.ip().is_some_and(|ip| ip.is_loopback()) && a.port() == 3306), "{local:?}");
+    assert_eq!(rt.resolve("localhost", 3307).await.unwrap().len(), local.len());
+}
+
+// What only the real world has: other threads, other people's sockets, many descriptors.
+
+macro_rules! on_real_drivers {
+    ($($name:ident;)*) => {
+        mod real_uring { $(#[test] fn $name() { super::$name(super::Driver::Uring); })* }
+        mod real_epoll { $(#[test] fn $name() { super::$name(super::Driver::Epoll); })* }
+    };
+}
+
+on_real_drivers! {
+    a_mailbox_wakes_another_core;
+    a_panicking_main_leaves_the_thread_usable;
+    a_waker_may_outlive_its_core;
+    ends_and_resets_of_other_peoples_sockets_are_told_apart;
+    everything_queued_is_sent_though_main_ends;
+    two_thousand_connections_are_served;
+    a_socket_that_outlives_its_core_only_fails;
+    a_small_pool_serves_many;
+}
+
+fn a_mailbox_wakes_another_core(driver: Driver) {
+    const N: u64 = 50_000;
+    let (tx, rx) = rt::mailbox::channel::<u64>(1_000);
+    let reader = std::thread::spawn(move || {
+        rt::run(driver, |_| async move {
+            let (mut sum, mut n) = (0, 0);
+            while let Some(m) = rx.recv().await {
+                sum += m;
+                n += 1;
+            }
+            (n, sum)
+        })
+        .unwrap()
+    });
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            let tx = tx.clone();
+            s.spawn(move || {
+                for i in 0..N {
+                    let mut m = i;
+                    while let Err(e) = tx.try_send(m) {
+                        m = e.into_inner();
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    drop(tx);
+    assert_eq!(reader.join().unwrap(), (2 * N, N * (N - 1)));
+}
+
+fn a_panicking_main_leaves_the_thread_usable(driver: Driver) {
+    let panicked = std::panic::catch_unwind(|| {
+        rt::run(driver, |rt| async move {
+            let (a, b) = pair(&rt).await;
+            a.send(vec![1; 50_000]).await.unwrap();
+            b.recv().await.unwrap();
+            panic!("on purpose");
+        })
+    });
+    assert!(panicked.is_err());
+    run(driver, an_echo_comes_back);
+}
+
+fn a_waker_may_outlive_its_core(driver: Driver) {
+    let waker = rt::run(driver, |_| {
+        std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))
+    })
+    .unwrap();
+    waker.wake_by_ref();
+    run(driver, move |rt| async move {
+        waker.wake();
+        an_echo_comes_back(rt).await;
+    });
+}
+
+fn ends_and_resets_of_other_peoples_sockets_are_told_apart(driver: Driver) {
+    use std::io::{Read, Write};
+    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = theirs.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        // One half-closes and still reads.
+        let (mut s, _) = theirs.accept().unwrap();
+        s.write_all(b"hello").unwrap();
+        s.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut got = String::new();
+        s.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "good bye");
+        // One closes with our bytes unread: a reset.
+        let (mut s, _) = theirs.accept().unwrap();
+        s.read_exact(&mut [0; 1]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        drop(s);
+    });
+    run(driver, |rt| async move {
+        let s = rt.connect(&at.into()).await.unwrap();
+        assert_eq!(recv_all(&s).await.unwrap(), b"hello");
+        s.closed().await;
+        s.send(b"good bye").await.unwrap();
+        drop(s);
+        let s = rt.connect(&at.into()).await.unwrap();
+        s.send(b"12345678").await.unwrap();
+        assert_eq!(s.recv().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert!(!s.is_idle());
+    });
+    thread.join().unwrap();
+}
+
+fn everything_queued_is_sent_though_main_ends(driver: Driver) {
+    use std::io::Read;
+    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = theirs.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        let (mut s, _) = theirs.accept().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let mut got = Vec::new();
+        s.read_to_end(&mut got).unwrap();
+        got
+    });
+    run(driver, |rt| async move {
+        let s = rt.connect(&at.into()).await.unwrap();
+        // Far more than the kernel takes at once.
+        let _ = rt.timeout(Duration::ZERO, s.send(pattern(0, 8_000_000))).await;
+    });
+    let got = thread.join().unwrap();
+    assert!(got == pattern(0, 8_000_000), "{} bytes", got.len());
+}
+
+fn two_thousand_connections_are_served(driver: Driver) {
+    run(driver, two_thousand_connections);
+}
+
+fn a_socket_that_outlives_its_core_only_fails(driver: Driver) {
+    let (a, listener, chunk) = rt::run(driver, |rt| async move {
+        let listener = listen(&rt);
+        let a = rt.connect(&listener.local()).await.unwrap();
+        let b = listener.accept().await.unwrap();
+        b.send(b"kept").await.unwrap();
+        let chunk = a.recv().await.unwrap();
+        (a, listener, chunk)
+    })
+    .unwrap();
+    assert_eq!(&*chunk, b"kept");
+    run(driver, |rt| async move {
+        let _ = a.send(b"x").await;
+        let r = rt.timeout(Duration::from_millis(20), a.recv()).await;
+        assert!(!matches!(r, Ok(Ok(c)) if !c.is_empty()));
+        drop((a, listener, chunk));
+        an_echo_comes_back(rt).await;
+    });
+}
+
+fn a_small_pool_serves_many(driver: Driver) {
+    let options = rt::Options { driver, buffers: 8 };
+    rt::run_with(options, |rt| async move {
+        megabytes_go_both_ways_at_once_in_order(rt.clone()).await;
+        connections(rt, 50).await;
+    })
+    .unwrap();
+}
