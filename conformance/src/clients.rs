@@ -170,7 +170,7 @@ impl Client {
             (Vendor::MySql, false) => "--ssl-mode=DISABLED",
         });
         if vendor == Vendor::MySql {
-            command.arg("--get-server-public-key");
+            command.args(["--get-server-public-key", "--commands"]);
         }
         command.arg("-e").arg(script);
         if let Some(database) = option("database").filter(|name| !name.is_empty()) {

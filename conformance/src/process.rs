@@ -119,9 +119,10 @@ impl Drop for Process {
 fn greets(port: u16) -> bool {
     let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     let _ = peer.set_read_timeout(Some(Duration::from_secs(5)));
-    let mut header = [0; 5];
-    // Protocol version 10: a greeting, and not the error of a server that is not ready.
-    peer.read_exact(&mut header).is_ok() && header[4] == 10
+    let mut start = [0; 7];
+    // Protocol version 10 is a greeting. A fresh MySQL knows nobody from 127.0.0.1 yet: error 1130, and it is up.
+    // Any other error is of a server that is not ready.
+    peer.read_exact(&mut start).is_ok() && (start[4] == 10 || start[4..] == [0xff, 0x6a, 0x04])
 }
 
 /// What a programme said and how it ended, with a limit on its time.

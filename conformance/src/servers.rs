@@ -154,7 +154,7 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16) -> Vec<String> {
     all.extend(common.split_whitespace().map(str::to_owned));
     let own = match vendor {
         Vendor::MariaDb => "--innodb-log-file-size=8M --innodb-fast-shutdown=2",
-        Vendor::MySql => "--mysqlx=OFF --innodb-redo-log-capacity=8M --performance-schema=OFF --collation-server=utf8mb4_unicode_ci",
+        Vendor::MySql => "--mysqlx=OFF --secure-file-priv=NULL --innodb-redo-log-capacity=8M --performance-schema=OFF --collation-server=utf8mb4_unicode_ci",
     };
     all.extend(own.split_whitespace().map(str::to_owned));
     if current_user() == "root" {
@@ -252,6 +252,10 @@ fn run_sql(client: &Path, socket: &Path, sql: &str) -> Result<String, String> {
     fs::write(&file, sql).map_err(|error| error.to_string())?;
     let mut command = Command::new(client);
     command.args(["--no-defaults", "--user=root", "--protocol=socket", "--batch"]).arg(format!("--socket={}", socket.display()));
+    if client.ends_with("mysql") {
+        // `source` and `delimiter` are commands of the client; MySQL's needs to be allowed them since 9.
+        command.arg("--commands");
+    }
     command.arg("--default-character-set=utf8mb4").arg("-e").arg(format!("source {}", file.display()));
     let (fine, words) = output(&mut command, START_AT_MOST)?;
     let _ = fs::remove_file(&file);

@@ -134,4 +134,5 @@ async function main() {
   }
 }
 
-main().then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });
+// No exit(): it would cut off what stdout has not taken yet.
+main().catch((error) => { console.error(error); process.exitCode = 1; });
