@@ -1,0 +1,310 @@
+//! The SQLite behind the admin port: five databases under one connection, and what operators may do with them.
+//!
+//! `disk` keeps SQLite's rollback journal instead of a write-ahead log: after every SAVE the one file is complete, so that
+//! a plain copy of `proxysql.db` is a backup, and nothing is gained by a log where a few rows are written now and then.
+//! `synchronous=EXTRA` makes a SAVE that was answered survive a crash of the machine; a kill -9 at any moment leaves the
+//! state before or after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose its last seconds.
+
+use crate::functions;
+use crate::grid::Grid;
+use crate::tables::{self, Role, Schema, TableCopy};
+use rusqlite::config::DbConfig;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Name of the file of `disk`: tools of ProxySQL's users look for it.
+pub const DISK_FILE: &str = "proxysql.db";
+/// Name of the file of `stats_history`.
+pub const HISTORY_FILE: &str = "proxysql_stats.db";
+
+/// Which databases somebody sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// All.
+    Admin,
+    /// The statistics, as `main`; nothing can be written.
+    Stats,
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// It answers no rows.
+    Done {
+        /// Rows changed.
+        affected: u64,
+        /// Words for a person.
+        info: String,
+    },
+    /// It answers these.
+    Rows(Grid),
+}
+
+impl Reply {
+    /// Done, and nothing to say of it.
+    #[must_use]
+    pub const fn done() -> Self {
+        Self::Done { affected: 0, info: String::new() }
+    }
+}
+
+/// SQLite's words for what went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlError(pub String);
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(match error {
+            rusqlite::Error::SqlInputError { msg, .. } => msg,
+            rusqlite::Error::SqliteFailure(_, Some(words)) => words,
+            other => other.to_string(),
+        })
+    }
+}
+
+impl std::fmt::Display for SqlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+/// The databases of one view.
+pub struct Engine {
+    conn: Connection,
+    view: View,
+    read_only: bool,
+    /// Every table by its name in small letters. Names that are in several schemas lead to the one that counts here.
+    by_name: HashMap<String, TableCopy>,
+}
+
+impl Engine {
+    /// Opens (and makes, where they are missing) the databases in `datadir`; in memory alone without one.
+    pub fn open(datadir: Option<&Path>, view: View) -> Result<Self, SqlError> {
+        let conn = Connection::open_in_memory()?;
+        // ProxySQL's users write literals in double quotes.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, true)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, true)?;
+        functions::add(&conn)?;
+        let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
+        let schemas: &[(Schema, String)] = &match view {
+            View::Admin => vec![
+                (Schema::Disk, file(DISK_FILE)),
+                (Schema::Stats, ":memory:".into()),
+                (Schema::Monitor, ":memory:".into()),
+                (Schema::StatsHistory, file(HISTORY_FILE)),
+            ],
+            View::Stats => vec![(Schema::Monitor, ":memory:".into()), (Schema::StatsHistory, file(HISTORY_FILE))],
+        };
+        // Attaching takes a number that SHOW DATABASES shows; 1 is SQLite's own for temporary tables.
+        for (schema, file) in schemas {
+            conn.execute(&format!("ATTACH DATABASE ?1 AS {}", schema.name()), [file])?;
+        }
+        let on_disk = |schema: &str| schemas.iter().any(|(name, file)| name.name() == schema && file != ":memory:");
+        if on_disk("disk") {
+            set_pragma(&conn, "disk", "journal_mode", "DELETE")?;
+            set_pragma(&conn, "disk", "synchronous", "EXTRA")?;
+        }
+        if on_disk("stats_history") {
+            set_pragma(&conn, "stats_history", "journal_mode", "WAL")?;
+            set_pragma(&conn, "stats_history", "synchronous", "NORMAL")?;
+        }
+        let mut engine = Self { conn, view, read_only: view == View::Stats, by_name: HashMap::new() };
+        engine.create_tables()?;
+        if view == View::Admin {
+            engine.fill_collations()?;
+        }
+        engine.set_read_only(engine.read_only)?;
+        Ok(engine)
+    }
+
+    fn create_tables(&mut self) -> Result<(), SqlError> {
+        let mut statements = String::from("BEGIN;");
+        for copy in tables::copies() {
+            let schema = match (self.view, copy.schema) {
+                (View::Admin, schema) => schema.name(),
+                (View::Stats, Schema::Stats) => "main",
+                (View::Stats, Schema::Monitor | Schema::StatsHistory) => copy.schema.name(),
+                (View::Stats, Schema::Main | Schema::Disk) => continue,
+            };
+            statements += &copy.ddl(schema);
+            statements.push(';');
+            if copy.role != Role::Disk {
+                let unless_known = self.by_name.entry(copy.name.to_ascii_lowercase());
+                unless_known.or_insert(copy);
+            }
+        }
+        statements += "COMMIT";
+        Ok(self.conn.execute_batch(&statements)?)
+    }
+
+    fn fill_collations(&self) -> Result<(), SqlError> {
+        let mut insert = self.conn.prepare("INSERT OR REPLACE INTO main.mysql_collations VALUES (?1, ?2, ?3, ?4)")?;
+        for collation in wire::charset::all() {
+            let is_default = if collation.is_default { "Yes" } else { "" };
+            insert.execute((collation.id, collation.name, collation.charset, is_default))?;
+        }
+        Ok(())
+    }
+
+    /// For statements of ours.
+    pub fn conn(&self) -> &Connection {
+        &self.conn
+    }
+
+    /// Who sees it.
+    #[must_use]
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// Whether operators can only read: `PROXYSQL READONLY`.
+    pub fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
+        self.read_only = read_only || self.view == View::Stats;
+        set_pragma(&self.conn, "main", "query_only", if self.read_only { "1" } else { "0" })
+    }
+
+    /// Runs `write` although operators may be allowed to read only.
+    pub fn writing<T>(&self, write: impl FnOnce(&Connection) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        if self.read_only {
+            set_pragma(&self.conn, "main", "query_only", "0")?;
+        }
+        let outcome = write(&self.conn);
+        if self.read_only {
+            set_pragma(&self.conn, "main", "query_only", "1")?;
+        }
+        outcome
+    }
+
+    /// Runs `write` as a whole or not at all.
+    pub fn transaction<T>(&self, write: impl FnOnce(&Connection) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        self.writing(|conn| {
+            let transaction = conn.unchecked_transaction()?;
+            let outcome = write(&transaction)?;
+            transaction.commit()?;
+            Ok(outcome)
+        })
+    }
+
+    /// The tables that a statement names, of those which are filled when they are read.
+    pub fn filled_tables_in(&self, sql: &str) -> Vec<&TableCopy> {
+        let mut named: Vec<&TableCopy> = Vec::new();
+        let words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        // Nothing else is filled, and this is asked of every single INSERT.
+        let begins = |word: &&str| {
+            let begins = |with: &str| word.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+            begins("runtime_") || begins("stats_") || (self.view == View::Stats && begins("global_"))
+        };
+        for word in words.filter(begins) {
+            if let Some(copy) = self.by_name.get(&word.to_ascii_lowercase())
+                && !named.iter().any(|known| known.name == copy.name)
+            {
+                named.push(copy);
+            }
+        }
+        named
+    }
+
+    /// One of our tables, under this name.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<&TableCopy> {
+        self.by_name.get(&name.to_ascii_lowercase())
+    }
+
+    /// One statement of an operator, with the values of its `?`.
+    pub fn run(&self, sql: &str, values: &[Value]) -> Result<Reply, SqlError> {
+        if let Some(words) = self.refusal(sql) {
+            return Err(SqlError(words));
+        }
+        let before = self.conn.total_changes();
+        let mut statement = self.conn.prepare(sql)?;
+        if statement.column_count() == 0 {
+            if statement.expanded_sql().is_none() {
+                return Err(SqlError("not an error".into()));
+            }
+            statement.execute(params_from_iter(values))?;
+            let affected = if self.conn.total_changes() == before { 0 } else { self.conn.changes() };
+            return Ok(Reply::Done { affected, info: String::new() });
+        }
+        let mut grid = Grid::new(statement.column_names());
+        let width = grid.names.len();
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            for column in 0..width {
+                push(&mut grid, row.get_ref(column)?);
+            }
+        }
+        Ok(Reply::Rows(grid))
+    }
+
+    /// How many `?` a statement has, and its columns.
+    pub fn describe(&self, sql: &str) -> Result<(usize, Vec<String>), SqlError> {
+        let statement = self.conn.prepare(sql)?;
+        Ok((statement.parameter_count(), statement.column_names().into_iter().map(str::to_owned).collect()))
+    }
+
+    /// What SQLite would do and an operator may not.
+    fn refusal(&self, sql: &str) -> Option<String> {
+        let mut words = words(sql);
+        let first = words.next()?.to_ascii_uppercase();
+        match first.as_str() {
+            "ATTACH" | "DETACH" => Some(format!("{first} is not allowed")),
+            "PRAGMA" => {
+                let name = words.next().unwrap_or_default().to_ascii_lowercase();
+                const HARMLESS: &[&str] =
+                    &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "compile_options", "function_list"];
+                (!HARMLESS.contains(&name.as_str())).then(|| format!("PRAGMA {name} is not allowed"))
+            }
+            "VACUUM" => words.any(|word| word.eq_ignore_ascii_case("into")).then(|| "VACUUM INTO is not allowed".into()),
+            "DROP" | "ALTER" => {
+                let ours = words.find(|word| self.table(word).is_some())?;
+                Some(format!("table {ours} may not be dropped or altered"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The words of a statement, without comments and blanks.
+pub(crate) fn words(sql: &str) -> impl Iterator<Item = &str> {
+    let mut rest = sql;
+    std::iter::from_fn(move || {
+        loop {
+            rest = rest.trim_start_matches(|c: char| c != '/' && c != '-' && !is_word(c));
+            let comment = [("/*", "*/"), ("--", "\n")].into_iter().find(|(begin, _)| rest.starts_with(begin));
+            if let Some((_, end)) = comment {
+                rest = rest.find(end).map_or("", |at| &rest[at + end.len()..]);
+            } else if rest.starts_with(['/', '-']) {
+                rest = &rest[1..];
+            } else {
+                break;
+            }
+        }
+        let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(len);
+        rest = tail;
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$' || c == '@'
+}
+
+fn push(grid: &mut Grid, cell: ValueRef<'_>) {
+    match cell {
+        ValueRef::Null => grid.push(None),
+        ValueRef::Integer(number) => grid.push_display(number),
+        // As SQLite itself writes it.
+        ValueRef::Real(number) if number.fract() == 0.0 && number.abs() < 1e15 => grid.push_display(format_args!("{number:.1}")),
+        ValueRef::Real(number) => grid.push_display(number),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => grid.push(Some(bytes)),
+    }
+}
+
+fn set_pragma(conn: &Connection, schema: &str, name: &str, value: &str) -> Result<(), SqlError> {
+    Ok(conn.pragma_update(Some(schema), name, value)?)
+}

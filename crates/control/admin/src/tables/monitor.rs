@@ -1,0 +1,133 @@
+//! What the checks of servers found.
+
+use super::{Kind, Table};
+
+/// In the order of their names.
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "mysql_server_aws_aurora_check_status",
+        about: "Checks of Aurora clusters.",
+        columns: "(
+    writer_hostgroup INT NOT NULL,
+    hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    last_checked_at VARCHAR,
+    checks_tot INT NOT NULL DEFAULT 0,
+    checks_ok INT NOT NULL DEFAULT 0,
+    last_error VARCHAR,
+    PRIMARY KEY (writer_hostgroup, hostname, port))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_aws_aurora_failovers",
+        about: "Failovers seen of Aurora clusters.",
+        columns: "(
+    writer_hostgroup INT NOT NULL,
+    hostname VARCHAR NOT NULL,
+    inserted_at VARCHAR NOT NULL)",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_aws_aurora_log",
+        about: "Answers of Aurora servers.",
+        columns: "(
+    hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    success_time_us INT DEFAULT 0,
+    error VARCHAR,
+    SERVER_ID VARCHAR NOT NULL DEFAULT '',
+    SESSION_ID VARCHAR,
+    LAST_UPDATE_TIMESTAMP VARCHAR,
+    replica_lag_in_milliseconds INT NOT NULL DEFAULT 0,
+    estimated_lag_ms INT NOT NULL DEFAULT 0,
+    CPU INT NOT NULL DEFAULT 0,
+    PRIMARY KEY (hostname, port, time_start_us, SERVER_ID))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_connect_log",
+        about: "Logins tried.",
+        columns: "(
+    hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    connect_success_time_us INT DEFAULT 0,
+    connect_error VARCHAR,
+    PRIMARY KEY (hostname, port, time_start_us))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_galera_log",
+        about: "Answers of Galera nodes.",
+        columns: "(
+    hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    success_time_us INT DEFAULT 0,
+    primary_partition VARCHAR NOT NULL DEFAULT 'NO',
+    read_only VARCHAR NOT NULL DEFAULT 'YES',
+    wsrep_local_recv_queue INT DEFAULT 0,
+    wsrep_local_state INT DEFAULT 0,
+    wsrep_desync VARCHAR NOT NULL DEFAULT 'NO',
+    wsrep_reject_queries VARCHAR NOT NULL DEFAULT 'NO',
+    wsrep_sst_donor_rejects_queries VARCHAR NOT NULL DEFAULT 'NO',
+    pxc_maint_mode VARCHAR NOT NULL DEFAULT 'NO',
+    error VARCHAR,
+    PRIMARY KEY (hostname, port, time_start_us))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_group_replication_log",
+        about: "Answers of members of group replication.",
+        columns: "(
+    hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    success_time_us INT DEFAULT 0,
+    viable_candidate VARCHAR NOT NULL DEFAULT 'NO',
+    read_only VARCHAR NOT NULL DEFAULT 'YES',
+    transactions_behind INT DEFAULT 0,
+    error VARCHAR,
+    PRIMARY KEY (hostname, port, time_start_us))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_ping_log",
+        about: "Pings.",
+        columns: "(
+     hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    ping_success_time_us INT DEFAULT 0,
+    ping_error VARCHAR,
+    PRIMARY KEY (hostname, port, time_start_us))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_read_only_log",
+        about: "Answers to the question for read_only.",
+        columns: "(
+     hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    success_time_us INT DEFAULT 0,
+    read_only INT DEFAULT 1,
+    error VARCHAR,
+    PRIMARY KEY (hostname, port, time_start_us))",
+        kind: Kind::Monitor,
+    },
+    Table {
+        name: "mysql_server_replication_lag_log",
+        about: "Replication lag.",
+        columns: "(
+     hostname VARCHAR NOT NULL,
+    port INT NOT NULL DEFAULT 3306,
+    time_start_us INT NOT NULL DEFAULT 0,
+    success_time_us INT DEFAULT 0,
+    repl_lag INT DEFAULT 0,
+    error VARCHAR,
+    PRIMARY KEY (hostname, port, time_start_us))",
+        kind: Kind::Monitor,
+    },
+];
