@@ -1,0 +1,400 @@
+"""Side by side: what a query costs through Millrace, HAProxy, mysqlrouter and raw relays.
+
+One MariaDB, sysbench oltp_point_select over 2 tables of 20,000 rows, everything on loopback of one
+machine. The rounds are interleaved (every way once, then every way again), so that what else the
+machine does falls on all alike; figures are medians over the rounds. CPU per query is the user and
+system time of the whole proxy process, from /proc/PID/stat, divided by the queries of the same span.
+"""
+
+import argparse
+import csv
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+TICK = os.sysconf("SC_CLK_TCK")
+HERE = os.path.dirname(os.path.abspath(__file__))
+USER, PASSWORD, SCHEMA = "bench", "bench", "sbtest"
+
+
+def say(words):
+    print(words, file=sys.stderr, flush=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(port, process, words, greeting=True, seconds=60):
+    """Until the port accepts (and, as MySQL servers do, speaks first)."""
+    until = time.time() + seconds
+    while time.time() < until:
+        if process.poll() is not None:
+            raise SystemExit(f"{words} ended while starting: {process.returncode}; its log: {process.log}")
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as peer:
+                peer.settimeout(2)
+                if not greeting or peer.recv(5)[4:5] == b"\x0a":
+                    return
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise SystemExit(f"{words} does not answer on port {port}; its log: {process.log}")
+
+
+def start(command, folder, name):
+    log = os.path.join(folder, name + ".log")
+    with open(log, "ab") as out:
+        # The kernel ends it when this script dies.
+        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    process.log = log
+    return process
+
+
+def stop(process):
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def children(pid):
+    """A process and all that it started: HAProxy works in a child."""
+    found, queue = [], [pid]
+    while queue:
+        one = queue.pop()
+        found.append(one)
+        for task in os.listdir(f"/proc/{one}/task") if os.path.isdir(f"/proc/{one}/task") else []:
+            try:
+                with open(f"/proc/{one}/task/{task}/children") as file:
+                    queue += [int(child) for child in file.read().split()]
+            except OSError:
+                pass
+    return found
+
+
+def cpu(pid):
+    """(user, system) seconds."""
+    user = system = 0
+    for one in children(pid):
+        try:
+            with open(f"/proc/{one}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            user, system = user + int(fields[11]), system + int(fields[12])
+        except OSError:
+            pass
+    return user / TICK, system / TICK
+
+
+def resident(pid):
+    """(resident, of it private and dirty) bytes."""
+    total = private = 0
+    for one in children(pid):
+        with open(f"/proc/{one}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith("Rss:"):
+                    total += int(line.split()[1]) * 1024
+                elif line.startswith("Private_Dirty:"):
+                    private += int(line.split()[1]) * 1024
+    return total, private
+
+
+class MariaDb:
+    def __init__(self, folder):
+        self.folder = os.path.join(folder, "mariadb")
+        data = os.path.join(self.folder, "data")
+        os.makedirs(self.folder)
+        self.socket = os.path.join(self.folder, "s")
+        self.port = free_port()
+        as_root = ["--user=root"] if os.getuid() == 0 else []
+        subprocess.run(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",
+                        f"--datadir={data}", *as_root], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
+        self.process = start([server, "--no-defaults", f"--datadir={data}", f"--socket={self.socket}", f"--port={self.port}",
+                              "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--max-connections=2000",
+                              "--innodb-buffer-pool-size=256M", "--innodb-flush-log-at-trx-commit=0", "--back-log=1024", *as_root],
+                             self.folder, "mariadb")
+        wait_for(self.port, self.process, "MariaDB")
+        self.sql(f"CREATE DATABASE {SCHEMA}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO {USER}@'%'")
+        subprocess.run(sysbench(self.port, 1, 1) + ["prepare"], check=True, stdout=subprocess.DEVNULL)
+
+    def sql(self, text):
+        subprocess.run(["mariadb", "--no-defaults", "-uroot", f"--socket={self.socket}", "-e", text], check=True)
+
+
+def sysbench(port, connections, seconds):
+    return ["sysbench", "oltp_point_select", "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}", f"--mysql-user={USER}",
+            f"--mysql-password={PASSWORD}", f"--mysql-db={SCHEMA}", "--tables=2", "--table-size=20000", "--db-ps-mode=disable",
+            f"--threads={connections}", f"--time={seconds}", "--percentile=99", "--mysql-ssl=off"]
+
+
+class Way:
+    """One thing that stands before the server (or nothing)."""
+
+    def __init__(self, name, port, process=None, after=None):
+        self.name, self.port, self.process, self.after = name, port, process, after
+
+    def measure(self, connections, seconds):
+        """One second to warm up, then a run: (queries a second, CPU µs a query, of it user, p99 ms)."""
+        subprocess.run(sysbench(self.port, connections, 1) + ["run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        before = cpu(self.process.pid) if self.process else (0, 0)
+        ran = subprocess.run(sysbench(self.port, connections, seconds) + ["run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        after = cpu(self.process.pid) if self.process else (0, 0)
+        queries = re.search(r"queries:\s+(\d+)\s+\(([\d.]+) per sec", ran.stdout)
+        if ran.returncode != 0 or not queries:
+            say(f"  {self.name} at {connections}: " + ran.stdout.strip().splitlines()[-1])
+            return None
+        count = int(queries.group(1))
+        p99 = float(re.search(r"99th percentile:\s+([\d.]+)", ran.stdout).group(1))
+        user, system = after[0] - before[0], after[1] - before[1]
+        return float(queries.group(2)), (user + system) / count * 1e6, user / count * 1e6, p99
+
+
+def haproxy(folder, server):
+    port = free_port()
+    path = os.path.join(folder, "haproxy.cfg")
+    with open(path, "w") as file:
+        file.write(f"global\n  nbthread 1\n  maxconn 4000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n"
+                   f"listen mysql\n  bind 127.0.0.1:{port}\n  server one 127.0.0.1:{server.port}\n")
+    process = start([shutil.which("haproxy") or "/usr/sbin/haproxy", "-db", "-f", path], folder, "haproxy")
+    wait_for(port, process, "HAProxy")
+    return Way("HAProxy TCP, 1 thread", port, process)
+
+
+def mysqlrouter(folder, server, cache):
+    program = os.path.join(cache, "mysql/bin/mysqlrouter")
+    if not os.path.exists(program):
+        say("MISSING: mysqlrouter, so it is left out of the table")
+        return None
+    port = free_port()
+    home = os.path.join(folder, "router")
+    os.makedirs(home)
+    path = os.path.join(home, "router.conf")
+    with open(path, "w") as file:
+        file.write(f"[DEFAULT]\nruntime_folder={home}\ndata_folder={home}\nlogging_folder={home}\n[io]\nthreads=1\n"
+                   f"[routing:one]\nbind_address=127.0.0.1\nbind_port={port}\ndestinations=127.0.0.1:{server.port}\n"
+                   "routing_strategy=first-available\nprotocol=classic\nclient_ssl_mode=PASSTHROUGH\nserver_ssl_mode=AS_CLIENT\n"
+                   "max_connections=4000\n")
+    as_root = ["--user=root"] if os.getuid() == 0 else []
+    process = start([program, "-c", path, *as_root], home, "router")
+    wait_for(port, process, "mysqlrouter")
+    return Way("mysqlrouter, 1 thread", port, process)
+
+
+def relay(folder, server, target, driver):
+    program = os.path.join(target, "release/examples/relay")
+    if not os.path.exists(program):
+        return None
+    port = free_port()
+    process = start([program, "--listen", f"127.0.0.1:{port}", "--to", f"127.0.0.1:{server.port}", "--io-driver", driver], folder, f"relay-{driver}")
+    try:
+        wait_for(port, process, f"the raw relay ({driver})", seconds=10)
+    except SystemExit as why:
+        say(str(why))
+        return None
+    return Way(f"raw relay, {driver}", port, process)
+
+
+CONFIGURATION = """datadir = "{home}"
+admin_variables =
+{{
+    admin_credentials = "admin:admin"
+    mysql_ifaces = "127.0.0.1:{admin}"
+}}
+mysql_variables =
+{{
+    threads = {workers}
+    interfaces = "127.0.0.1:{port}"
+    max_connections = 20000
+    monitor_enabled = false
+}}
+mysql_servers =
+(
+    {{ address = "127.0.0.1", port = {server}, hostgroup = 0, max_connections = 1000 }},
+    {{ address = "127.0.0.1", port = {server}, hostgroup = 1, max_connections = 1000 }}
+)
+mysql_users = ( {{ username = "{user}", password = "{password}", default_hostgroup = 0 }} )
+mysql_query_rules =
+(
+    {{ rule_id = 1, active = 1, match_pattern = "^SELECT.*FOR UPDATE$", destination_hostgroup = 0, apply = 1 }},
+    {{ rule_id = 2, active = 1, match_pattern = "^SELECT.*", destination_hostgroup = 1, apply = 1 }}
+)
+"""
+
+
+def millrace(folder, server, target, driver, workers):
+    """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0."""
+    port, admin = free_port(), free_port()
+    home = os.path.join(folder, f"millrace-{driver}-{workers}")
+    os.makedirs(home)
+    path = os.path.join(home, "proxysql.cnf")
+    with open(path, "w") as file:
+        file.write(CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD))
+    command = [os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", home, "--io-driver", driver]
+    process = start(command, home, "millrace")
+    wait_for(port, process, "Millrace")
+    return Way(f"Millrace, 2 rules, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
+
+
+def sessions(way, count):
+    """Logs in that many clients who then do nothing; (resident bytes each, private dirty bytes each)."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + 1000)), hard))
+    clients = []
+    # A few first, so that what is made once (buffers, tables) is not counted as a session's.
+    for _ in range(50):
+        clients.append(login(way.port))
+    time.sleep(1)
+    before = resident(way.process.pid)
+    for number in range(count):
+        # Loopback has 28,000 ports for one pair of addresses; a second address of ours doubles them.
+        clients.append(login(way.port, f"127.0.0.{1 + number % 4}"))
+    time.sleep(2)
+    after = resident(way.process.pid)
+    alive = sum(1 for client in clients if ping(client))
+    for client in clients:
+        client.close()
+    if alive != len(clients):
+        say(f"  {way.name}: only {alive} of {len(clients)} idle sessions still answer")
+    return (after[0] - before[0]) / count, (after[1] - before[1]) / count
+
+
+def login(port, source="127.0.0.1"):
+    """A minimal login by mysql_native_password."""
+    import hashlib
+
+    peer = socket.create_connection(("127.0.0.1", port), 20, (source, 0))
+    greeting = packet(peer)
+    at = greeting.index(b"\0", 1) + 5
+    nonce = greeting[at:at + 8] + greeting[at + 27:at + 39]
+    first = hashlib.sha1(PASSWORD.encode()).digest()
+    mask = hashlib.sha1(nonce + hashlib.sha1(first).digest()).digest()
+    answer = bytes(a ^ b for a, b in zip(first, mask))
+    capabilities = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000
+    body = struct.pack("<IIB23x", capabilities, 1 << 24, 45) + USER.encode() + b"\0" + bytes([20]) + answer
+    body += SCHEMA.encode() + b"\0" + b"mysql_native_password\0"
+    peer.sendall(struct.pack("<I", len(body))[:3] + b"\x01" + body)
+    said = packet(peer)
+    if said[:1] == b"\xfe":
+        end = said.index(b"\0", 1)
+        nonce = said[end + 1:end + 21]
+        mask = hashlib.sha1(nonce + hashlib.sha1(first).digest()).digest()
+        peer.sendall(b"\x14\0\0\x03" + bytes(a ^ b for a, b in zip(first, mask)))
+        said = packet(peer)
+    if said[:1] != b"\0":
+        raise SystemExit(f"login refused: {said!r}")
+    return peer
+
+
+def packet(peer):
+    header = peer.recv(4, socket.MSG_WAITALL)
+    return peer.recv(int.from_bytes(header[:3], "little"), socket.MSG_WAITALL)
+
+
+def ping(peer):
+    try:
+        peer.sendall(b"\x01\0\0\0\x0e")
+        return packet(peer)[:1] == b"\0"
+    except OSError:
+        return False
+
+
+def main():
+    reading = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reading.add_argument("--seconds", type=int, default=4, help="of one run (4)")
+    reading.add_argument("--rounds", type=int, default=3, help="of every way, interleaved (3)")
+    reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
+    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace)")
+    reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
+    reading.add_argument("--target", default="target", help="cargo's target folder (given by run.sh)")
+    reading.add_argument("--cache", default="/var/cache/millrace", help="Millrace's cache folder (given by run.sh)")
+    wish = reading.parse_args()
+    connections = [int(number) for number in wish.connections.split(",") if number]
+    words = [word.strip().lower() for word in wish.only.split(",") if word.strip()]
+
+    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
+        say("Starting MariaDB and loading two tables of 20,000 rows ...")
+        server = MariaDb(folder)
+        makers = [("direct", lambda: Way("direct", server.port)),
+                  ("haproxy", lambda: haproxy(folder, server)),
+                  ("mysqlrouter", lambda: mysqlrouter(folder, server, wish.cache))]
+        makers += [(f"relay {driver}", lambda driver=driver: relay(folder, server, wish.target, driver)) for driver in ("uring", "epoll")]
+        makers += [(f"millrace {driver} {workers}", lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers))
+                   for driver in ("uring", "epoll") for workers in (1, 2)]
+        ways = [make() for name, make in makers if not words or any(word in name for word in words)]
+        ways = [way for way in ways if way]
+        try:
+            figures = rounds(ways, connections, wish)
+            idle = []
+            if wish.sessions:
+                for way in ways:
+                    if way.name.startswith("Millrace") and way.name.endswith("1 worker"):
+                        say(f"{wish.sessions} idle sessions through {way.name} ...")
+                        idle.append((way.name, *sessions(way, wish.sessions)))
+        finally:
+            for way in ways:
+                if way.process:
+                    stop(way.process)
+            stop(server.process)
+    report(ways, connections, figures, idle, wish)
+
+
+def rounds(ways, connections, wish):
+    figures = {}
+    for turn in range(wish.rounds):
+        for count in connections:
+            for way in ways:
+                say(f"round {turn + 1} of {wish.rounds}, {count} connections: {way.name}")
+                measured = way.measure(count, wish.seconds)
+                if measured:
+                    figures.setdefault((way.name, count), []).append(measured)
+    return {key: [statistics.median(column) for column in zip(*rows)] + [len(rows)] for key, rows in figures.items()}
+
+
+def report(ways, connections, figures, idle, wish):
+    lines = [f"sysbench oltp_point_select, text protocol, 2 x 20,000 rows, MariaDB on the same machine ({os.cpu_count()} cores); "
+             f"medians of {wish.rounds} rounds of {wish.seconds} s", ""]
+    lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms |", "|--:|:--|--:|--:|--:|--:|--:|--:|"]
+    table = []
+    for count in connections:
+        direct = figures.get(("direct", count))
+        peer = figures.get(("HAProxy TCP, 1 thread", count))
+        for way in ways:
+            row = figures.get((way.name, count))
+            if not row:
+                lines.append(f"| {count} | {way.name} | failed | | | | | |")
+                continue
+            qps, cost, user, p99, _ = row
+            share = f"{qps / direct[0]:.2f}" if direct else ""
+            ratio = f"{cost / peer[1]:.2f}" if peer and way.process else ""
+            costs = (f"{cost:.1f}", f"{user:.1f}") if way.process else ("", "")
+            lines.append(f"| {count} | {way.name} | {qps:,.0f} | {share} | {costs[0]} | {costs[1]} | {ratio} | {p99:.2f} |")
+            table.append([count, way.name, round(qps, 1), share, *costs, ratio, p99])
+    if idle:
+        lines += ["", f"| {wish.sessions} idle sessions | resident bytes each | private dirty bytes each |", "|:--|--:|--:|"]
+        lines += [f"| {name} | {total:,.0f} | {private:,.0f} |" for name, total, private in idle]
+    text = "\n".join(lines) + "\n"
+    out = os.path.join(HERE, "out")
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, "bench.md"), "w") as file:
+        file.write(text)
+    with open(os.path.join(out, "bench.csv"), "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["connections", "way", "queries_s", "of_direct", "cpu_us_query", "user_us_query", "of_haproxy", "p99_ms"])
+        writer.writerows(table)
+    print(text)
+    say(f"(also in {os.path.relpath(out)}/bench.md and bench.csv)")
+
+
+main()
