@@ -1,0 +1,247 @@
+//! We log in to a server.
+
+use crate::tls::{self, Connector};
+use crate::{Conn, NetError};
+use std::fmt;
+use wire::auth::{self, Nonce, Plugin};
+use wire::caps::{self, Caps};
+use wire::handshake::{AuthReply, First, Login, SslRequest};
+
+/// Bytes of a packet before we are in.
+const LOGIN_LEN_MAX: usize = 1 << 20;
+
+/// What we know of a user's password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// There is none.
+    None,
+    /// The password.
+    Clear(String),
+    /// SHA1(password), learnt from a client's native login: good for native logins elsewhere.
+    NativeStage1([u8; 20]),
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// As whom, and how, to log in.
+#[derive(Debug)]
+pub struct Account<'a> {
+    /// User.
+    pub user: &'a str,
+    /// Password.
+    pub secret: &'a Secret,
+    /// Schema to begin in.
+    pub database: Option<&'a str>,
+    /// What we would like; the server's offer limits it.
+    pub caps: Caps,
+    /// Collation of the connection.
+    pub charset: u16,
+    /// Connection attributes.
+    pub attributes: &'a [(String, String)],
+    /// TLS is required when this is there.
+    pub tls: Option<&'a Connector>,
+    /// Name of the server, for TLS.
+    pub host: &'a str,
+}
+
+/// A server that let us in.
+#[derive(Debug, Clone)]
+pub struct Hello {
+    /// Its version.
+    pub version: String,
+    /// Its id of the connection.
+    pub thread_id: u32,
+    /// What both sides speak.
+    pub caps: Caps,
+    /// SERVER_STATUS_* flags.
+    pub status: u16,
+}
+
+/// Why a server did not let us in.
+#[derive(Debug)]
+pub enum Refused {
+    /// The way to it, or its protocol.
+    Net(NetError),
+    /// It said no.
+    Server {
+        /// Error number.
+        code: u16,
+        /// SQLSTATE.
+        state: [u8; 5],
+        /// Its words.
+        message: String,
+    },
+    /// It asks for something that we cannot give.
+    Impossible(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(error) => write!(f, "{error}"),
+            Self::Server { code, message, .. } => write!(f, "error {code}: {message}"),
+            Self::Impossible(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl<E: Into<NetError>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self::Net(error.into())
+    }
+}
+
+/// Logs in.
+///
+/// # Errors
+/// [`Refused`]; the connection is then of no use.
+pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refused> {
+    let packet = conn.packet(LOGIN_LEN_MAX).await?;
+    let greeting = match First::read(packet.payload())? {
+        First::Greeting(greeting) => greeting,
+        First::Refused(error) => return Err(said(&error)),
+    };
+    drop(packet);
+    let mut wanted = account.caps | caps::PROTOCOL_41 | caps::SECURE_CONNECTION | caps::PLUGIN_AUTH | caps::PLUGIN_AUTH_LENENC;
+    if account.database.is_some() {
+        wanted |= caps::CONNECT_WITH_DB;
+    }
+    if !account.attributes.is_empty() {
+        wanted |= caps::CONNECT_ATTRS;
+    }
+    if account.tls.is_some() {
+        wanted |= caps::SSL;
+    }
+    let agreed = wanted & greeting.caps;
+    if let Some(connector) = account.tls {
+        if !caps::has(greeting.caps, caps::SSL) {
+            return Err(Refused::Impossible("use_ssl=1, but the server does not offer TLS".to_owned()));
+        }
+        let request = SslRequest { caps: agreed, max_packet: 1 << 30, charset: (account.charset & 0xFF) as u8 };
+        let mut payload = Vec::with_capacity(32);
+        request.write(&mut payload);
+        conn.reply(&payload).await?;
+        conn.connect_tls(connector, account.host).await?;
+    }
+    let mut nonce = greeting.scramble;
+    // A server of ours or of the field may name a default that this account does not use: it will switch us.
+    let plugin = Plugin::by_name(&greeting.auth_plugin)
+        .filter(|plugin| matches!(plugin, Plugin::MysqlNative | Plugin::CachingSha2))
+        .unwrap_or(Plugin::MysqlNative);
+    let response = first_response(plugin, account.secret, &nonce);
+    let login = Login {
+        caps: agreed,
+        max_packet: 1 << 30,
+        charset: account.charset,
+        user: account.user.to_owned(),
+        auth_response: response.unwrap_or_default(),
+        database: account.database.map(str::to_owned),
+        auth_plugin: Some(plugin.name().to_owned()),
+        attributes: account.attributes.to_vec(),
+        zstd_level: 0,
+    };
+    let mut payload = Vec::with_capacity(256);
+    login.write(&mut payload);
+    conn.reply(&payload).await?;
+    let status = converse(conn, account, agreed, plugin, &mut nonce).await?;
+    Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status })
+}
+
+/// Until the server says yes or no.
+async fn converse(
+    conn: &mut Conn,
+    account: &Account<'_>,
+    agreed: Caps,
+    mut plugin: Plugin,
+    nonce: &mut Nonce,
+) -> Result<u16, Refused> {
+    loop {
+        let packet = conn.packet(LOGIN_LEN_MAX).await?;
+        match AuthReply::read(packet.payload(), agreed)? {
+            AuthReply::Ok(ok) => return Ok(ok.status),
+            AuthReply::Err(error) => return Err(said(&error)),
+            AuthReply::NextFactor => {
+                return Err(Refused::Impossible("the server asks for a second authentication factor".to_owned()));
+            }
+            AuthReply::Switch(switch) => {
+                let Some(asked) = Plugin::by_name(&switch.plugin) else {
+                    let what = format!("the server asks for authentication plugin '{}', which is not supported", switch.plugin);
+                    return Err(Refused::Impossible(what));
+                };
+                plugin = asked;
+                if !matches!(plugin, Plugin::ClearPassword) {
+                    *nonce = switch.nonce()?;
+                }
+                let response = match plugin {
+                    Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => terminated(account.secret)?,
+                    Plugin::Sha256 => vec![auth::ASK_KEY_SHA256],
+                    Plugin::ClearPassword => {
+                        let what = "the server asks for the password in clear, but the connection is neither TLS nor a Unix socket";
+                        return Err(Refused::Impossible(what.to_owned()));
+                    }
+                    _ => first_response(plugin, account.secret, nonce).ok_or_else(|| no_clear(plugin))?,
+                };
+                conn.reply(&response).await?;
+            }
+            AuthReply::More(data) => match (plugin, data) {
+                (Plugin::CachingSha2, [auth::FAST_OK]) => {}
+                (Plugin::CachingSha2, [auth::FULL]) if conn.is_private() => {
+                    let response = terminated(account.secret)?;
+                    conn.reply(&response).await?;
+                }
+                (Plugin::CachingSha2, [auth::FULL]) => conn.reply(&[auth::ASK_KEY_CACHING_SHA2]).await?,
+                (Plugin::CachingSha2 | Plugin::Sha256, pem) => {
+                    let password = terminated(account.secret)?;
+                    let sealed = tls::seal(pem, &auth::xor_password(&password[..password.len() - 1], nonce))?;
+                    conn.reply(&sealed).await?;
+                }
+                (plugin, _) => {
+                    let what = format!("the server continues {} in a way we do not know", plugin.name());
+                    return Err(Refused::Impossible(what));
+                }
+            },
+        }
+    }
+}
+
+fn first_response(plugin: Plugin, secret: &Secret, nonce: &Nonce) -> Option<Vec<u8>> {
+    match (plugin, secret) {
+        (_, Secret::None) => Some(Vec::new()),
+        (Plugin::CachingSha2, Secret::Clear(password)) => Some(auth::sha2_scramble(password.as_bytes(), nonce)),
+        (Plugin::MysqlNative, Secret::Clear(password)) => Some(auth::native_scramble(password.as_bytes(), nonce)),
+        (Plugin::MysqlNative, Secret::NativeStage1(stage1)) => Some(auth::native_from_stage1(stage1, nonce).to_vec()),
+        _ => None,
+    }
+}
+
+/// The password and a zero byte.
+fn terminated(secret: &Secret) -> Result<Vec<u8>, Refused> {
+    let mut bytes = match secret {
+        Secret::None => Vec::new(),
+        Secret::Clear(password) => password.as_bytes().to_vec(),
+        Secret::NativeStage1(_) => return Err(no_clear(Plugin::CachingSha2)),
+    };
+    bytes.push(0);
+    Ok(bytes)
+}
+
+fn no_clear(plugin: Plugin) -> Refused {
+    Refused::Impossible(format!(
+        "the server asks for {}, but mysql_users holds only a hash of mysql_native_password: store the password in clear or as a caching_sha2_password hash",
+        plugin.name()
+    ))
+}
+
+fn said(error: &wire::ok::Err<'_>) -> Refused {
+    Refused::Server {
+        code: error.code,
+        state: error.state,
+        message: String::from_utf8_lossy(error.message).into_owned(),
+    }
+}

@@ -1,0 +1,277 @@
+//! A client logs in to us: greeting, TLS when it asks, and whichever password plugin it speaks.
+
+use crate::tls::Acceptor;
+use crate::{Conn, NetError, Secret};
+use std::fmt;
+use wire::auth::{self, Nonce, Plugin};
+use wire::handshake::{AuthSwitch, ChangeUser, Greeting, Login, SslRequest, is_ssl_request, write_auth_more};
+use wire::{caps, crypt, status};
+
+/// Bytes of a packet before the client is known.
+const LOGIN_LEN_MAX: usize = 128 << 10;
+
+/// What we show at the door.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// Version that we claim.
+    pub server_version: String,
+    /// Id of the session, as KILL wants it.
+    pub thread_id: u32,
+    /// What we offer. `SSL` is added when `tls` is there.
+    pub caps: caps::Caps,
+    /// Collation of the greeting.
+    pub charset: u8,
+    /// Plugin that the greeting names.
+    pub plugin: Plugin,
+    /// Twenty random bytes.
+    pub random: [u8; 20],
+    /// Our certificate.
+    pub tls: Option<Acceptor>,
+}
+
+/// How a user proves who it is.
+#[derive(Debug, Clone)]
+pub enum Credential {
+    /// No password.
+    Empty,
+    /// The password.
+    Clear(String),
+    /// SHA1(SHA1(password)): only `mysql_native_password` can be checked.
+    Native([u8; 20]),
+    /// `$A$005$…`: the password itself must come, over TLS or sealed with our key.
+    CachingSha2(String),
+}
+
+/// A client that is in.
+#[derive(Debug)]
+pub struct Entered {
+    /// What it said of itself; `caps` are those of both.
+    pub login: Login,
+    /// What can be used to log in to servers as this user.
+    pub secret: Secret,
+    /// The nonce of this connection: COM_CHANGE_USER needs it again.
+    pub nonce: Nonce,
+}
+
+/// Why a client is not in.
+#[derive(Debug)]
+pub enum LoginFailed {
+    /// The connection did not get that far.
+    Net(NetError),
+    /// Wrong user or password.
+    Denied {
+        /// The user it claimed to be.
+        user: String,
+        /// Whether it gave a password.
+        with_password: bool,
+    },
+}
+
+impl fmt::Display for LoginFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(error) => write!(f, "{error}"),
+            Self::Denied { user, .. } => write!(f, "access denied for user '{user}'"),
+        }
+    }
+}
+
+impl std::error::Error for LoginFailed {}
+
+impl<E: Into<NetError>> From<E> for LoginFailed {
+    fn from(error: E) -> Self {
+        Self::Net(error.into())
+    }
+}
+
+/// The whole login. The final OK or ERR is left to the caller, who may have reasons of its own to refuse.
+///
+/// # Errors
+/// [`LoginFailed::Denied`] after a proper exchange; the caller answers 1045.
+pub async fn welcome(
+    conn: &mut Conn,
+    door: &Door,
+    find: impl Fn(&str) -> Option<Credential>,
+) -> Result<Entered, LoginFailed> {
+    let nonce = auth::nonce(door.random);
+    let offered = door.caps | if door.tls.is_some() { caps::SSL } else { 0 };
+    let greeting = Greeting {
+        server_version: door.server_version.clone(),
+        thread_id: door.thread_id,
+        scramble: nonce,
+        caps: offered,
+        charset: door.charset,
+        status: status::AUTOCOMMIT,
+        auth_plugin: door.plugin.name().to_owned(),
+    };
+    let mut payload = Vec::with_capacity(128);
+    greeting.write(&mut payload);
+    conn.restart_at(0);
+    conn.reply(&payload).await?;
+
+    let mut packet = conn.packet(LOGIN_LEN_MAX).await?;
+    if is_ssl_request(packet.payload()) {
+        SslRequest::read(packet.payload())?;
+        let Some(acceptor) = &door.tls else {
+            return Err(NetError::Tls("the client asked for TLS, which was not offered".to_owned()).into());
+        };
+        conn.accept_tls(acceptor).await?;
+        packet = conn.packet(LOGIN_LEN_MAX).await?;
+    }
+    let mut login = Login::read(packet.payload())?;
+    drop(packet);
+    login.caps &= offered;
+    let response = std::mem::take(&mut login.auth_response);
+    let plugin = claimed(login.caps, login.auth_plugin.as_deref());
+    let switchable = caps::has(login.caps, caps::PLUGIN_AUTH);
+    let proof = Proof { user: &login.user, plugin, response, switchable };
+    let (secret, nonce) = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
+    Ok(Entered { login, secret, nonce })
+}
+
+/// COM_CHANGE_USER: the client proves who it is once more.
+///
+/// # Errors
+/// As [`welcome`].
+pub async fn authenticate_again(
+    conn: &mut Conn,
+    tls: Option<&Acceptor>,
+    nonce: Nonce,
+    change: &ChangeUser,
+    caps: caps::Caps,
+    find: impl Fn(&str) -> Option<Credential>,
+) -> Result<(Secret, Nonce), LoginFailed> {
+    let plugin = claimed(caps, change.auth_plugin.as_deref());
+    let switchable = caps::has(caps, caps::PLUGIN_AUTH);
+    let proof = Proof { user: &change.user, plugin, response: change.auth_response.clone(), switchable };
+    check(conn, tls, nonce, proof, &find).await
+}
+
+/// `None`: one that we do not know.
+fn claimed(caps: caps::Caps, name: Option<&str>) -> Option<Plugin> {
+    match name {
+        Some(name) if caps::has(caps, caps::PLUGIN_AUTH) => Plugin::by_name(name),
+        _ => Some(Plugin::MysqlNative),
+    }
+}
+
+struct Proof<'a> {
+    user: &'a str,
+    plugin: Option<Plugin>,
+    response: Vec<u8>,
+    switchable: bool,
+}
+
+async fn check(
+    conn: &mut Conn,
+    tls: Option<&Acceptor>,
+    mut nonce: Nonce,
+    proof: Proof<'_>,
+    find: &impl Fn(&str) -> Option<Credential>,
+) -> Result<(Secret, Nonce), LoginFailed> {
+    let Proof { user, mut plugin, mut response, switchable } = proof;
+    let found = find(user);
+    let denied = |with_password| LoginFailed::Denied { user: user.to_owned(), with_password };
+    // An unknown user goes the way of a known one with a password nobody has, so that the answers do not tell them apart.
+    let credential = found.clone().unwrap_or(Credential::Native([0; 20]));
+    let wanted = wanted_plugin(&credential, plugin, conn.is_private());
+    if plugin != Some(wanted) {
+        if !switchable {
+            return Err(denied(!response.is_empty()));
+        }
+        let mut payload = Vec::with_capacity(64);
+        AuthSwitch { plugin: wanted.name().to_owned(), data: nonce.to_vec() }.write(&mut payload);
+        conn.reply(&payload).await?;
+        response = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
+        plugin = Some(wanted);
+    }
+    let with_password = !matches!(response.as_slice(), [] | [0]);
+    if found.is_none() {
+        return Err(denied(with_password));
+    }
+    let secret = match plugin {
+        Some(Plugin::CachingSha2) => sha2(conn, tls, &mut nonce, &credential, &response).await?,
+        Some(Plugin::ClearPassword) if conn.is_private() => {
+            auth::clear_password(&response).and_then(|password| clear(&credential, password))
+        }
+        Some(Plugin::MysqlNative) => native(&credential, &nonce, &response),
+        _ => None,
+    };
+    secret.map(|secret| (secret, nonce)).ok_or_else(|| denied(with_password))
+}
+
+/// The plugin to use: the client's own where it can prove what we store, else the one that can.
+fn wanted_plugin(credential: &Credential, client: Option<Plugin>, private: bool) -> Plugin {
+    match (credential, client) {
+        (Credential::Native(_), _) => Plugin::MysqlNative,
+        (Credential::CachingSha2(_), Some(Plugin::ClearPassword)) if private => Plugin::ClearPassword,
+        (Credential::CachingSha2(_), _) => Plugin::CachingSha2,
+        (_, Some(Plugin::ClearPassword)) if private => Plugin::ClearPassword,
+        (_, Some(plugin @ (Plugin::MysqlNative | Plugin::CachingSha2))) => plugin,
+        (_, _) => Plugin::CachingSha2,
+    }
+}
+
+fn native(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Secret> {
+    match credential {
+        Credential::Empty => response.is_empty().then_some(Secret::None),
+        Credential::Clear(password) => {
+            let stage2 = auth::native_stage2(password.as_bytes());
+            auth::native_verify(&stage2, nonce, response).map(|_| Secret::Clear(password.clone()))
+        }
+        Credential::Native(stage2) => auth::native_verify(stage2, nonce, response).map(Secret::NativeStage1),
+        Credential::CachingSha2(_) => None,
+    }
+}
+
+fn clear(credential: &Credential, password: &[u8]) -> Option<Secret> {
+    let right = match credential {
+        Credential::Empty => password.is_empty(),
+        Credential::Clear(stored) => auth::same(stored.as_bytes(), password),
+        Credential::Native(stage2) => auth::same(&auth::native_stage2(password), stage2),
+        Credential::CachingSha2(stored) => crypt::verify(stored.as_bytes(), password),
+    };
+    let password = String::from_utf8(password.to_vec()).ok()?;
+    right.then_some(if password.is_empty() { Secret::None } else { Secret::Clear(password) })
+}
+
+/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html>
+async fn sha2(
+    conn: &mut Conn,
+    tls: Option<&Acceptor>,
+    nonce: &mut Nonce,
+    credential: &Credential,
+    response: &[u8],
+) -> Result<Option<Secret>, LoginFailed> {
+    if matches!(response, [] | [0]) {
+        return Ok(matches!(credential, Credential::Empty).then_some(Secret::None));
+    }
+    if let Credential::Clear(password) = credential {
+        if !auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, response) {
+            return Ok(None);
+        }
+        more(conn, &[auth::FAST_OK]).await?;
+        return Ok(Some(Secret::Clear(password.clone())));
+    }
+    more(conn, &[auth::FULL]).await?;
+    let mut answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
+    if conn.is_private() {
+        return Ok(auth::clear_password(&answer).and_then(|password| clear(credential, password)));
+    }
+    let Some(tls) = tls else { return Ok(None) };
+    if answer == [auth::ASK_KEY_CACHING_SHA2] {
+        if tls.public_pem().is_empty() {
+            return Ok(None);
+        }
+        more(conn, tls.public_pem()).await?;
+        answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
+    }
+    let password = tls.open(&answer).and_then(|sealed| auth::unxor_password(&sealed, nonce));
+    Ok(password.and_then(|password| clear(credential, &password)))
+}
+
+async fn more(conn: &mut Conn, data: &[u8]) -> Result<(), NetError> {
+    let mut payload = Vec::with_capacity(data.len() + 1);
+    write_auth_more(&mut payload, data);
+    conn.reply(&payload).await
+}
