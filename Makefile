@@ -40,7 +40,7 @@ soak: ## the simulator with fresh seeds for MINUTES
 	cargo run --release --package sim -- --minutes $(MINUTES) $(ARGS)
 
 fuzz: ## every fuzz target for SECONDS, starting from its corpus
-	@scripts/setup.sh build
+	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh $(SECONDS) $(ARGS)
 
 setup: ## install what building and testing need

@@ -4,6 +4,7 @@
 #   scripts/setup.sh build    what compiling needs
 #   scripts/setup.sh test     that, and the servers and client libraries of the conformance tests
 #   scripts/setup.sh bench    what compiling needs, a load generator and the peers to compare with
+#   scripts/setup.sh fuzz     what compiling needs, and a C++ compiler for libFuzzer
 #
 # It asks for what is missing and installs only that, so it is quick (a fraction of a second) when
 # all is there, and several at once wait for each other. Everything comes from package registries.
@@ -15,7 +16,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 mode=${1:-test}
-case $mode in build|test|bench) ;; *) echo "usage: setup.sh build|test|bench" >&2; exit 2 ;; esac
+case $mode in build|test|bench|fuzz) ;; *) echo "usage: setup.sh build|test|bench|fuzz" >&2; exit 2 ;; esac
 cache=$(millrace_cache)
 say() { printf 'setup: %s\n' "$*" >&2; }
 missing() { printf 'MISSING: %s\n' "$*" >&2; }
@@ -25,6 +26,7 @@ needs_build="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config /usr/in
 needs_servers="mariadbd:mariadb-server-core mariadb:mariadb-client-core setpriv:util-linux openssl:openssl"
 needs_clients="python3:python3 python3-venv?:python3-venv go:golang-go node:nodejs npm:npm javac:default-jdk-headless mvn:maven /etc/ssl/certs/ca-certificates.crt:ca-certificates"
 needs_bench="sysbench:sysbench haproxy:haproxy python3:python3"
+needs_fuzz="c++:g++"
 
 there() { # is it?
   case $1 in
@@ -93,6 +95,9 @@ case $mode in
     for client in python go node java; do
       "$here/clients.sh" "$client" >/dev/null || missing "the $client clients, so their conformance tests are skipped"
     done
+    ;;
+  fuzz)
+    install "$needs_fuzz" || exit 1
     ;;
   bench)
     install "$needs_servers $needs_bench" || exit 1
