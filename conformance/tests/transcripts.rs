@@ -83,12 +83,13 @@ fn main() {
         [Vendor::MariaDb, Vendor::MySql].into_iter().map(|vendor| (vendor, stand(vendor, &arguments))).collect();
     let missing: Vec<(Client, Option<String>)> = clients::ALL.iter().map(|client| (*client, client.missing())).collect();
 
-    let mut trials = Vec::new();
+    let mut trials: Vec<Vec<Trial>> = Vec::new();
     for (vendor, stand) in &stands {
         let no_server = vendor.programs().err();
         if let Some(why) = &no_server {
             eprintln!("SKIPPED: every conformance test against {vendor}: {why}");
         }
+        let mut own = Vec::new();
         for (client, absent) in &missing {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
@@ -96,6 +97,10 @@ fn main() {
             let ways = [Between::Relay].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
             for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
                 let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                // Two scenarios are enough to see that the harness itself changes nothing.
+                if between == Between::Relay && !["types", "prepared"].contains(&name.as_str()) {
+                    continue;
+                }
                 let way = match between {
                     Between::Relay => "relay".to_owned(),
                     Between::Millrace(driver) => format!("millrace_{driver}"),
@@ -103,19 +108,30 @@ fn main() {
                 let (client, stand) = (*client, stand.clone());
                 let skip = no_server.is_some() || absent.is_some();
                 let run = move || stand.map_err(Failed::from)?.compare(client, between, &scenario);
-                trials.push(Trial::test(format!("{vendor}::{client}::{way}::{name}"), run).with_ignored_flag(skip));
+                own.push(Trial::test(format!("on_{vendor}::{client}::{way}::{name}"), run).with_ignored_flag(skip));
             }
         }
+        trials.push(own);
     }
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let conclusion = libtest_mimic::run(&arguments, in_turn(trials));
     // exit() runs no destructors; the servers and proxies have to go first.
     drop(stands);
     conclusion.exit();
 }
 
+/// One of each list after the other: tests of one server wait for each other, those of two servers run side by side.
+fn in_turn(lists: Vec<Vec<Trial>>) -> Vec<Trial> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    while lists.iter().any(|list| list.len() > 0) {
+        all.extend(lists.iter_mut().filter_map(Iterator::next));
+    }
+    all
+}
+
 /// Nothing is started for a mere list, or if the filter rules a vendor out.
 fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
-    let other = if vendor == Vendor::MariaDb { "mysql::" } else { "mariadb::" };
+    let other = if vendor == Vendor::MariaDb { "on_mysql::" } else { "on_mariadb::" };
     if arguments.list || arguments.filter.as_ref().is_some_and(|filter| filter.starts_with(other)) {
         return Err("not asked for".into());
     }
