@@ -1,1 +1,26 @@
-//! Being written.
+//! Connections to servers: open one, share it, bring a session's state onto it, and know why it
+//! cannot be shared. The path of a command: [`Pools::acquire`] → [`Backend::sync`] → send → learn →
+//! [`Pools::release`].
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod backend;
+mod connect;
+mod failure;
+mod hold;
+mod place;
+mod pools;
+mod prepared;
+mod state;
+mod sync;
+mod tally;
+
+pub use backend::{Backend, Idle};
+pub use failure::BackendFailed;
+pub use hold::{Answered, Hold, Holds};
+pub use place::Place;
+pub use pools::{Pools, Want};
+pub use prepared::{Prepared, Statements};
+pub use state::{Names, State};
+pub use sync::{ACCESS, ISOLATION};
+pub use tally::Tally;

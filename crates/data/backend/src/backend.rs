@@ -1,0 +1,267 @@
+//! One connection to a server, and what is known to be set on it.
+
+use crate::place::{Place, bump};
+use crate::prepared::Here;
+use crate::sync::{self, Need};
+use crate::{BackendFailed, Holds, Prepared, State, Tally};
+use bridge::Counter;
+use net::{Conn, Hello, NetError};
+use rt::{Chunk, Instant};
+use std::rc::Rc;
+use wire::packet;
+use wire::response::{Expect, Follow, Outcome, Response};
+
+/// For whom a connection was opened: those who are equal in this may share it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) user: Rc<str>,
+    /// Capability bits that a connection cannot change any more.
+    pub(crate) caps: wire::caps::Caps,
+}
+
+/// Whether a connection may be shared again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idle {
+    /// Its last response has ended and nothing more came.
+    Proven,
+    /// Something is or may be on its way: it must be closed.
+    Doubtful,
+}
+
+/// A connection to a server. Dropped, it is closed and its permit given back.
+#[derive(Debug)]
+pub struct Backend {
+    /// The connection.
+    pub conn: Conn,
+    /// What the server said at login.
+    pub hello: Hello,
+    /// Why it cannot be shared.
+    pub holds: Holds,
+    /// Statements left before an insert's id is forgotten, see `mysql-auto_increment_delay_multiplex`.
+    pub insert_id_left: u64,
+    /// Whether its protocol state is known.
+    pub idle: Idle,
+    /// It was taken from the pool and may have been closed by the server in the meantime.
+    pub reused: bool,
+    pub(crate) place: Rc<Place>,
+    pub(crate) key: Key,
+    pub(crate) state: State,
+    pub(crate) prepared: Here,
+    pub(crate) opened: Instant,
+    pub(crate) since: Instant,
+    pub(crate) queries: u64,
+    pub(crate) tally: Rc<Tally>,
+    pub(crate) in_use: bool,
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.place.permits.give();
+        if self.in_use {
+            self.place.end_use();
+        }
+        self.tally.down(Counter::ServerConnectionsConnected);
+        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(self.prepared.len() as u64));
+    }
+}
+
+impl Backend {
+    /// Where it leads.
+    #[must_use]
+    pub fn place(&self) -> &Rc<Place> {
+        &self.place
+    }
+
+    /// What is set on it.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// What is set on it, to be corrected by what a statement of the session has just set.
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// Sends a command. From here on its protocol state is unknown until the response has ended.
+    ///
+    /// # Errors
+    /// [`BackendFailed::BrokeBefore`] when the connection was seen closed before anything was sent.
+    pub async fn send(&mut self, command: Chunk) -> Result<(), BackendFailed> {
+        self.idle = Idle::Doubtful;
+        self.queries += 1;
+        bump(&self.place.numbers.queries, 1);
+        bump(&self.place.numbers.sent, command.len() as u64);
+        self.tally.add(Counter::QueriesBackendsBytesSent, command.len() as u64);
+        self.conn.send(command).await.map_err(BackendFailed::BrokeAfter)
+    }
+
+    /// The next bytes of a response.
+    ///
+    /// # Errors
+    /// The end of the connection is one.
+    pub async fn recv(&mut self) -> Result<Chunk, BackendFailed> {
+        let chunk = self.conn.recv().await.map_err(BackendFailed::BrokeAfter)?;
+        if chunk.is_empty() {
+            return Err(BackendFailed::BrokeAfter(NetError::Closed));
+        }
+        bump(&self.place.numbers.received, chunk.len() as u64);
+        self.tally.add(Counter::QueriesBackendsBytesRecv, chunk.len() as u64);
+        Ok(chunk)
+    }
+
+    /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.
+    pub fn ended(&mut self, used: usize, len: usize) {
+        self.idle = if used == len { Idle::Proven } else { Idle::Doubtful };
+    }
+
+    /// A command of our own whose response nobody reads: OK, or the server's error.
+    pub(crate) async fn command(&mut self, payload: &[u8], expect: Expect) -> Result<Response, BackendFailed> {
+        let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+        packet::append(&mut framed, &mut 0, payload);
+        self.send(Chunk::from(framed)).await?;
+        let mut response = Response::expect(expect, self.hello.caps);
+        loop {
+            let chunk = self.recv().await?;
+            match response.follow(&chunk).map_err(|malformed| BackendFailed::BrokeAfter(malformed.into()))? {
+                Follow::More => {}
+                Follow::Ended { used } => {
+                    self.ended(used, chunk.len());
+                    return Ok(response);
+                }
+            }
+        }
+    }
+
+    /// Brings the session's state here.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
+    pub async fn sync(&mut self, want: &State) -> Result<(), BackendFailed> {
+        loop {
+            match sync::need(&self.state, want) {
+                Need::Nothing => return Ok(()),
+                Need::Reset => self.reset().await?,
+                Need::Another => {
+                    // acquire() gives no such connection; a held one keeps what it has.
+                    return Ok(());
+                }
+                Need::Steps { sets, schema } => {
+                    let before = self.state.clone();
+                    for set in &sets {
+                        self.tally.up(Counter::ComBackendSetNames);
+                        let mut payload = Vec::with_capacity(set.len() + 1);
+                        wire::command::write_query(&mut payload, set.as_bytes(), self.hello.caps);
+                        // A failure in the middle leaves who knows what: said as a state that equals nothing.
+                        self.state.names = crate::Names::Unknown;
+                        let response = self.command(&payload, Expect::Query).await?;
+                        refusal(&response)?;
+                        self.holds.status(response.status());
+                    }
+                    self.state = State { schema: before.schema, ..want.clone() };
+                    if schema {
+                        self.init_db(&want.schema).await?;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Changes the schema.
+    async fn init_db(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
+        self.tally.up(Counter::ComBackendInitDb);
+        let mut payload = Vec::with_capacity(schema.len() + 1);
+        payload.push(0x02);
+        payload.extend_from_slice(schema.as_bytes());
+        let response = self.command(&payload, Expect::Simple).await?;
+        refusal(&response)?;
+        self.state.schema = schema.clone();
+        Ok(())
+    }
+
+    /// COM_RESET_CONNECTION: everything that a session left is gone, but for the schema.
+    ///
+    /// # Errors
+    /// The server does not know the command, or the connection broke: close it.
+    pub async fn reset(&mut self) -> Result<(), BackendFailed> {
+        self.tally.up(Counter::ComBackendChangeUser);
+        self.tally.up(Counter::MyhgmPoolReset);
+        let response = self.command(&[0x1F], Expect::Simple).await?;
+        refusal(&response)?;
+        let gone = self.prepared.clear();
+        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
+        self.state = sync::reset(&self.state);
+        self.holds = Holds::default();
+        self.holds.status(response.status());
+        Ok(())
+    }
+
+    /// The server's id of a statement here; prepares it if need be.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] when the server refuses to prepare it.
+    pub async fn prepare(&mut self, statement: &Prepared, max: u64) -> Result<u32, BackendFailed> {
+        if let Some(id) = self.prepared.id(statement.number) {
+            return Ok(id);
+        }
+        let mut payload = Vec::with_capacity(statement.sql.len() + 1);
+        payload.push(0x16);
+        payload.extend_from_slice(&statement.sql);
+        self.tally.up(Counter::ComBackendStmtPrepare);
+        let response = self.command(&payload, Expect::Prepare).await?;
+        refusal(&response)?;
+        let prepared = response.prepared().ok_or(BackendFailed::BrokeAfter(NetError::Malformed(wire::Malformed::new(
+            "a response to COM_STMT_PREPARE without an id",
+        ))))?;
+        self.learn_prepared(statement, prepared.id, max).await?;
+        Ok(prepared.id)
+    }
+
+    /// A statement was prepared here by a client's own COM_STMT_PREPARE.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn learn_prepared(&mut self, statement: &Prepared, id: u32, max: u64) -> Result<(), BackendFailed> {
+        self.tally.up(Counter::StmtServerActiveTotal);
+        let close = self.prepared.insert(statement.number, id, usize::try_from(max).unwrap_or(usize::MAX));
+        for id in close {
+            self.close_statement(id).await?;
+        }
+        Ok(())
+    }
+
+    /// The server has forgotten it, or its metadata changed: prepare it anew next time.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn forget_prepared(&mut self, statement: &Prepared) -> Result<(), BackendFailed> {
+        match self.prepared.forget(statement.number) {
+            Some(id) => self.close_statement(id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// COM_STMT_CLOSE has no response.
+    async fn close_statement(&mut self, id: u32) -> Result<(), BackendFailed> {
+        self.tally.up(Counter::ComBackendStmtClose);
+        self.tally.down(Counter::StmtServerActiveTotal);
+        let mut framed = Vec::with_capacity(9);
+        let mut payload = vec![0x19];
+        payload.extend_from_slice(&id.to_le_bytes());
+        packet::append(&mut framed, &mut 0, &payload);
+        self.conn.send(framed).await.map_err(BackendFailed::BrokeAfter)
+    }
+}
+
+/// The server's error as ours.
+pub(crate) fn refusal(response: &Response) -> Result<(), BackendFailed> {
+    match response.outcome() {
+        Outcome::Err { code, state, message } => Err(BackendFailed::Sync {
+            code,
+            state,
+            message: String::from_utf8_lossy(message).into_owned(),
+        }),
+        _ => Ok(()),
+    }
+}

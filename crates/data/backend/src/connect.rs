@@ -1,0 +1,202 @@
+//! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
+
+use crate::backend::{Backend, Idle, Key, refusal};
+use crate::place::Place;
+use crate::pools::{Pools, Want};
+use crate::prepared::Here;
+use crate::{BackendFailed, Holds, State};
+use bridge::Counter;
+use config::Server;
+use net::tls::{Connector, Settings};
+use net::{Account, Conn, Refused};
+use std::rc::Rc;
+use std::time::Duration;
+use wire::caps;
+use wire::response::Expect;
+
+/// What every connection of ours speaks, if the server does.
+const ALWAYS: caps::Caps = caps::LONG_PASSWORD
+    | caps::LONG_FLAG
+    | caps::PROTOCOL_41
+    | caps::TRANSACTIONS
+    | caps::SECURE_CONNECTION
+    | caps::PLUGIN_AUTH
+    | caps::PLUGIN_AUTH_LENENC
+    | caps::SESSION_TRACK
+    | caps::DEPRECATE_EOF;
+
+/// What follows the client, because it changes what statements mean or answer.
+pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
+    | caps::NO_SCHEMA
+    | caps::IGNORE_SPACE
+    | caps::MULTI_STATEMENTS
+    | caps::MULTI_RESULTS
+    | caps::PS_MULTI_RESULTS;
+
+/// Why an attempt failed.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// Another try, or another server, may do.
+    Again(String),
+    /// Nobody will do better: tell the client.
+    Final(BackendFailed),
+}
+
+impl Pools {
+    /// Opens a connection to this server. The permit has been taken; it is given back on failure.
+    pub(crate) async fn open(&self, place: &Rc<Place>, want: &Want<'_>, key: Key) -> Result<Backend, Attempt> {
+        let variables = &want.snapshot.variables;
+        let limit = Duration::from_millis(variables.mysql_connect_timeout_server);
+        let begun = self.rt.now();
+        let result = self.rt.timeout(limit, self.log_in(place, want)).await;
+        let result = result.unwrap_or_else(|_| {
+            let what = format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis());
+            Err(Attempt::Again(what))
+        });
+        match result {
+            Ok((conn, hello)) => {
+                let now = self.rt.now();
+                place.connected(now - begun);
+                place.begin_use();
+                self.tally.up(Counter::ServerConnectionsCreated);
+                self.tally.up(Counter::ServerConnectionsConnected);
+                let mut holds = Holds::default();
+                holds.status(hello.status);
+                let mut backend = Backend {
+                    conn,
+                    hello,
+                    holds,
+                    insert_id_left: 0,
+                    idle: Idle::Proven,
+                    reused: false,
+                    place: place.clone(),
+                    key,
+                    state: State::new("", want.collation),
+                    prepared: Here::default(),
+                    opened: now,
+                    since: now,
+                    queries: 0,
+                    tally: self.tally.clone(),
+                    in_use: true,
+                };
+                init_connect(&mut backend, want).await?;
+                Ok(backend)
+            }
+            Err(failed) => {
+                place.permits.give();
+                if let Attempt::Again(why) = &failed {
+                    place.failed(
+                        self.rt.now(),
+                        variables.mysql_shun_on_failures,
+                        Duration::from_secs(variables.mysql_shun_recovery_time_sec),
+                    );
+                    self.tally.up(Counter::ServerConnectionsAborted);
+                    self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
+                }
+                Err(failed)
+            }
+        }
+    }
+
+    async fn log_in(&self, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+        let server = place.server();
+        let again = |error: std::io::Error| Attempt::Again(error.to_string());
+        let addresses = self.rt.resolve(&server.hostname, server.port).await.map_err(again)?;
+        let Some(address) = addresses.first() else {
+            return Err(Attempt::Again(format!("'{}' has no address", server.hostname)));
+        };
+        let socket = self.rt.connect(address).await.map_err(again)?;
+        if want.snapshot.variables.mysql_use_tcp_keepalive {
+            let idle = u32::try_from(want.snapshot.variables.mysql_tcp_keepalive_time).unwrap_or(u32::MAX);
+            // A Unix socket has none; traffic does not depend on it.
+            let _best_effort = socket.keepalive(Some(idle));
+        }
+        let tls = self.connector(&server, want)?;
+        let account = Account {
+            user: want.user,
+            secret: want.secret,
+            database: None,
+            caps: ALWAYS | (want.caps & OF_CLIENT),
+            charset: want.collation,
+            attributes: &[],
+            tls: tls.as_ref(),
+            host: &server.hostname,
+        };
+        let mut conn = Conn::new(socket);
+        match net::login(&mut conn, &account).await {
+            Ok(hello) => Ok((conn, hello)),
+            Err(Refused::Server { code, state, message }) => Err(match code {
+                // Full, shutting down, or blocked for the moment.
+                1040 | 1041 | 1053 | 1129 | 1203 | 1226 => Attempt::Again(format!("error {code}: {message}")),
+                _ => Attempt::Final(BackendFailed::Refused { code, state, message }),
+            }),
+            Err(Refused::Impossible(what)) => {
+                let state = *b"HY000";
+                Err(Attempt::Final(BackendFailed::Refused { code: 2027, state, message: what }))
+            }
+            Err(Refused::Net(error)) => Err(Attempt::Again(error.to_string())),
+        }
+    }
+
+    /// TLS towards a server, by its row and the parameters that fit it best.
+    fn connector(&self, server: &Server, want: &Want<'_>) -> Result<Option<Connector>, Attempt> {
+        if !server.use_ssl || server.port == 0 {
+            return Ok(None);
+        }
+        let v = &want.snapshot.variables;
+        let settings = match server.ssl_for(want.user) {
+            Some(own) => Settings {
+                ca: own.ca.to_string(),
+                capath: own.capath.to_string(),
+                cert: own.cert.to_string(),
+                key: own.key.to_string(),
+                cipher: own.cipher.to_string(),
+                crl: own.crl.to_string(),
+                crlpath: own.crlpath.to_string(),
+                versions: own.tls_versions().map(str::to_owned).collect(),
+            },
+            None => Settings {
+                ca: v.mysql_ssl_p2s_ca.to_string(),
+                capath: v.mysql_ssl_p2s_capath.to_string(),
+                cert: v.mysql_ssl_p2s_cert.to_string(),
+                key: v.mysql_ssl_p2s_key.to_string(),
+                cipher: v.mysql_ssl_p2s_cipher.to_string(),
+                crl: v.mysql_ssl_p2s_crl.to_string(),
+                crlpath: v.mysql_ssl_p2s_crlpath.to_string(),
+                versions: Vec::new(),
+            },
+        };
+        let mut known = self.connectors.borrow_mut();
+        if let Some(connector) = known.get(&settings) {
+            return Ok(Some(connector.clone()));
+        }
+        match Connector::new(&settings) {
+            Ok(connector) => {
+                known.insert(settings, connector.clone());
+                Ok(Some(connector))
+            }
+            Err(message) => {
+                self.note(&format!("TLS to {}:{}: {message}", server.hostname, server.port));
+                let message = "TLS to the server is not configured right; the proxy's log has the reason".to_owned();
+                Err(Attempt::Final(BackendFailed::Refused { code: 2026, state: *b"HY000", message }))
+            }
+        }
+    }
+}
+
+/// `init_connect` of the hostgroup, else of the proxy.
+async fn init_connect(backend: &mut Backend, want: &Want<'_>) -> Result<(), Attempt> {
+    let own = want.snapshot.servers.hostgroup(want.hostgroup).and_then(|h| h.attributes.init_connect.as_deref());
+    let text = own.unwrap_or(&want.snapshot.variables.mysql_init_connect);
+    if text.is_empty() || text == "(null)" {
+        return Ok(());
+    }
+    let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
+    for piece in pieces {
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, &text.as_bytes()[piece], backend.hello.caps);
+        let response = backend.command(&payload, Expect::Query).await.map_err(Attempt::Final)?;
+        refusal(&response).map_err(Attempt::Final)?;
+    }
+    Ok(())
+}

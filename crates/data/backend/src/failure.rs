@@ -1,0 +1,91 @@
+//! What goes wrong between us and the servers.
+
+use bridge::{Blame, Failure, Retry};
+use net::NetError;
+use std::fmt;
+
+/// Why a statement did not get its answer.
+#[derive(Debug)]
+pub enum BackendFailed {
+    /// No connection could be had in time.
+    Timeout {
+        /// Where.
+        hostgroup: u32,
+        /// Milliseconds waited.
+        waited_ms: u64,
+        /// What the last attempt said, for the log.
+        last: Option<String>,
+    },
+    /// The server refused the login; nobody else would do better.
+    Refused {
+        /// Error number of the server.
+        code: u16,
+        /// Its SQLSTATE.
+        state: [u8; 5],
+        /// Its words.
+        message: String,
+    },
+    /// The session's state could not be brought there: the server's error.
+    Sync {
+        /// Error number of the server.
+        code: u16,
+        /// Its SQLSTATE.
+        state: [u8; 5],
+        /// Its words.
+        message: String,
+    },
+    /// The connection broke before a byte of the statement was sent.
+    BrokeBefore(NetError),
+    /// The connection broke after the statement was sent.
+    BrokeAfter(NetError),
+    /// The statement ran longer than it may.
+    TooSlow {
+        /// Milliseconds allowed.
+        limit_ms: u64,
+    },
+}
+
+impl fmt::Display for BackendFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout { hostgroup, waited_ms, .. } => {
+                write!(f, "Max connect timeout reached while reaching hostgroup {hostgroup} after {waited_ms}ms")
+            }
+            Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
+            Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
+            Self::TooSlow { limit_ms } => {
+                write!(f, "Query execution was interrupted, query_timeout exceeded ({limit_ms}ms)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BackendFailed {}
+
+impl Failure for BackendFailed {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Sync { .. } => Blame::Client,
+            Self::Refused { .. } => Blame::Operator,
+            _ => Blame::Backend,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::BrokeBefore(_) => Retry::Freely,
+            Self::BrokeAfter(_) => Retry::IfHarmless,
+            _ => Retry::Never,
+        }
+    }
+
+    fn to_client(&self) -> (u16, &'static str, String) {
+        let words = self.to_string();
+        match self {
+            Self::Timeout { .. } => (9001, "HY000", words),
+            Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, wire::errors::state_of(*code), words),
+            Self::BrokeBefore(_) | Self::BrokeAfter(_) => (2013, "HY000", words),
+            Self::TooSlow { .. } => (1907, "70100", words),
+        }
+    }
+}

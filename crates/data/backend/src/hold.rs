@@ -1,0 +1,228 @@
+//! Why a connection cannot be shared, by name. A connection goes back to the pool when none of these holds.
+
+use sql::Class;
+use sql::Leaves;
+use std::fmt;
+use wire::status;
+
+/// A reason to keep a connection for its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Hold {
+    /// A transaction is open.
+    Transaction,
+    /// autocommit is off: the next statement may open a transaction, and savepoints live on.
+    AutocommitOff,
+    /// `SET TRANSACTION` waits for the next transaction.
+    NextTransaction,
+    /// A user variable was set there.
+    UserVariable,
+    /// A temporary table was created there.
+    TemporaryTable,
+    /// LOCK TABLES or FLUSH TABLES WITH READ LOCK.
+    TableLock,
+    /// GET_LOCK().
+    UserLock,
+    /// SQL_CALC_FOUND_ROWS was used: FOUND_ROWS() may follow.
+    FoundRows,
+    /// PREPARE in SQL.
+    SqlPrepare,
+    /// XA transaction.
+    Xa,
+    /// HANDLER … OPEN.
+    Handler,
+    /// An insert made an id: LAST_INSERT_ID() may follow.
+    InsertId,
+    /// The last statement left warnings or an error: SHOW WARNINGS may follow.
+    Diagnostics,
+    /// A sequence was used: LASTVAL() may follow.
+    Sequence,
+    /// A rule, the hostgroup or mysql-multiplexing=false forbids sharing.
+    NotAllowed,
+    /// The statement may have changed something that we do not model.
+    UnknownState,
+}
+
+const ALL: [Hold; 16] = [
+    Hold::Transaction,
+    Hold::AutocommitOff,
+    Hold::NextTransaction,
+    Hold::UserVariable,
+    Hold::TemporaryTable,
+    Hold::TableLock,
+    Hold::UserLock,
+    Hold::FoundRows,
+    Hold::SqlPrepare,
+    Hold::Xa,
+    Hold::Handler,
+    Hold::InsertId,
+    Hold::Diagnostics,
+    Hold::Sequence,
+    Hold::NotAllowed,
+    Hold::UnknownState,
+];
+
+/// A set of reasons.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Holds(u32);
+
+impl Holds {
+    /// No reason: it may be shared.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Is this one of them?
+    #[must_use]
+    pub const fn has(self, hold: Hold) -> bool {
+        self.0 & (1 << hold as u32) != 0
+    }
+
+    /// Add one.
+    pub const fn add(&mut self, hold: Hold) {
+        self.0 |= 1 << hold as u32;
+    }
+
+    /// Take one away.
+    pub const fn remove(&mut self, hold: Hold) {
+        self.0 &= !(1 << hold as u32);
+    }
+
+    /// Add or take away.
+    pub const fn put(&mut self, hold: Hold, on: bool) {
+        if on { self.add(hold) } else { self.remove(hold) }
+    }
+
+    /// Would giving it back lose something that only a reset or a close cleans?
+    #[must_use]
+    pub const fn need_reset(self) -> bool {
+        let harmless = (1 << Hold::InsertId as u32)
+            | (1 << Hold::Diagnostics as u32)
+            | (1 << Hold::FoundRows as u32)
+            | (1 << Hold::NotAllowed as u32)
+            | (1 << Hold::AutocommitOff as u32);
+        self.0 & !harmless != 0
+    }
+
+    /// All names.
+    pub fn iter(self) -> impl Iterator<Item = Hold> {
+        ALL.into_iter().filter(move |hold| self.has(*hold))
+    }
+
+    /// What a statement leaves, seen from its text before it is sent. Conservative: it counts even if the statement then fails.
+    pub fn before(&mut self, class: &Class<'_>) {
+        let leaves = class.leaves;
+        for (mark, hold) in [
+            (Leaves::USER_VARIABLE, Hold::UserVariable),
+            (Leaves::TEMP_TABLE, Hold::TemporaryTable),
+            (Leaves::LOCK_TABLES, Hold::TableLock),
+            (Leaves::FLUSH_READ_LOCK, Hold::TableLock),
+            (Leaves::GET_LOCK, Hold::UserLock),
+            (Leaves::FOUND_ROWS, Hold::FoundRows),
+            (Leaves::SQL_PREPARE, Hold::SqlPrepare),
+            (Leaves::SQL_EXECUTE, Hold::UnknownState),
+            (Leaves::XA, Hold::Xa),
+            (Leaves::HANDLER, Hold::Handler),
+            (Leaves::SEQUENCE, Hold::Sequence),
+            (Leaves::UNKNOWN_STATE, Hold::UnknownState),
+        ] {
+            if leaves.intersects(mark) {
+                self.add(hold);
+            }
+        }
+    }
+
+    /// What the answer says.
+    pub fn after(&mut self, class: &Class<'_>, answer: &Answered) {
+        if answer.ok && class.leaves.intersects(Leaves::UNLOCK_TABLES) {
+            self.remove(Hold::TableLock);
+        }
+        self.status(answer.status);
+        if answer.ok && (class.ends_transaction && !self.has(Hold::Transaction)) {
+            self.remove(Hold::NextTransaction);
+        }
+        self.put(Hold::Diagnostics, answer.warnings > 0 || !answer.ok);
+        if answer.insert_id != 0 {
+            self.add(Hold::InsertId);
+        }
+    }
+
+    /// The server's flags, which know transactions better than any text.
+    pub const fn status(&mut self, flags: u16) {
+        self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);
+        self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
+    }
+}
+
+/// What an answer told.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered {
+    /// It was no error.
+    pub ok: bool,
+    /// SERVER_STATUS_* flags.
+    pub status: u16,
+    /// Warnings.
+    pub warnings: u16,
+    /// Id that an insert made.
+    pub insert_id: u64,
+}
+
+impl fmt::Debug for Holds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(ok: bool, status: u16) -> Answered {
+        Answered { ok, status, warnings: 0, insert_id: 0 }
+    }
+
+    /// What holds after these statements, each answered OK with these flags.
+    fn after(statements: &[(&str, u16)]) -> Vec<Hold> {
+        let mut holds = Holds::default();
+        for (text, flags) in statements {
+            let class = sql::class::class(text.as_bytes());
+            holds.before(&class);
+            holds.after(&class, &told(true, *flags));
+        }
+        holds.iter().collect()
+    }
+
+    const IDLE: u16 = status::AUTOCOMMIT;
+    const IN: u16 = status::AUTOCOMMIT | status::IN_TRANS;
+
+    #[test]
+    fn a_plain_statement_leaves_nothing() {
+        assert_eq!(after(&[("SELECT 1", IDLE), ("UPDATE t SET a=1", IDLE)]), []);
+    }
+
+    #[test]
+    fn a_transaction_holds_until_it_ends() {
+        assert_eq!(after(&[("BEGIN", IN), ("SELECT 1", IN)]), [Hold::Transaction]);
+        assert_eq!(after(&[("BEGIN", IN), ("COMMIT", IDLE)]), []);
+    }
+
+    #[test]
+    fn what_only_the_text_tells_holds_for_good() {
+        assert_eq!(after(&[("CREATE TEMPORARY TABLE t (a INT)", IDLE), ("SELECT 1", IDLE)]), [Hold::TemporaryTable]);
+        assert_eq!(after(&[("SELECT GET_LOCK('a', 1)", IDLE)]), [Hold::UserLock]);
+        assert_eq!(after(&[("SET @a=1", IDLE)]), [Hold::UserVariable]);
+        assert_eq!(after(&[("PREPARE s FROM 'SELECT 1'", IDLE)]), [Hold::SqlPrepare]);
+    }
+
+    #[test]
+    fn locked_tables_hold_until_they_are_unlocked() {
+        assert_eq!(after(&[("LOCK TABLES t WRITE", IDLE)]), [Hold::TableLock]);
+        assert_eq!(after(&[("LOCK TABLES t WRITE", IDLE), ("UNLOCK TABLES", IDLE)]), []);
+    }
+
+    #[test]
+    fn autocommit_off_holds() {
+        assert_eq!(after(&[("SELECT 1", 0)]), [Hold::AutocommitOff]);
+    }
+}

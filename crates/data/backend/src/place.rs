@@ -1,0 +1,185 @@
+//! What this core knows of one server in one hostgroup: its row, its idle connections, its health and its numbers.
+
+use crate::Backend;
+use bridge::{PoolRow, ServerState};
+use config::{Server, Status};
+use rt::Instant;
+use rt::permits::Permits;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A server of a hostgroup, on this core.
+pub struct Place {
+    row: RefCell<Arc<Server>>,
+    /// No longer in the configuration.
+    gone: Cell<bool>,
+    pub(crate) idle: RefCell<Vec<Backend>>,
+    /// `max_connections`, over all cores.
+    pub(crate) permits: Arc<Permits>,
+    shunned_until: Cell<Option<Instant>>,
+    failures: Cell<u64>,
+    failures_since: Cell<Option<Instant>>,
+    pub(crate) numbers: Numbers,
+    host: Arc<str>,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let row = self.row.borrow();
+        write!(f, "Place({} {}:{})", row.hostgroup, row.hostname, row.port)
+    }
+}
+
+/// Counters of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    pub(crate) used: Cell<u64>,
+    pub(crate) used_max: Cell<u64>,
+    pub(crate) ok: Cell<u64>,
+    pub(crate) err: Cell<u64>,
+    pub(crate) queries: Cell<u64>,
+    pub(crate) sent: Cell<u64>,
+    pub(crate) received: Cell<u64>,
+    pub(crate) latency_us: Cell<u64>,
+}
+
+pub(crate) fn bump(cell: &Cell<u64>, by: u64) {
+    cell.set(cell.get().wrapping_add(by));
+}
+
+impl Place {
+    pub(crate) fn new(row: Arc<Server>, permits: Arc<Permits>) -> Rc<Self> {
+        let host = row.hostname.as_ref().into();
+        Rc::new(Self {
+            row: RefCell::new(row),
+            gone: Cell::new(false),
+            idle: RefCell::default(),
+            permits,
+            shunned_until: Cell::new(None),
+            failures: Cell::new(0),
+            failures_since: Cell::new(None),
+            numbers: Numbers::default(),
+            host,
+        })
+    }
+
+    /// Its row in `mysql_servers`.
+    #[must_use]
+    pub fn server(&self) -> Arc<Server> {
+        self.row.borrow().clone()
+    }
+
+    /// Its hostname, shared.
+    #[must_use]
+    pub fn host(&self) -> &Arc<str> {
+        &self.host
+    }
+
+    pub(crate) fn weight(&self) -> u32 {
+        self.row.borrow().weight
+    }
+
+    pub(crate) fn update(&self, row: Arc<Server>) {
+        self.gone.set(false);
+        let takes = row.status == Status::Online;
+        *self.row.borrow_mut() = row;
+        if !takes {
+            self.idle.borrow_mut().clear();
+        }
+    }
+
+    pub(crate) fn leave(&self) {
+        self.gone.set(true);
+        self.idle.borrow_mut().clear();
+    }
+
+    /// May new work go there?
+    pub(crate) fn takes(&self, now: Instant) -> bool {
+        self.keeps() && self.shunned_until.get().is_none_or(|until| now >= until)
+    }
+
+    /// May an idle connection be kept for later?
+    pub(crate) fn keeps(&self) -> bool {
+        !self.gone.get() && self.row.borrow().status == Status::Online
+    }
+
+    /// OFFLINE_HARD, or not configured any more: running statements are to end too.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.gone.get() || self.row.borrow().status == Status::OfflineHard
+    }
+
+    pub(crate) fn connected(&self, took: Duration) {
+        bump(&self.numbers.ok, 1);
+        self.numbers.latency_us.set(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.failures.set(0);
+        self.shunned_until.set(None);
+    }
+
+    /// An attempt failed. So many failures within a second shun the server; all its idle connections are dropped then.
+    pub(crate) fn failed(&self, now: Instant, shun_on_failures: u64, recovery: Duration) {
+        bump(&self.numbers.err, 1);
+        let fresh = self.failures_since.get().is_some_and(|since| now - since <= Duration::from_secs(1));
+        if !fresh {
+            self.failures_since.set(Some(now));
+            self.failures.set(0);
+        }
+        self.failures.set(self.failures.get() + 1);
+        if self.failures.get() >= shun_on_failures && shun_on_failures > 0 {
+            self.shunned_until.set(Some(now + recovery));
+            self.idle.borrow_mut().clear();
+        }
+    }
+
+    pub(crate) fn begin_use(&self) {
+        let used = self.numbers.used.get() + 1;
+        self.numbers.used.set(used);
+        self.numbers.used_max.set(self.numbers.used_max.get().max(used));
+    }
+
+    pub(crate) fn end_use(&self) {
+        self.numbers.used.set(self.numbers.used.get().saturating_sub(1));
+    }
+
+    pub(crate) fn report(&self, now: Instant, reset: bool) -> PoolRow {
+        let row = self.row.borrow();
+        let n = &self.numbers;
+        let shunned = self.shunned_until.get().is_some_and(|until| now < until);
+        let state = match row.status {
+            Status::Online if shunned => ServerState::Shunned,
+            Status::Online => ServerState::Online,
+            Status::Shunned => ServerState::Shunned,
+            Status::OfflineSoft => ServerState::OfflineSoft,
+            Status::OfflineHard => ServerState::OfflineHard,
+        };
+        let report = PoolRow {
+            hostgroup: row.hostgroup,
+            host: self.host.clone(),
+            port: row.port,
+            state,
+            used: n.used.get(),
+            free: self.idle.borrow().len() as u64,
+            ok: n.ok.get(),
+            err: n.err.get(),
+            used_max: n.used_max.get(),
+            queries: n.queries.get(),
+            bytes_sent: n.sent.get(),
+            bytes_received: n.received.get(),
+            latency_us: n.latency_us.get(),
+        };
+        if reset {
+            for cell in [&n.ok, &n.err, &n.queries, &n.sent, &n.received] {
+                cell.set(0);
+            }
+            n.used_max.set(n.used.get());
+        }
+        report
+    }
+
+    /// Nothing is left of it here.
+    pub(crate) fn is_done(&self) -> bool {
+        self.gone.get() && self.numbers.used.get() == 0
+    }
+}

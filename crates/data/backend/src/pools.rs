@@ -1,0 +1,231 @@
+//! All servers of this core, and the connections that wait there for a session.
+
+use crate::backend::{Backend, Idle};
+use crate::place::Place;
+use crate::{State, Tally};
+use bridge::{Counter, FreeConnectionRow, PoolRow};
+use config::Snapshot;
+use hashbrown::HashMap;
+use net::Secret;
+use net::tls::{Connector, Settings};
+use rt::Rt;
+use rt::local::Notify;
+use rt::permits::Registry;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What a session needs.
+#[derive(Debug)]
+pub struct Want<'a> {
+    /// Where.
+    pub hostgroup: u32,
+    /// As whom.
+    pub user: &'a str,
+    /// With which password.
+    pub secret: &'a Secret,
+    /// Capabilities of the client.
+    pub caps: wire::caps::Caps,
+    /// Collation of its login.
+    pub collation: u16,
+    /// What it has set.
+    pub state: &'a State,
+    /// The configuration that its command runs under.
+    pub snapshot: &'a Snapshot,
+    /// Do not take one from the pool.
+    pub new_connection: bool,
+}
+
+/// Hears what an operator should read.
+type Note = Box<dyn Fn(&str)>;
+
+/// The servers of this core.
+pub struct Pools {
+    pub(crate) rt: Rt,
+    pub(crate) tally: Rc<Tally>,
+    pub(crate) groups: RefCell<BTreeMap<u32, Rc<Group>>>,
+    pub(crate) connectors: RefCell<HashMap<Settings, Connector>>,
+    registry: Registry,
+    note: Note,
+    /// What the configuration says, for the sweep.
+    max_age: Cell<Duration>,
+    free_pct: Cell<u64>,
+}
+
+impl std::fmt::Debug for Pools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pools").finish_non_exhaustive()
+    }
+}
+
+/// A hostgroup of this core.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub(crate) places: RefCell<Vec<Rc<Place>>>,
+    /// Commands of this core that wait for a connection.
+    pub(crate) waiting: Cell<u32>,
+    /// Rung when a connection or a permit may be free.
+    pub(crate) free: Notify,
+}
+
+impl Pools {
+    /// None yet. `registry` counts the connections of a server over all cores.
+    #[must_use]
+    pub fn new(rt: Rt, registry: Registry, tally: Rc<Tally>, note: impl Fn(&str) + 'static) -> Self {
+        Self {
+            rt,
+            tally,
+            groups: RefCell::default(),
+            connectors: RefCell::default(),
+            registry,
+            note: Box::new(note),
+            max_age: Cell::new(Duration::ZERO),
+            free_pct: Cell::new(10),
+        }
+    }
+
+    pub(crate) fn note(&self, words: &str) {
+        (self.note)(words);
+    }
+
+    /// Work with these servers from now on. Connections to servers that left close when they are given back.
+    pub fn adopt(&self, snapshot: &Snapshot) {
+        // Files behind the same names may have changed.
+        self.connectors.borrow_mut().clear();
+        self.max_age.set(Duration::from_millis(snapshot.variables.mysql_connection_max_age_ms));
+        self.free_pct.set(snapshot.variables.mysql_free_connections_pct);
+        let mut groups = self.groups.borrow_mut();
+        for hostgroup in snapshot.servers.iter() {
+            groups.entry(hostgroup.id).or_default();
+        }
+        for (id, group) in groups.iter() {
+            let mut places = group.places.borrow_mut();
+            let rows = snapshot.servers.hostgroup(*id).map_or(&[][..], |h| &h.servers);
+            for place in places.iter() {
+                let old = place.server();
+                match rows.iter().find(|row| row.hostname == old.hostname && row.port == old.port) {
+                    Some(row) => {
+                        let retuned = row.use_ssl != old.use_ssl || row.ssl != old.ssl;
+                        if retuned {
+                            place.idle.borrow_mut().clear();
+                        }
+                        place.update(row.clone());
+                    }
+                    None => place.leave(),
+                }
+            }
+            places.retain(|place| !place.is_done());
+            for row in rows {
+                let known = |place: &Rc<Place>| {
+                    let old = place.server();
+                    old.hostname == row.hostname && old.port == row.port
+                };
+                if !places.iter().any(known) {
+                    let key = format!("server {} {}:{}", row.hostgroup, row.hostname, row.port);
+                    places.push(Place::new(row.clone(), self.registry.get(&key)));
+                }
+            }
+            group.free.notify_all();
+        }
+    }
+
+    pub(crate) fn group(&self, hostgroup: u32) -> Rc<Group> {
+        self.groups.borrow_mut().entry(hostgroup).or_default().clone()
+    }
+
+    /// Give a connection back. It is kept only when it may be shared, and its protocol state is proven idle.
+    pub fn release(&self, mut backend: Backend) {
+        let hostgroup = backend.place.server().hostgroup;
+        backend.in_use = false;
+        backend.place.end_use();
+        backend.since = self.rt.now();
+        let place = backend.place.clone();
+        let shareable = backend.idle == Idle::Proven && backend.holds.is_empty() && backend.conn.is_idle();
+        let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
+        // Somebody on another core waits for a permit of this server.
+        let wanted = place.permits.wanted() > 0 && self.group(hostgroup).waiting.get() == 0;
+        if shareable && young && place.keeps() && !wanted {
+            self.tally.up(Counter::MyhgmPoolPush);
+            place.idle.borrow_mut().push(backend);
+        } else {
+            self.tally.up(Counter::MyhgmPoolDestroy);
+            drop(backend);
+        }
+        self.group(hostgroup).free.notify_one();
+    }
+
+    /// A session ends, or is reset, while it holds a connection: clean it aside and give it back, or close it.
+    pub fn give_up(self: &Rc<Self>, mut backend: Backend) {
+        if backend.idle != Idle::Proven || !backend.conn.is_idle() {
+            self.tally.up(Counter::KilledBackendConnections);
+            self.release(backend);
+            return;
+        }
+        if !backend.holds.need_reset() && backend.state.autocommit {
+            backend.holds = crate::Holds::default();
+            self.release(backend);
+            return;
+        }
+        let pools = self.clone();
+        self.rt.spawn(async move {
+            let reset = pools.rt.timeout(Duration::from_secs(5), backend.reset()).await;
+            if !matches!(reset, Ok(Ok(()))) {
+                backend.idle = Idle::Doubtful;
+            }
+            pools.release(backend);
+        });
+    }
+
+    /// Once in a while: close what is closed, too old or too many.
+    pub fn sweep(&self) {
+        let now = self.rt.now();
+        for group in self.groups.borrow().values() {
+            let mut places = group.places.borrow_mut();
+            for place in places.iter() {
+                let max = u64::from(place.server().max_connections);
+                let keep = usize::try_from((max * self.free_pct.get()).div_ceil(100)).unwrap_or(usize::MAX).max(1);
+                let wanted = place.permits.wanted() > 0;
+                let mut idle = place.idle.borrow_mut();
+                let max_age = self.max_age.get();
+                idle.retain(|b| b.conn.is_idle() && (max_age.is_zero() || now - b.opened < max_age));
+                let surplus = if wanted { idle.len() } else { idle.len().saturating_sub(keep) };
+                idle.drain(..surplus);
+            }
+            places.retain(|place| !place.is_done());
+            group.free.notify_one();
+        }
+    }
+
+    /// Rows of `stats_mysql_connection_pool`.
+    #[must_use]
+    pub fn report(&self, reset: bool) -> Vec<PoolRow> {
+        let now = self.rt.now();
+        let groups = self.groups.borrow();
+        groups.values().flat_map(|g| g.places.borrow().iter().map(|p| p.report(now, reset)).collect::<Vec<_>>()).collect()
+    }
+
+    /// Rows of `stats_mysql_free_connections`.
+    #[must_use]
+    pub fn free_connections(&self) -> Vec<FreeConnectionRow> {
+        let now = self.rt.now();
+        let mut rows = Vec::new();
+        for (id, group) in self.groups.borrow().iter() {
+            for place in group.places.borrow().iter() {
+                for backend in place.idle.borrow().iter() {
+                    rows.push(FreeConnectionRow {
+                        hostgroup: *id,
+                        host: place.host().clone(),
+                        port: place.server().port,
+                        user: backend.key.user.as_ref().into(),
+                        schema: backend.state.schema.as_ref().into(),
+                        idle_ms: u64::try_from((now - backend.since).as_millis()).unwrap_or(u64::MAX),
+                        server_thread_id: backend.hello.thread_id,
+                        queries: backend.queries,
+                    });
+                }
+            }
+        }
+        rows
+    }
+}
