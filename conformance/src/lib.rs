@@ -8,3 +8,4 @@ pub mod process;
 pub mod proxy;
 pub mod relay;
 pub mod servers;
+pub mod trials;

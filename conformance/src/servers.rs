@@ -74,11 +74,18 @@ pub struct Server {
     process: Process,
     folder: TempFolder,
     programs: Programs,
+    options: Vec<String>,
 }
 
 impl Server {
     /// Starts one with the fixture loaded; the error says why there is none.
     pub fn start(vendor: Vendor) -> Result<Self, String> {
+        Self::start_with(vendor, &[])
+    }
+
+    /// The same with more options on its command line.
+    pub fn start_with(vendor: Vendor, options: &[&str]) -> Result<Self, String> {
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let programs = vendor.programs()?;
         let template = template(vendor, &programs).map_err(|error| format!("{vendor}: no template: {error}"))?;
         let folder = TempFolder::new(&vendor.to_string()).map_err(|error| error.to_string())?;
@@ -86,8 +93,8 @@ impl Server {
         let mut last = String::new();
         for _ in 0..3 {
             // Somebody may take the port between the look and the start.
-            match launch(vendor, &programs, folder.path()) {
-                Ok((process, port)) => return Ok(Self { vendor, port, process, folder, programs }),
+            match launch(vendor, &programs, folder.path(), &options) {
+                Ok((process, port)) => return Ok(Self { vendor, port, process, folder, programs, options }),
                 Err(error) => last = error,
             }
         }
@@ -112,7 +119,7 @@ impl Server {
     /// Starts it again on the port that it had.
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
-        let arguments = arguments(self.vendor, self.folder.path(), self.port);
+        let arguments = arguments(self.vendor, self.folder.path(), self.port, &self.options);
         self.process =
             Process::start(&self.programs.server, &arguments, &self.folder.path().join("log")).map_err(|error| error.to_string())?;
         self.process.wait_for_greeting(self.port, START_AT_MOST)
@@ -129,16 +136,16 @@ impl Server {
     }
 }
 
-fn launch(vendor: Vendor, programs: &Programs, folder: &Path) -> Result<(Process, u16), String> {
+fn launch(vendor: Vendor, programs: &Programs, folder: &Path, options: &[String]) -> Result<(Process, u16), String> {
     let port = free_port().map_err(|error| error.to_string())?;
-    let mut process =
-        Process::start(&programs.server, &arguments(vendor, folder, port), &folder.join("log")).map_err(|error| error.to_string())?;
+    let arguments = arguments(vendor, folder, port, options);
+    let mut process = Process::start(&programs.server, &arguments, &folder.join("log")).map_err(|error| error.to_string())?;
     process.wait_for_greeting(port, START_AT_MOST)?;
     Ok((process, port))
 }
 
 /// Small, and careless about power cuts: its data is thrown away.
-fn arguments(vendor: Vendor, folder: &Path, port: u16) -> Vec<String> {
+fn arguments(vendor: Vendor, folder: &Path, port: u16, options: &[String]) -> Vec<String> {
     let data = folder.join("data");
     let mut all: Vec<String> = vec!["--no-defaults".into()];
     all.push(format!("--datadir={}", data.display()));
@@ -160,6 +167,7 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16) -> Vec<String> {
     if current_user() == "root" {
         all.push("--user=root".into());
     }
+    all.extend(options.iter().cloned());
     all
 }
 
@@ -223,7 +231,7 @@ fn make_template(vendor: Vendor, programs: &Programs, work: &Path, fixture: &str
     }
     expect(output(&mut install, START_AT_MOST * 2))?;
     tls_files(&data)?;
-    let (mut process, _) = launch(vendor, programs, work)?;
+    let (mut process, _) = launch(vendor, programs, work, &[])?;
     run_sql(&programs.client, &work.join("s"), fixture)?;
     run_sql(&programs.client, &work.join("s"), "SHUTDOWN")?;
     match process.wait(START_AT_MOST) {

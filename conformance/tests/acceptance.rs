@@ -1,0 +1,298 @@
+//! The acceptance cases that a DBA could try: scripts pasted into the admin port, and what clients then see.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write as _;
+
+use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("the_tls_variables_are_listed_set_and_kept", the_tls_variables_are_listed_set_and_kept),
+        ("tls_towards_servers_applies_at_load", tls_towards_servers_applies_at_load),
+        ("a_server_has_tls_parameters_of_its_own", a_server_has_tls_parameters_of_its_own),
+        ("an_account_that_demands_tls_is_reachable", an_account_that_demands_tls_is_reachable),
+        ("clients_come_over_tls_and_over_a_unix_socket", clients_come_over_tls_and_over_a_unix_socket),
+        ("the_banner_says_the_configured_version", the_banner_says_the_configured_version),
+        ("precise_rules_are_written_from_the_statistics", precise_rules_are_written_from_the_statistics),
+        ("two_hundred_rules_are_pasted_and_route", two_hundred_rules_are_pasted_and_route),
+        ("fast_routing_has_the_known_table_and_key", fast_routing_has_the_known_table_and_key),
+        ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
+        ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
+        ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
+        ("one_port_serves_split_and_fast_forward_users", one_port_serves_split_and_fast_forward_users),
+        ("rules_match_the_port_and_the_address_of_the_client", rules_match_the_port_and_the_address_of_the_client),
+    ])
+}
+
+/// Two MariaDB servers in hostgroups 0 and 1; `SELECT @@port` tells them apart.
+struct Two {
+    writer: Server,
+    reader: Server,
+    proxy: Proxy,
+}
+
+fn two(driver: Driver) -> Result<Two, String> {
+    let writer = Server::start(Vendor::MariaDb)?;
+    let reader = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&writer);
+    let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", reader.port);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok(Two { writer, reader, proxy })
+}
+
+fn one(driver: Driver) -> Result<(Server, Proxy), String> {
+    let server = Server::start(Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    Ok((server, proxy))
+}
+
+impl Two {
+    fn is_writer(&self, said: &str) -> Outcome {
+        same(said.lines().last().unwrap_or_default(), &self.writer.port.to_string())
+    }
+
+    fn is_reader(&self, said: &str) -> Outcome {
+        same(said.lines().last().unwrap_or_default(), &self.reader.port.to_string())
+    }
+}
+
+const TLS_VARIABLES: &str = "SELECT * FROM global_variables WHERE variable_name LIKE 'mysql%ssl%';";
+
+/// A1, A2, A3, A4: the variables are there and empty, take both kinds of quotes, and outlive kill -9.
+fn the_tls_variables_are_listed_set_and_kept(driver: Driver) -> Outcome {
+    let (server, mut proxy) = one(driver)?;
+    let listed = proxy.admin(TLS_VARIABLES)?;
+    let names = ["mysql-have_ssl", "mysql-session_idle_show_processlist", "mysql-ssl_p2s_ca", "mysql-ssl_p2s_cert", "mysql-ssl_p2s_key", "mysql-ssl_p2s_cipher"];
+    for name in names {
+        expect(listed.lines().any(|line| line.starts_with(name)), || format!("{name} is missing in:\n{listed}"))?;
+    }
+    let of = |listed: &str, name: &str| {
+        let line = listed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t').map(str::to_owned));
+        line.unwrap_or_default()
+    };
+    expect(["NULL", "(null)", ""].contains(&of(&listed, "mysql-ssl_p2s_ca").as_str()), || format!("unset, but:\n{listed}"))?;
+
+    proxy.admin(
+        "SET mysql-ssl_p2s_cert=\"/var/lib/proxysql/client-cert.pem\"; SET mysql-ssl_p2s_key=\"/var/lib/proxysql/client-key.pem\"; \
+         SET mysql-ssl_p2s_ca=\"/var/lib/proxysql/ca.pem\"; SET mysql-ssl_p2s_cipher='ECDHE-RSA-AES256-SHA';",
+    )?;
+    let listed = proxy.admin(TLS_VARIABLES)?;
+    same(&of(&listed, "mysql-ssl_p2s_cert"), "/var/lib/proxysql/client-cert.pem")?;
+    same(&of(&listed, "mysql-ssl_p2s_cipher"), "ECDHE-RSA-AES256-SHA")?;
+
+    proxy.admin(&format!(
+        "UPDATE mysql_servers SET use_ssl=1, max_connections=3000 WHERE port={}; LOAD MYSQL SERVERS TO RUNTIME; SAVE MYSQL SERVERS TO DISK; \
+         SAVE MYSQL VARIABLES TO DISK;",
+        server.port
+    ))?;
+    let rows = "select hostgroup_id,hostname,port,status,max_connections,use_ssl from mysql_servers;";
+    let wanted = format!("0\t127.0.0.1\t{}\tONLINE\t3000\t1", server.port);
+    same(&proxy.admin(rows)?, &wanted)?;
+    proxy.restart()?;
+    same(&proxy.admin(rows)?, &wanted)?;
+    same(&of(&proxy.admin(TLS_VARIABLES)?, "mysql-ssl_p2s_ca"), "/var/lib/proxysql/ca.pem")
+}
+
+const CIPHER: &str = "SHOW SESSION STATUS LIKE 'Ssl_cipher'";
+
+/// A5, A6: new connections are encrypted once LOAD has said so, with the cipher that was asked for.
+fn tls_towards_servers_applies_at_load(driver: Driver) -> Outcome {
+    let server = Server::start_with(Vendor::MariaDb, &["--tls-version=TLSv1.2"])?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    same(&proxy.query(CIPHER)?, "Ssl_cipher\t")?;
+    proxy.admin(&format!(
+        "SET mysql-ssl_p2s_ca='{}'; SET mysql-ssl_p2s_cert='{}'; SET mysql-ssl_p2s_key='{}'; SET mysql-ssl_p2s_cipher='ECDHE-RSA-AES256-SHA'; \
+         LOAD MYSQL VARIABLES TO RUNTIME; UPDATE mysql_servers SET use_ssl=1; LOAD MYSQL SERVERS TO RUNTIME;",
+        server.tls_file("ca.pem").display(),
+        server.tls_file("client-cert.pem").display(),
+        server.tls_file("client-key.pem").display(),
+    ))?;
+    same(&proxy.query(CIPHER)?, "Ssl_cipher\tECDHE-RSA-AES256-SHA")
+}
+
+/// A8: parameters of one server win over the variables for all.
+fn a_server_has_tls_parameters_of_its_own(driver: Driver) -> Outcome {
+    let server = Server::start_with(Vendor::MariaDb, &["--tls-version=TLSv1.2"])?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    proxy.admin(&format!(
+        "SET mysql-ssl_p2s_ca='/nowhere/ca.pem'; LOAD MYSQL VARIABLES TO RUNTIME; \
+         INSERT INTO mysql_servers_ssl_params (hostname, port, ssl_ca, ssl_cert, ssl_key, ssl_cipher) \
+         VALUES ('127.0.0.1', {}, '{}', '{}', '{}', 'ECDHE-RSA-AES128-GCM-SHA256'); \
+         UPDATE mysql_servers SET use_ssl=1; LOAD MYSQL SERVERS TO RUNTIME;",
+        server.port,
+        server.tls_file("ca.pem").display(),
+        server.tls_file("client-cert.pem").display(),
+        server.tls_file("client-key.pem").display(),
+    ))?;
+    same(&proxy.query(CIPHER)?, "Ssl_cipher\tECDHE-RSA-AES128-GCM-SHA256")
+}
+
+/// A7: an account that was made with REQUIRE SSL, through a proxy whose own client does not encrypt.
+fn an_account_that_demands_tls_is_reachable(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin("UPDATE mysql_servers SET use_ssl=1; LOAD MYSQL SERVERS TO RUNTIME;")?;
+    same(&command_line(proxy.port, "secured", "verschlossen", &[], "SELECT 'reached'")?, "reached")
+}
+
+/// A9, A68: the client side is encrypted where the client wants it, and listens on a Unix socket too.
+fn clients_come_over_tls_and_over_a_unix_socket(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    same(&command_line(proxy.port, "app", "secret", &["--ssl"], "SELECT 'over TLS'")?, "over TLS")?;
+    let socket = format!("--socket={}", proxy.data().join("client.sock").display());
+    same(&command_line(proxy.port, "app", "secret", &["--protocol=socket", &socket], "SELECT 'over a socket'")?, "over a socket")
+}
+
+/// A6: the version that a client is greeted with.
+fn the_banner_says_the_configured_version(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin("SET mysql-server_version='5.5.30'; LOAD MYSQL VARIABLES TO RUNTIME;")?;
+    let said = command_line(proxy.port, "app", "secret", &[], "\\s")?;
+    expect(said.lines().any(|line| line.contains("Server version") && line.contains("5.5.30")), || said.clone())
+}
+
+/// A19: without rules all goes to the default; the digests of the statistics are what a rule needs.
+fn precise_rules_are_written_from_the_statistics(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    for id in 1..=20 {
+        two.is_writer(&two.proxy.query(&format!("SELECT words FROM conf2.only_here WHERE id = {id}; SELECT @@port"))?)?;
+    }
+    let digests = "SELECT digest, digest_text, count_star, hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT words%'";
+    let said = two.proxy.admin(digests)?;
+    let columns: Vec<&str> = said.trim().split('\t').collect();
+    expect(columns.len() == 4, || format!("one digest was wanted:\n{said}"))?;
+    same(&columns[1..].join("\t"), "SELECT words FROM conf2.only_here WHERE id = ?\t20\t0")?;
+    // The port has a digest of its own, which is what the rule shall catch here.
+    let port = two.proxy.admin("SELECT digest FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT @@port%'")?;
+    two.proxy.admin(&format!(
+        "INSERT INTO mysql_query_rules (active, digest, destination_hostgroup, apply) VALUES (1, '{}', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME;",
+        port.trim()
+    ))?;
+    two.is_reader(&two.proxy.query("SELECT @@port")?)
+}
+
+/// A32, A33: the script of two hundred rules as it stands, then USE and SELECT many times in one session.
+fn two_hundred_rules_are_pasted_and_route(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    let schemas: String = (10001..=10200).map(|shard| format!("CREATE DATABASE shard_{shard};")).collect();
+    two.writer.root(&schemas)?;
+    two.reader.root(&schemas)?;
+    let mut script = String::from("DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (active,username,cache_ttl) VALUES (1,\"sbtest\",120000);\n");
+    for shard in 10001..=10200 {
+        let _ = writeln!(
+            script,
+            "INSERT INTO mysql_query_rules (active,username,schemaname,destination_hostgroup,apply) VALUES (1,\"app\",\"shard_{shard}\",1,1);"
+        );
+    }
+    script.push_str("LOAD MYSQL QUERY RULES TO RUNTIME;\n");
+    two.proxy.admin(&script)?;
+    same(&two.proxy.admin("SELECT COUNT(*) FROM runtime_mysql_query_rules")?, "201")?;
+    let traffic: String = (0..400).map(|turn| format!("USE shard_{};\nSELECT 1;\n", 10001 + turn * 7 % 200)).collect();
+    let said = two.proxy.query(&traffic)?;
+    expect(said.lines().count() == 400 && said.lines().all(|line| line == "1"), || format!("400 ones were wanted:\n{said}"))?;
+    two.is_reader(&two.proxy.query("USE shard_10001; SELECT @@port")?)?;
+    two.is_reader(&two.proxy.query("USE shard_10200; SELECT @@port")?)?;
+    two.is_writer(&two.proxy.query("USE conf; SELECT @@port")?)
+}
+
+/// A38, A39: the table's text, its key, and that it is asked after the rules unless one of them applies.
+fn fast_routing_has_the_known_table_and_key(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    let words = |text: &str| text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty() && *word != "n").collect::<Vec<_>>().join(" ");
+    let said = words(&two.proxy.admin("SHOW CREATE TABLE mysql_query_rules_fast_routing")?);
+    let wanted = words(
+        "CREATE TABLE mysql_query_rules_fast_routing ( username VARCHAR NOT NULL, schemaname VARCHAR NOT NULL, flagIN INT NOT NULL DEFAULT 0, \
+         destination_hostgroup INT CHECK (destination_hostgroup >= 0) NOT NULL, comment VARCHAR NOT NULL, \
+         PRIMARY KEY (username, schemaname, flagIN) )",
+    );
+    let dense = |text: &str| text.replace(' ', "").replace("\\n", "");
+    expect(dense(&said).contains(&dense(&wanted)), || format!("wanted {wanted}\nfound {said}"))?;
+
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) VALUES ('app', 'conf2', 0, 1, ''); \
+         LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    two.is_reader(&two.proxy.query("USE conf2; SELECT @@port")?)?;
+    two.is_writer(&two.proxy.query("USE conf; SELECT @@port")?)?;
+    let twice = two.proxy.admin(
+        "INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) VALUES ('app', 'conf2', 0, 0, '')",
+    );
+    expect(twice.is_err(), || "the key was taken twice".to_owned())?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules (active, match_pattern, destination_hostgroup, apply) VALUES (1, '@@port', 0, 1); LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    two.is_writer(&two.proxy.query("USE conf2; SELECT @@port")?)
+}
+
+/// A43: read/write split by flags, times the schema: reads of conf2 by flag 2, writes by flag 1.
+fn a_flag_out_selects_the_fast_route(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_digest, flagOUT, apply) VALUES (1, 1, '^SELECT.*FOR UPDATE', 1, 0), (2, 1, '^SELECT', 2, 0); \
+         INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) \
+         VALUES ('app', 'conf2', 1, 0, 'writes'), ('app', 'conf2', 2, 1, 'reads'); LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    two.is_reader(&two.proxy.query("USE conf2; SELECT @@port")?)?;
+    two.is_writer(&two.proxy.query("USE conf2; SELECT @@port FOR UPDATE")?)?;
+    two.is_writer(&two.proxy.query("USE conf; SELECT @@port")?)
+}
+
+/// A57: locking reads and writes to the default, other reads to the readers; a transaction stays.
+fn two_rules_split_reads_from_writes(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, '^SELECT.*FOR UPDATE$', 0, 1), (2, 1, '^SELECT.*', 1, 1); \
+         LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    two.is_reader(&two.proxy.query("SELECT @@port")?)?;
+    two.is_writer(&two.proxy.query("SELECT @@port FOR UPDATE")?)?;
+    two.is_writer(&two.proxy.query("BEGIN; SELECT @@port")?)?;
+    two.is_reader(&two.proxy.query("BEGIN; SELECT 1; COMMIT; SELECT @@port")?)?;
+    two.proxy.query("INSERT INTO conf.scratch VALUES (1, 'on the writer')")?;
+    same(&two.writer.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "1")?;
+    same(&two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "0")
+}
+
+/// A58: kinds of statements have counters.
+fn statements_are_counted_by_their_kind(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.query("USE conf; SELECT 1; SELECT 2; INSERT INTO scratch VALUES (1, 'x'); UPDATE scratch SET words = 'y'; DELETE FROM scratch; BEGIN; COMMIT")?;
+    let said = proxy.admin(
+        "SELECT Command, Total_cnt FROM stats_mysql_commands_counters WHERE Command IN ('SELECT','INSERT','UPDATE','DELETE','BEGIN','COMMIT') ORDER BY Command",
+    )?;
+    let counted = |kind: &str| said.lines().find_map(|line| line.strip_prefix(kind)?.trim().parse::<u64>().ok()).unwrap_or_default();
+    // The command line client may ask for its schema or version first.
+    expect(counted("SELECT") >= 2, || said.clone())?;
+    same(
+        &["BEGIN", "COMMIT", "DELETE", "INSERT", "UPDATE"].map(|kind| format!("{kind} {}", counted(kind))).join("\n"),
+        "BEGIN 1\nCOMMIT 1\nDELETE 1\nINSERT 1\nUPDATE 1",
+    )
+}
+
+/// A59: a fast-forward user's statements see no rules, on the port where another's do.
+fn one_port_serves_split_and_fast_forward_users(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules (active, match_pattern, destination_hostgroup, apply) VALUES (1, '^SELECT', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME; \
+         UPDATE mysql_users SET fast_forward=1 WHERE username='other'; LOAD MYSQL USERS TO RUNTIME;",
+    )?;
+    two.is_reader(&two.proxy.query("SELECT @@port")?)?;
+    two.is_writer(&command_line(two.proxy.port, "other", "geheim", &[], "SELECT @@port")?)
+}
+
+/// A60: a rule for a client's address and one for the proxy's port.
+fn rules_match_the_port_and_the_address_of_the_client(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(&format!(
+        "INSERT INTO mysql_query_rules (rule_id, active, client_addr, match_pattern, destination_hostgroup, apply) VALUES (1, 1, '127.0.0.1', 'by address', 1, 1), (2, 1, '10.9.8.7', 'by address', 0, 1); \
+         INSERT INTO mysql_query_rules (rule_id, active, proxy_port, match_pattern, destination_hostgroup, apply) VALUES (3, 1, {}, 'by port', 1, 1), (4, 1, 1, 'other port', 1, 1); \
+         LOAD MYSQL QUERY RULES TO RUNTIME;",
+        two.proxy.port
+    ))?;
+    two.is_reader(&two.proxy.query("SELECT @@port, 'by address'")?.replace("\tby address", ""))?;
+    two.is_reader(&two.proxy.query("SELECT @@port, 'by port'")?.replace("\tby port", ""))?;
+    two.is_writer(&two.proxy.query("SELECT @@port, 'other port'")?.replace("\tother port", ""))
+}

@@ -1,0 +1,189 @@
+//! What goes wrong around Millrace: servers die, hang and come back; it is killed itself; clients leave or send garbage.
+#![forbid(unsafe_code)]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("a_killed_server_is_a_clean_error_and_a_restarted_one_is_used_again", a_killed_server),
+        ("a_transaction_whose_server_died_ends_with_an_error", a_transaction_whose_server_died),
+        ("what_was_saved_survives_kill_9", what_was_saved_survives_kill_9),
+        ("sigterm_ends_it_in_time", sigterm_ends_it_in_time),
+        ("garbage_on_every_port_harms_nobody", garbage_on_every_port),
+        ("clients_that_vanish_leave_nothing_behind", clients_that_vanish),
+        ("a_slow_reader_of_a_large_result_does_not_fill_memory", a_slow_reader),
+        ("an_open_transaction_of_a_client_that_left_is_rolled_back", an_open_transaction_is_rolled_back),
+    ])
+}
+
+fn one(driver: Driver) -> Result<(Server, Proxy), String> {
+    let server = Server::start(Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    Ok((server, proxy))
+}
+
+/// Tries until it works or the time is over.
+fn soon<T>(at_most: Duration, mut attempt: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+    let until = Instant::now() + at_most;
+    loop {
+        match attempt() {
+            Ok(found) => return Ok(found),
+            Err(error) if Instant::now() > until => return Err(error),
+            Err(_) => thread::sleep(Duration::from_millis(100)),
+        }
+    }
+}
+
+fn a_killed_server(driver: Driver) -> Outcome {
+    let (mut server, mut proxy) = one(driver)?;
+    same(&proxy.query("SELECT 1")?, "1")?;
+    server.kill();
+    let refused = proxy.query("SELECT 1");
+    expect(refused.as_ref().is_err_and(|words| words.contains("ERROR")), || format!("an error was wanted: {refused:?}"))?;
+    expect(proxy.runs(), || format!("Millrace ended:\n{}", proxy.log()))?;
+    server.restart()?;
+    let said = soon(Duration::from_secs(30), || proxy.query("SELECT 2"))?;
+    same(&said, "2")
+}
+
+fn a_transaction_whose_server_died(driver: Driver) -> Outcome {
+    let (mut server, proxy) = one(driver)?;
+    let port = proxy.port;
+    let (done, outcome) = mpsc::channel();
+    let client = thread::spawn(move || {
+        let _ = done.send(command_line(port, "app", "secret", &[], "BEGIN; INSERT INTO conf.scratch VALUES (1, 'x'); SELECT SLEEP(20); COMMIT"));
+    });
+    thread::sleep(Duration::from_secs(2));
+    server.kill();
+    let said = outcome.recv_timeout(Duration::from_secs(15)).map_err(|_| "the client still waits".to_owned())?;
+    let _ = client.join();
+    expect(said.as_ref().is_err_and(|words| words.contains("ERROR")), || format!("an error was wanted: {said:?}"))
+}
+
+fn what_was_saved_survives_kill_9(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    for turn in 0..10 {
+        proxy.admin(&format!(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup) VALUES ({turn}, 1, 'x{turn}', 1); SAVE MYSQL QUERY RULES TO DISK"
+        ))?;
+        proxy.kill();
+        proxy.restart()?;
+        let kept = proxy.admin("SELECT COUNT(*) FROM runtime_mysql_query_rules")?;
+        same(&kept, &(turn + 1).to_string())?;
+    }
+    same(&proxy.query("SELECT 1")?, "1")
+}
+
+fn sigterm_ends_it_in_time(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    same(&proxy.query("SELECT 1")?, "1")?;
+    expect(proxy.terminate(Duration::from_secs(15)), || format!("it still runs:\n{}", proxy.log()))
+}
+
+fn garbage_on_every_port(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
+    for round in 0..60 {
+        for port in [proxy.port, proxy.admin_port] {
+            let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else { return Err(format!("port {port} is gone")) };
+            let _ = peer.set_read_timeout(Some(Duration::from_millis(200)));
+            let mut greeting = [0; 128];
+            let _ = peer.read(&mut greeting);
+            let mut bytes = Vec::new();
+            for _ in 0..(round * 17) % 4000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                bytes.push((seed >> 33) as u8);
+            }
+            // Some of it looks like a packet at first.
+            if round % 3 == 0 && bytes.len() > 4 {
+                let length = (bytes.len() - 4) as u32;
+                bytes[..3].copy_from_slice(&length.to_le_bytes()[..3]);
+                bytes[3] = 1;
+            }
+            let _ = peer.write_all(&bytes);
+            let _ = peer.read(&mut greeting);
+        }
+    }
+    expect(proxy.runs(), || format!("Millrace ended:\n{}", proxy.log()))?;
+    same(&proxy.query("SELECT 1")?, "1")?;
+    same(&proxy.admin("SELECT 1")?, "1")
+}
+
+fn clients_that_vanish(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    for _ in 0..5 {
+        // Idle connections that never log in, closed in every way.
+        let peers: Vec<TcpStream> = (0..50).filter_map(|_| TcpStream::connect(("127.0.0.1", proxy.port)).ok()).collect();
+        for peer in &peers {
+            let _ = peer.shutdown(Shutdown::Both);
+        }
+    }
+    // Clients killed while their statement runs.
+    for _ in 0..5 {
+        let client = Vendor::MariaDb.programs()?.client;
+        let mut child = std::process::Command::new(client)
+            .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--user=app", "--password=secret"])
+            .arg(format!("--port={}", proxy.port))
+            .args(["-e", "SELECT SLEEP(300)"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        thread::sleep(Duration::from_millis(400));
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    soon(Duration::from_secs(20), || {
+        let left = server.root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
+        same(left.trim().trim_start_matches("COUNT(*)"), "0").map_err(|_| format!("statements of clients that left still run: {left}"))
+    })?;
+    same(&proxy.query("SELECT 1")?, "1")
+}
+
+fn a_slow_reader(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    let client = Vendor::MariaDb.programs()?.client;
+    let mut child = std::process::Command::new(client)
+        .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--user=app", "--password=secret", "--quick", "--batch"])
+        .arg(format!("--port={}", proxy.port))
+        .args(["-e", "SELECT a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    // Nothing reads the pipe: half a gigabyte has to wait in the server.
+    thread::sleep(Duration::from_secs(4));
+    let megabytes = resident_megabytes(proxy.id());
+    let others = proxy.query("SELECT 1");
+    let _ = child.kill();
+    let _ = child.wait();
+    same(&others?, "1")?;
+    expect(megabytes < 200, || format!("{megabytes} MB are resident"))?;
+    expect(proxy.runs(), || proxy.log())
+}
+
+fn resident_megabytes(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|words| words.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() / 1024
+}
+
+fn an_open_transaction_is_rolled_back(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    for turn in 0..5 {
+        proxy.query(&format!("BEGIN; INSERT INTO conf.scratch VALUES ({turn}, 'never committed')"))?;
+    }
+    soon(Duration::from_secs(10), || same(server.root("SELECT COUNT(*) FROM conf.scratch")?.trim().trim_start_matches("COUNT(*)"), "0"))?;
+    // And the rows are not locked by a connection that was put back with its transaction.
+    same(&proxy.query("SET innodb_lock_wait_timeout=2; INSERT INTO conf.scratch VALUES (1, 'now'); SELECT COUNT(*) FROM conf.scratch")?, "1")
+}
