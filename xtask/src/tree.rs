@@ -17,7 +17,7 @@ pub struct Tree {
 impl Tree {
     /// The project that this crate stands in.
     pub fn of_this_project() -> io::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
         let mut tree = Self::default();
         tree.read_folder(root, "")?;
         Ok(tree)

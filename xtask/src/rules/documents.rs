@@ -22,7 +22,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     for (path, _) in tree.ending(".md").filter(|(path, _)| path.starts_with("docs/")) {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         // A folder of like pages (decisions) may be linked as a whole; `docs` itself may not.
-        if !linked.contains(path) && !(folder != "docs" && linked.contains(folder)) {
+        let by_folder = folder != "docs" && linked.contains(folder);
+        if !linked.contains(path) && !by_folder {
             found.push(Complaint::file(path, "is linked from no other page, so nobody will find it"));
         }
     }

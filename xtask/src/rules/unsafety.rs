@@ -8,7 +8,8 @@ const MAY: &str = "crates/io/rt/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let is_root = |path: &str| {
-        path.ends_with("src/lib.rs") || path.ends_with("src/main.rs") || path.contains("src/bin/") || path.ends_with("build.rs")
+        let program = path.ends_with("build.rs") && !path.contains("src/");
+        path.ends_with("src/lib.rs") || path.ends_with("src/main.rs") || path.contains("src/bin/") || program
     };
     tree.ending(".rs")
         .filter(|(path, _)| is_root(path) && !path.starts_with(MAY))
