@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
-use std::{fs, env};
+use std::{env, fs};
 
 use crate::cache;
 use crate::process::output;
@@ -158,7 +158,15 @@ impl Client {
         let option = |key: &str| connect.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
         let mut command = Command::new(vendor.programs()?.client);
         command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--default-character-set=utf8mb4"]);
-        command.args(["--force", "-vv", "--table", "--column-type-info", "--show-warnings", "--max-allowed-packet=256M", "--comments"]);
+        command.args([
+            "--force",
+            "-vv",
+            "--table",
+            "--column-type-info",
+            "--show-warnings",
+            "--max-allowed-packet=256M",
+            "--comments",
+        ]);
         command.arg(format!("--port={}", login.port));
         command.arg(format!("--user={}", option("user").unwrap_or(login.user)));
         command.arg(format!("--password={}", option("password").unwrap_or(login.password)));

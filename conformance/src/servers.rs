@@ -120,8 +120,8 @@ impl Server {
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
         let arguments = arguments(self.vendor, self.folder.path(), self.port, &self.options);
-        self.process =
-            Process::start(&self.programs.server, &arguments, &self.folder.path().join("log")).map_err(|error| error.to_string())?;
+        self.process = Process::start(&self.programs.server, &arguments, &self.folder.path().join("log"))
+            .map_err(|error| error.to_string())?;
         self.process.wait_for_greeting(self.port, START_AT_MOST)
     }
 
@@ -161,7 +161,9 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16, options: &[String]) -> Ve
     all.extend(common.split_whitespace().map(str::to_owned));
     let own = match vendor {
         Vendor::MariaDb => "--innodb-log-file-size=8M --innodb-fast-shutdown=2",
-        Vendor::MySql => "--mysqlx=OFF --secure-file-priv=NULL --innodb-redo-log-capacity=8M --performance-schema=OFF --collation-server=utf8mb4_unicode_ci",
+        Vendor::MySql => {
+            "--mysqlx=OFF --secure-file-priv=NULL --innodb-redo-log-capacity=8M --performance-schema=OFF --collation-server=utf8mb4_unicode_ci"
+        }
     };
     all.extend(own.split_whitespace().map(str::to_owned));
     if current_user() == "root" {

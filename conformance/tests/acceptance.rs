@@ -66,7 +66,14 @@ const TLS_VARIABLES: &str = "SELECT * FROM global_variables WHERE variable_name 
 fn the_tls_variables_are_listed_set_and_kept(driver: Driver) -> Outcome {
     let (server, mut proxy) = one(driver)?;
     let listed = proxy.admin(TLS_VARIABLES)?;
-    let names = ["mysql-have_ssl", "mysql-session_idle_show_processlist", "mysql-ssl_p2s_ca", "mysql-ssl_p2s_cert", "mysql-ssl_p2s_key", "mysql-ssl_p2s_cipher"];
+    let names = [
+        "mysql-have_ssl",
+        "mysql-session_idle_show_processlist",
+        "mysql-ssl_p2s_ca",
+        "mysql-ssl_p2s_cert",
+        "mysql-ssl_p2s_key",
+        "mysql-ssl_p2s_cipher",
+    ];
     for name in names {
         expect(listed.lines().any(|line| line.starts_with(name)), || format!("{name} is missing in:\n{listed}"))?;
     }
@@ -160,7 +167,8 @@ fn precise_rules_are_written_from_the_statistics(driver: Driver) -> Outcome {
     for id in 1..=20 {
         two.is_writer(&two.proxy.query(&format!("SELECT words FROM conf2.only_here WHERE id = {id}; SELECT @@port"))?)?;
     }
-    let digests = "SELECT digest, digest_text, count_star, hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT words%'";
+    let digests =
+        "SELECT digest, digest_text, count_star, hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT words%'";
     let said = two.proxy.admin(digests)?;
     let columns: Vec<&str> = said.trim().split('\t').collect();
     expect(columns.len() == 4, || format!("one digest was wanted:\n{said}"))?;
@@ -180,7 +188,9 @@ fn two_hundred_rules_are_pasted_and_route(driver: Driver) -> Outcome {
     let schemas: String = (10001..=10200).map(|shard| format!("CREATE DATABASE shard_{shard};")).collect();
     two.writer.root(&schemas)?;
     two.reader.root(&schemas)?;
-    let mut script = String::from("DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (active,username,cache_ttl) VALUES (1,\"sbtest\",120000);\n");
+    let mut script = String::from(
+        "DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (active,username,cache_ttl) VALUES (1,\"sbtest\",120000);\n",
+    );
     for shard in 10001..=10200 {
         let _ = writeln!(
             script,
@@ -201,7 +211,12 @@ fn two_hundred_rules_are_pasted_and_route(driver: Driver) -> Outcome {
 /// A38, A39: the table's text, its key, and that it is asked after the rules unless one of them applies.
 fn fast_routing_has_the_known_table_and_key(driver: Driver) -> Outcome {
     let two = two(driver)?;
-    let words = |text: &str| text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty() && *word != "n").collect::<Vec<_>>().join(" ");
+    let words = |text: &str| {
+        text.split(|c: char| c.is_whitespace() || c == '\\')
+            .filter(|word| !word.is_empty() && *word != "n")
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let said = words(&two.proxy.admin("SHOW CREATE TABLE mysql_query_rules_fast_routing")?);
     let wanted = words(
         "CREATE TABLE mysql_query_rules_fast_routing ( username VARCHAR NOT NULL, schemaname VARCHAR NOT NULL, flagIN INT NOT NULL DEFAULT 0, \
@@ -263,7 +278,8 @@ fn statements_are_counted_by_their_kind(driver: Driver) -> Outcome {
     let said = proxy.admin(
         "SELECT Command, Total_cnt FROM stats_mysql_commands_counters WHERE Command IN ('SELECT','INSERT','UPDATE','DELETE','BEGIN','COMMIT') ORDER BY Command",
     )?;
-    let counted = |kind: &str| said.lines().find_map(|line| line.strip_prefix(kind)?.trim().parse::<u64>().ok()).unwrap_or_default();
+    let counted =
+        |kind: &str| said.lines().find_map(|line| line.strip_prefix(kind)?.trim().parse::<u64>().ok()).unwrap_or_default();
     // The command line client may ask for its schema or version first.
     expect(counted("SELECT") >= 2, || said.clone())?;
     same(

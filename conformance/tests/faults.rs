@@ -61,7 +61,13 @@ fn a_transaction_whose_server_died(driver: Driver) -> Outcome {
     let port = proxy.port;
     let (done, outcome) = mpsc::channel();
     let client = thread::spawn(move || {
-        let _ = done.send(command_line(port, "app", "secret", &[], "BEGIN; INSERT INTO conf.scratch VALUES (1, 'x'); SELECT SLEEP(20); COMMIT"));
+        let _ = done.send(command_line(
+            port,
+            "app",
+            "secret",
+            &[],
+            "BEGIN; INSERT INTO conf.scratch VALUES (1, 'x'); SELECT SLEEP(20); COMMIT",
+        ));
     });
     thread::sleep(Duration::from_secs(2));
     server.kill();
@@ -145,7 +151,8 @@ fn clients_that_vanish(driver: Driver) -> Outcome {
     }
     soon(Duration::from_secs(20), || {
         let left = server.root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
-        same(left.trim().trim_start_matches("COUNT(*)"), "0").map_err(|_| format!("statements of clients that left still run: {left}"))
+        same(left.trim().trim_start_matches("COUNT(*)"), "0")
+            .map_err(|_| format!("statements of clients that left still run: {left}"))
     })?;
     same(&proxy.query("SELECT 1")?, "1")
 }
@@ -154,7 +161,16 @@ fn a_slow_reader(driver: Driver) -> Outcome {
     let (_server, mut proxy) = one(driver)?;
     let client = Vendor::MariaDb.programs()?.client;
     let mut child = std::process::Command::new(client)
-        .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--user=app", "--password=secret", "--quick", "--batch"])
+        .args([
+            "--no-defaults",
+            "--protocol=tcp",
+            "--host=127.0.0.1",
+            "--skip-ssl",
+            "--user=app",
+            "--password=secret",
+            "--quick",
+            "--batch",
+        ])
         .arg(format!("--port={}", proxy.port))
         .args(["-e", "SELECT a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000"])
         .stdout(std::process::Stdio::piped())
@@ -183,7 +199,14 @@ fn an_open_transaction_is_rolled_back(driver: Driver) -> Outcome {
     for turn in 0..5 {
         proxy.query(&format!("BEGIN; INSERT INTO conf.scratch VALUES ({turn}, 'never committed')"))?;
     }
-    soon(Duration::from_secs(10), || same(server.root("SELECT COUNT(*) FROM conf.scratch")?.trim().trim_start_matches("COUNT(*)"), "0"))?;
+    soon(Duration::from_secs(10), || {
+        same(server.root("SELECT COUNT(*) FROM conf.scratch")?.trim().trim_start_matches("COUNT(*)"), "0")
+    })?;
     // And the rows are not locked by a connection that was put back with its transaction.
-    same(&proxy.query("SET innodb_lock_wait_timeout=2; INSERT INTO conf.scratch VALUES (1, 'now'); SELECT COUNT(*) FROM conf.scratch")?, "1")
+    same(
+        &proxy.query(
+            "SET innodb_lock_wait_timeout=2; INSERT INTO conf.scratch VALUES (1, 'now'); SELECT COUNT(*) FROM conf.scratch",
+        )?,
+        "1",
+    )
 }

@@ -35,7 +35,9 @@ struct Stand {
 impl Stand {
     fn port(&self, between: Between) -> Result<u16, String> {
         match between {
-            Between::Relay => self.relay.get_or_init(|| relay::start(self.server.port).map_err(|error| error.to_string())).clone(),
+            Between::Relay => {
+                self.relay.get_or_init(|| relay::start(self.server.port).map_err(|error| error.to_string())).clone()
+            }
             Between::Millrace(driver) => {
                 let place = DRIVERS.iter().position(|one| *one == driver).unwrap_or_default();
                 let proxy = self.proxies[place].get_or_init(|| Proxy::start(driver, &Wish::in_front_of(&self.server)));
@@ -58,7 +60,8 @@ impl Stand {
 
     /// Every run finds the tables as the fixture made them, whatever an earlier client left there.
     fn run(&self, client: Client, port: u16, scenario: &Path) -> Result<String, String> {
-        self.server.root("DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted")?;
+        self.server
+            .root("DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted")?;
         client.run(app(port), scenario)
     }
 

@@ -66,10 +66,9 @@ impl Client {
 
     async fn connect(&mut self, options: &HashMap<&str, &str>) -> Outcome {
         self.leave().await;
-        let set = |key: &str, usual: &str| options.get(key).map_or(usual.to_owned(), |given| (*given).to_owned());
-        let tls = (options.get("tls") == Some(&"on")).then(|| {
-            SslOpts::default().with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true)
-        });
+        let set = |key: &str, usual: &str| options.get(key).copied().unwrap_or(usual).to_owned();
+        let tls = (options.get("tls") == Some(&"on"))
+            .then(|| SslOpts::default().with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true));
         let opts = OptsBuilder::default()
             .ip_or_hostname(self.host.clone())
             .tcp_port(self.port)
@@ -132,7 +131,8 @@ fn argument(text: &str) -> Value {
         "i" => rest.parse::<i64>().map_or(Value::NULL, Value::from),
         "d" => rest.parse::<f64>().map_or(Value::NULL, Value::from),
         "b" => {
-            let digits: Vec<u8> = rest.bytes().filter_map(|digit| char::from(digit).to_digit(16)).map(|digit| digit as u8).collect();
+            let digits: Vec<u8> =
+                rest.bytes().filter_map(|digit| char::from(digit).to_digit(16)).map(|digit| digit as u8).collect();
             Value::Bytes(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
         }
         "L" => Value::Bytes(vec![b'x'; rest.parse().unwrap_or(0)]),

@@ -14,16 +14,28 @@ const KNOW_NOBODY: &[&str] = &["wire", "sql", "rt"];
 
 /// Libraries that pure code may use: they compute. Whatever opens, waits, locks or spawns is not among them.
 const PURE_LIBRARIES: &[&str] = &[
-    "aho-corasick", "datafusion", "foldhash", "hashbrown", "memchr", "pcre2", "regex", "regex-automata", "regex-syntax",
-    "serde", "serde_json", "sha1", "sha2", "smallvec", "sqlparser",
+    "aho-corasick",
+    "datafusion",
+    "foldhash",
+    "hashbrown",
+    "memchr",
+    "pcre2",
+    "regex",
+    "regex-automata",
+    "regex-syntax",
+    "serde",
+    "serde_json",
+    "sha1",
+    "sha2",
+    "smallvec",
+    "sqlparser",
 ];
 /// Libraries of each of the two crates of `io/`.
 const RT_LIBRARIES: &[&str] = &["libc", "io-uring"];
 const NET_LIBRARIES: &[&str] = &["openssl", "openssl-sys", "flate2", "zstd", "foreign-types"];
 /// Libraries that bring threads, locks or waiting into a core.
-const NOT_IN_DATA: &[&str] = &[
-    "axum", "crossbeam", "crossbeam-channel", "hyper", "mysql", "mysql_async", "parking_lot", "reqwest", "rusqlite", "tokio",
-];
+const NOT_IN_DATA: &[&str] =
+    &["axum", "crossbeam", "crossbeam-channel", "hyper", "mysql", "mysql_async", "parking_lot", "reqwest", "rusqlite", "tokio"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let crates = crates(tree);
@@ -123,8 +135,16 @@ mod tests {
     /// A small workspace in which one crate's dependencies are as given.
     fn with(path: &str, uses: &[&str]) -> Vec<String> {
         let all = [
-            "crates/pure/wire", "crates/pure/sql", "crates/pure/config", "crates/pure/plan", "crates/pure/bridge",
-            "crates/io/rt", "crates/io/net", "crates/data/backend", "crates/data/worker", "crates/control/admin",
+            "crates/pure/wire",
+            "crates/pure/sql",
+            "crates/pure/config",
+            "crates/pure/plan",
+            "crates/pure/bridge",
+            "crates/io/rt",
+            "crates/io/net",
+            "crates/data/backend",
+            "crates/data/worker",
+            "crates/control/admin",
         ];
         let texts: Vec<(String, String)> = all
             .iter()

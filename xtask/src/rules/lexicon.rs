@@ -7,8 +7,22 @@ const PAGE: &str = "docs/lexicon.md";
 
 /// Words that the lexicon has to define.
 const WORDS: &[&str] = &[
-    "client", "server", "backend", "session", "command", "statement", "digest", "plan", "stage", "leg", "hold", "core",
-    "snapshot", "generation", "epoch", "hostgroup",
+    "client",
+    "server",
+    "backend",
+    "session",
+    "command",
+    "statement",
+    "digest",
+    "plan",
+    "stage",
+    "leg",
+    "hold",
+    "core",
+    "snapshot",
+    "generation",
+    "epoch",
+    "hostgroup",
 ];
 
 /// Ends of type names that say nothing; a noun of the domain says what it is.
@@ -37,12 +51,12 @@ fn undefined_words(tree: &Tree) -> Vec<Complaint> {
     let Some(page) = tree.text(PAGE) else { return Vec::new() };
     let page = page.to_lowercase();
     // A definition stands in bold (`**leg**`), in code (`` `leg` ``) or as the first cell of a table row.
-    let defined = |word: &str| [format!("**{word}"), format!("`{word}"), format!("| {word}"), format!("## {word}")].iter().any(|form| page.contains(form));
-    WORDS
-        .iter()
-        .filter(|word| !defined(word))
-        .map(|word| Complaint::file(PAGE, format!("does not define '{word}'")))
-        .collect()
+    let defined = |word: &str| {
+        [format!("**{word}"), format!("`{word}"), format!("| {word}"), format!("## {word}")]
+            .iter()
+            .any(|form| page.contains(form))
+    };
+    WORDS.iter().filter(|word| !defined(word)).map(|word| Complaint::file(PAGE, format!("does not define '{word}'"))).collect()
 }
 
 /// The name that a line declares with one of these keywords.
