@@ -178,6 +178,11 @@ impl Pool {
         self.available() < self.count() / 4
     }
 
+    /// How many lie in the kernel's ring.
+    pub(crate) fn lent(&self) -> usize {
+        self.lent.get()
+    }
+
     pub(crate) fn take(self: &Rc<Self>) -> Option<Buffer> {
         let index = self.free.borrow_mut().pop()?;
         Some(Buffer { pool: self.clone(), index })

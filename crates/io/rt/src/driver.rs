@@ -7,10 +7,12 @@ use crate::executor::Executor;
 use crate::io::Io;
 use crate::random::Random;
 use crate::sys::{self, EventFd};
+use crate::uring::{self, Uring};
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 /// A way to talk to the kernel, or to a world without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -82,8 +84,20 @@ impl Default for Options {
 }
 
 /// The driver that `run` will use for `wanted`, and why, in words for the log.
-pub fn choose(_wanted: Driver) -> (Driver, String) {
-    (Driver::Epoll, "epoll: as asked for".to_string())
+pub fn choose(wanted: Driver) -> (Driver, String) {
+    static UNUSABLE: OnceLock<Option<String>> = OnceLock::new();
+    let unusable = || UNUSABLE.get_or_init(|| uring::probe().err().map(|e| e.to_string()));
+    match wanted {
+        Driver::Auto => match unusable() {
+            None => (Driver::Uring, "io_uring works here".to_string()),
+            Some(why) => (Driver::Epoll, format!("io_uring does not work here: {why}")),
+        },
+        Driver::Uring => match unusable() {
+            None => (Driver::Uring, "asked for".to_string()),
+            Some(why) => (Driver::Uring, format!("asked for, but io_uring does not work here: {why}")),
+        },
+        Driver::Epoll | Driver::Sim => (wanted, "asked for".to_string()),
+    }
 }
 
 /// Makes this thread a core until `main` ends. Other tasks are dropped then, and what their sockets have queued gets a
@@ -97,10 +111,14 @@ pub fn run_with<T, F: Future<Output = T>>(options: Options, main: impl FnOnce(Rt
     let pool = Pool::new(options.buffers.max(4))?;
     let exec = Executor::enter(Some(EventFd::new()?)).map_err(io::Error::other)?;
     let bell = exec.remote().bell().expect("given one line above");
-    let io = {
-        let epoll = Epoll::new()?;
-        epoll.start(bell)?;
-        Io::Epoll(epoll)
+    let io = match choose(options.driver).0 {
+        Driver::Epoll => {
+            let epoll = Epoll::new()?;
+            epoll.start(bell)?;
+            Io::Epoll(epoll)
+        }
+        Driver::Sim => return Err(io::Error::new(io::ErrorKind::InvalidInput, "sim::run starts the simulator")),
+        Driver::Auto | Driver::Uring => Io::Uring(Uring::new(pool.clone(), bell)?),
     };
     let key = [sys::entropy(), sys::entropy(), sys::entropy(), sys::entropy()];
     let core = Core::new(exec, io, pool, Clock::Real, Random::keyed(key));

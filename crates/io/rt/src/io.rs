@@ -4,6 +4,7 @@ use crate::chunk::Chunk;
 use crate::conn::{Conn, Listening, State};
 use crate::core::{Core, Instant};
 use crate::epoll::Epoll;
+use crate::uring::Uring;
 use crate::{Address, Driver, ListenOptions, Listener, Socket};
 use std::io;
 use std::rc::Rc;
@@ -18,12 +19,14 @@ pub(crate) enum Wait {
 }
 
 pub(crate) enum Io {
+    Uring(Uring),
     Epoll(Epoll),
 }
 
 macro_rules! each {
     ($self:ident, $driver:ident => $call:expr) => {
         match $self {
+            Io::Uring($driver) => $call,
             Io::Epoll($driver) => $call,
         }
     };
@@ -32,6 +35,7 @@ macro_rules! each {
 impl Io {
     pub(crate) fn driver(&self) -> Driver {
         match self {
+            Self::Uring(_) => Driver::Uring,
             Self::Epoll(_) => Driver::Epoll,
         }
     }
@@ -54,7 +58,10 @@ impl Io {
         state: &mut State,
         cx: &Context<'_>,
     ) -> Option<io::Result<Chunk>> {
-        each!(self, d => d.read(core, conn, state, cx))
+        match self {
+            Self::Uring(_) => None, // all that there is, is in the inbox
+            Self::Epoll(d) => d.read(core, conn, state, cx),
+        }
     }
 
     /// The reader has taken a piece from the inbox.
@@ -102,7 +109,7 @@ impl Io {
     /// A number to choose the next ready task by; `None`: the first.
     pub(crate) fn shuffle(&self) -> Option<u64> {
         match self {
-            Self::Epoll(_) => None,
+            Self::Uring(_) | Self::Epoll(_) => None,
         }
     }
 

@@ -302,6 +302,12 @@ pub(crate) fn connect(fd: RawFd, to: &RawAddress) -> io::Result<()> {
     checked(unsafe { libc::connect(fd, to.as_ptr(), to.len()) }).map(drop)
 }
 
+/// Makes a descriptor blocking again.
+pub(crate) fn blocking(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers. Of the flags that can be set, our sockets have no other.
+    checked(unsafe { libc::fcntl(fd, libc::F_SETFL, 0) }).map(drop)
+}
+
 /// Ends both directions at once, whatever is queued.
 pub(crate) fn shutdown(fd: RawFd) {
     // SAFETY: no pointers. An error means that it is over already.

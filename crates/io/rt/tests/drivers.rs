@@ -18,7 +18,11 @@ fn run<F: Future<Output = ()>>(driver: Driver, main: impl FnOnce(Rt) -> F) {
             std::process::abort();
         }
     });
-    rt::run(driver, main).unwrap();
+    rt::run(driver, |rt| {
+        assert_eq!(rt.driver(), driver);
+        main(rt)
+    })
+    .unwrap();
     drop(tx);
 }
 
