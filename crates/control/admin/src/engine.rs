@@ -240,6 +240,24 @@ impl Engine {
         Ok(Reply::Rows(grid))
     }
 
+    /// A statement of ours that answers for an operator; what it asks by name, `value` knows.
+    pub fn query(&self, sql: &str, value: impl Fn(&str) -> String) -> Result<Reply, SqlError> {
+        let mut statement = self.conn.prepare(sql)?;
+        for parameter in 1..=statement.parameter_count() {
+            let name = statement.parameter_name(parameter).unwrap_or_default().trim_start_matches(':').to_owned();
+            statement.raw_bind_parameter(parameter, value(&name))?;
+        }
+        let mut grid = Grid::new(statement.column_names());
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            for column in 0..grid.names.len() {
+                push(&mut grid, row.get_ref(column)?);
+            }
+        }
+        drop(rows);
+        Ok(Reply::Rows(grid))
+    }
+
     /// How many `?` a statement has, and its columns.
     pub fn describe(&self, sql: &str) -> Result<(usize, Vec<String>), SqlError> {
         let statement = self.conn.prepare(sql)?;

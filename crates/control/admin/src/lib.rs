@@ -1,7 +1,32 @@
-//! The admin port: tables, commands and the SQLite engine.
+//! The admin port: ProxySQL's tables and commands over SQLite, and the way from rows to what is in force.
+//!
+//! | to see | read |
+//! |---|---|
+//! | which tables there are | [`tables`] |
+//! | what an operator can say | [`commands`] |
+//! | what is done with it | `answer.rs` |
+//! | how rows become a snapshot | `build.rs` |
+//! | how it all begins | `open.rs` |
 #![forbid(unsafe_code)]
 
+mod access;
+mod answer;
+mod build;
+pub mod commands;
+mod cores;
 pub mod engine;
+pub mod file;
 mod functions;
 pub mod grid;
+mod layers;
+mod observe;
+mod open;
+mod route;
+mod rows;
+mod session;
+mod shared;
 pub mod tables;
+
+pub use access::check;
+pub use open::{Admin, Options, Start};
+pub use shared::Hooks;

@@ -6,6 +6,7 @@
 
 mod answer;
 mod conn;
+pub mod hello;
 mod login;
 mod open;
 mod out;

@@ -1,0 +1,98 @@
+//! Who may come in on the admin port, and where it may listen.
+
+use crate::cores::is_local;
+use crate::engine::View;
+use config::{Refusal, Variables, interfaces};
+use door::{Entry, Refused};
+use rt::Address;
+use wire::errors::Code;
+
+/// The passwords that everybody knows.
+const DEFAULTS: [&str; 2] = ["admin:admin", "stats:stats"];
+
+/// `user:password` pairs of a list separated by `;`.
+fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
+    list.split(';').map(str::trim).filter_map(|pair| pair.split_once(':'))
+}
+
+/// What a login of `user` needs.
+pub(crate) fn entry(variables: &Variables, user: &str, peer: &Address) -> Entry {
+    let password = |list| credentials(list).find(|(name, _)| *name == user).map(|(_, password)| password.to_owned());
+    match (password(&variables.admin_admin_credentials), password(&variables.admin_stats_credentials)) {
+        (Some(_), _) if user == "admin" && !is_local(peer) => Entry::Refuse(Refused::new(
+            Code { number: 1040, state: "42000" },
+            format!("User '{user}' can only connect locally"),
+        )),
+        (Some(password), _) | (None, Some(password)) => Entry::Password(password),
+        (None, None) => Entry::Nobody,
+    }
+}
+
+/// What `user` sees.
+pub(crate) fn view(variables: &Variables, user: &str) -> View {
+    let is_admin = credentials(&variables.admin_admin_credentials).any(|(name, _)| name == user);
+    if is_admin { View::Admin } else { View::Stats }
+}
+
+/// Refuses to listen where others can come, with a password that they know.
+pub fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
+    let open: Vec<_> = interfaces(&variables.admin_mysql_ifaces)
+        .filter(|at| at.parse::<Address>().is_ok_and(|address| !is_local(&address)))
+        .collect();
+    let lists = [("admin-admin_credentials", &variables.admin_admin_credentials), ("admin-stats_credentials", &variables.admin_stats_credentials)];
+    let mut refused = Vec::new();
+    for (column, list) in lists {
+        let known = list.split(';').map(str::trim).find(|pair| DEFAULTS.contains(pair) || pair.ends_with(':'));
+        if let (Some(pair), [at, ..]) = (known, &open[..]) {
+            let user = pair.split(':').next().unwrap_or_default();
+            let words = format!(
+                "has a password that everybody knows for '{user}', while admin-mysql_ifaces listens on {at}, where others can \
+                 reach it: choose another password, or listen on 127.0.0.1"
+            );
+            refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
+        }
+        if credentials(list).next().is_none() && column == "admin-admin_credentials" {
+            let words = "names nobody: it must be user:password, separated by ';'".into();
+            refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
+        }
+    }
+    if refused.is_empty() { Ok(()) } else { Err(refused) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        Variables::build(pairs.iter().copied()).unwrap().0
+    }
+
+    #[test]
+    fn the_user_admin_comes_in_from_this_machine_only() {
+        let variables = variables(&[("admin-admin_credentials", "admin:a;radmin:r")]);
+        let local: Address = "127.0.0.1:1".parse().unwrap();
+        let far: Address = "192.0.2.1:1".parse().unwrap();
+        assert!(entry(&variables, "admin", &local) == Entry::Password("a".into()));
+        assert!(entry(&variables, "admin", &"/tmp/x".parse().unwrap()) == Entry::Password("a".into()));
+        assert!(matches!(entry(&variables, "admin", &far), Entry::Refuse(_)));
+        assert!(entry(&variables, "radmin", &far) == Entry::Password("r".into()));
+        assert!(entry(&variables, "stats", &far) == Entry::Password("stats".into()));
+        assert!(entry(&variables, "nosuch", &local) == Entry::Nobody);
+        assert_eq!((view(&variables, "radmin"), view(&variables, "stats")), (View::Admin, View::Stats));
+    }
+
+    #[test]
+    fn a_known_password_is_refused_where_others_can_reach_it() {
+        assert_eq!(check(&Variables::default()), Ok(()));
+        let open = [("admin-mysql_ifaces", "127.0.0.1:6032;0.0.0.0:6032")];
+        let refused = check(&variables(&open)).unwrap_err();
+        assert_eq!(refused.len(), 2);
+        assert_eq!(
+            refused[0].to_string(),
+            "admin-admin_credentials has a password that everybody knows for 'admin', while admin-mysql_ifaces listens on \
+             0.0.0.0:6032, where others can reach it: choose another password, or listen on 127.0.0.1"
+        );
+        let closed = [open[0], ("admin-admin_credentials", "a:x"), ("admin-stats_credentials", "s:y")];
+        assert_eq!(check(&variables(&closed)), Ok(()));
+    }
+}

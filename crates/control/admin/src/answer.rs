@@ -1,0 +1,412 @@
+//! From a statement to its answer: understand it, refresh what it reads, do it.
+
+use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
+use crate::engine::{Reply, SqlError, View};
+use crate::grid::Grid;
+use crate::observe::{self, Process};
+use crate::shared::Shared;
+use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
+use crate::{build, file, layers, route};
+use bridge::Ask;
+use config::{Refusal, Snapshot};
+use rusqlite::types::Value;
+use std::collections::BTreeSet;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) id: u32,
+    pub(crate) user: String,
+    pub(crate) host: String,
+    pub(crate) view: View,
+}
+
+/// What is said when it cannot be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// With the code that everything has here.
+    Sql(String),
+    /// With another.
+    Coded(u16, &'static str, String),
+}
+
+impl From<SqlError> for Said {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error.0)
+    }
+}
+
+impl From<String> for Said {
+    fn from(words: String) -> Self {
+        Self::Sql(words)
+    }
+}
+
+impl Shared {
+    pub(crate) async fn answer(&self, asker: &Asker, text: &str, values: &[Value]) -> Result<Reply, Said> {
+        // Without CLIENT_MULTI_STATEMENTS the first counts, as with ProxySQL.
+        match commands::parse(text, asker.view) {
+            Command::Sql(sql) => self.sql(asker, &sql, values).await,
+            Command::Query(sql) => {
+                self.refresh(asker.view, &sql).await?;
+                Ok(self.engine(asker.view).borrow().query(&sql, |name| self.place(asker, name))?)
+            }
+            Command::Blank => Err(Said::Sql("not an error".into())),
+            Command::Accept => Ok(Reply::done()),
+            Command::Use(schema) => self.use_schema(&schema).map(|()| Reply::done()),
+            Command::Set(assignment) => self.set(asker.view, &assignment),
+            Command::Variables(asked) => Ok(self.variables(&asked)),
+            Command::Move { module, from, to } => self.move_module(module, from, to).await,
+            Command::LoadConfig(module) => self.load_config(module),
+            Command::LoadUser(name) => self.load_user(&name).await,
+            Command::WriteConfig { path, select } => self.write_config(&path, select),
+            Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
+            Command::Checksum(subject) => self.checksum(&subject),
+            Command::Proxysql(verb) => self.proxysql(verb),
+            Command::Kill(id) if self.cores.kill(id).await => Ok(Reply::done()),
+            Command::Kill(id) => Err(Said::Sql(format!("Unknown thread id: {id}"))),
+            Command::Log(words) => {
+                (self.hooks.log)(&words);
+                Ok(Reply::done())
+            }
+            Command::ExplainRoute(question) => self.explain_route(&question),
+            Command::ForgetDigests => {
+                self.cores.ask(Ask::Digests, true).await;
+                Ok(Reply::done())
+            }
+            Command::DollarProbe => Err(Said::Coded(1054, "42S22", "Unknown column '$$' in 'field list'".into())),
+            Command::NotAvailable(why) => Err(Said::Sql(why.into())),
+        }
+    }
+
+    async fn sql(&self, asker: &Asker, sql: &str, values: &[Value]) -> Result<Reply, Said> {
+        let sql = if sql.contains(';') { door::split::statements(sql).next().unwrap_or(sql) } else { sql };
+        self.refresh(asker.view, sql).await?;
+        let engine = self.engine(asker.view).borrow();
+        let reply = engine.run(sql, values)?;
+        if matches!(reply, Reply::Done { .. }) {
+            // What an operator wrote into a table of ours does not stay there.
+            for table in engine.filled_tables_in(sql) {
+                self.filled.borrow_mut().remove(&table.name);
+            }
+        }
+        Ok(reply)
+    }
+
+    /// How many parameters and which columns a statement has.
+    pub(crate) fn describe(&self, asker: &Asker, text: &str) -> Result<(usize, Vec<String>), Said> {
+        match commands::parse(text, asker.view) {
+            Command::Sql(sql) => Ok(self.engine(asker.view).borrow().describe(&sql)?),
+            _ => Ok((0, Vec::new())),
+        }
+    }
+
+    /// What a statement of ours asks for by name.
+    fn place(&self, asker: &Asker, name: &str) -> String {
+        match name {
+            "version" => self.snapshot.borrow().variables.admin_version.to_string(),
+            "name" => asker.user.clone(),
+            "user" => format!("{}@{}", asker.user, asker.host),
+            "id" => asker.id.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    pub(crate) fn use_schema(&self, schema: &str) -> Result<(), Said> {
+        let known = [Schema::Main, Schema::Disk, Schema::Stats, Schema::Monitor, Schema::StatsHistory];
+        // ProxySQL takes every name; drivers that are told `admin` or `information_schema` must not fail.
+        let fine = known.iter().any(|known| known.name().eq_ignore_ascii_case(schema))
+            || ["", "admin", "information_schema", "mysql"].contains(&schema.to_ascii_lowercase().as_str());
+        if fine { Ok(()) } else { Err(Said::Coded(1049, "42000", format!("Unknown database '{schema}'"))) }
+    }
+
+    // Reading
+
+    /// Fills the tables that a statement names from what is in force and from the cores.
+    async fn refresh(&self, view: View, sql: &str) -> Result<(), Said> {
+        let named: Vec<TableCopy> = self.engine(view).borrow().filled_tables_in(sql).into_iter().cloned().collect();
+        for copy in named {
+            self.fill(view, &copy).await?;
+        }
+        Ok(())
+    }
+
+    async fn fill(&self, view: View, copy: &TableCopy) -> Result<(), Said> {
+        let name = match view {
+            View::Admin => format!("{}.{}", copy.schema.name(), copy.name),
+            View::Stats => format!("main.{}", copy.name),
+        };
+        match (copy.table.kind, copy.role) {
+            (Kind::Observed { observe, .. }, role) => {
+                let report = match observe::ask(observe) {
+                    Some(ask) => self.cores.ask(ask, role == Role::Reset).await,
+                    None => None,
+                };
+                let engine = self.engine(view).borrow();
+                let process = self.process(engine.conn());
+                let snapshot = self.snapshot.borrow();
+                engine.transaction(|conn| match (report, observe) {
+                    (Some(report), _) => observe::report(conn, &name, &report, &snapshot, &process),
+                    (None, Observe::Memory) => observe::memory(conn, &name, &process),
+                    (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
+                    (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
+                })?;
+            }
+            (Kind::Checksums, _) => self.fill_checksums()?,
+            (_, Role::Runtime) => {
+                let generation = self.snapshot.borrow().generation;
+                let is_large = matches!(copy.table.name, "mysql_users" | "mysql_query_rules_fast_routing");
+                if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
+                    return Ok(());
+                }
+                let pool = if copy.table.name == "mysql_servers" { self.cores.ask(Ask::Pool, false).await } else { None };
+                let snapshot = self.snapshot.borrow();
+                self.engine.borrow().transaction(|conn| observe::runtime(conn, copy.table.name, &snapshot, pool.as_ref()))?;
+                self.filled.borrow_mut().insert(copy.name.clone(), generation);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn process(&self, conn: &rusqlite::Connection) -> Process {
+        let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or_default();
+        Process {
+            uptime_s: (self.rt.now() - self.started).as_secs(),
+            cores: self.cores.len(),
+            generation: self.snapshot.borrow().generation,
+            sqlite_bytes: pragma("page_count") * pragma("page_size"),
+        }
+    }
+
+    fn variables(&self, asked: &[door::hello::Asked]) -> Reply {
+        let mut grid = Grid::new(asked.iter().map(|asked| asked.label.clone()));
+        let snapshot = self.snapshot.borrow();
+        let value = |name: &str| match name {
+            "version" => Some(snapshot.variables.admin_version.to_string()),
+            "version_comment" => Some("(ProxySQL Admin Module)".into()),
+            "max_allowed_packet" => Some(snapshot.variables.mysql_max_allowed_packet.to_string()),
+            "hostname" => Some("millrace".into()),
+            _ => {
+                let found = config::REGISTRY.iter().find(|variable| variable.name.eq_ignore_ascii_case(name));
+                found.and_then(|variable| self.in_memory(variable.name)).or_else(|| door::hello::usual(name).map(str::to_owned))
+            }
+        };
+        let values: Vec<_> = asked.iter().map(|asked| value(&asked.name)).collect();
+        // A variable that nobody knows is no row, as ProxySQL has it.
+        if values.iter().any(Option::is_some) {
+            grid.push_row(values);
+        }
+        Reply::Rows(grid)
+    }
+
+    fn in_memory(&self, name: &str) -> Option<String> {
+        let engine = self.engine.borrow();
+        let sql = "SELECT CAST(variable_value AS TEXT) FROM main.global_variables WHERE variable_name = ?1";
+        engine.conn().query_row(sql, [name], |row| row.get(0)).ok()
+    }
+
+    // Changing
+
+    fn set(&self, view: View, assignment: &Assignment) -> Result<Reply, Said> {
+        let Assignment { name, value } = assignment;
+        let sql = |name: &str| format!("UPDATE global_variables SET variable_value={value} WHERE variable_name={}", literal(name));
+        if view == View::Stats {
+            return Ok(self.stats.borrow().run(&sql(name), &[])?);
+        }
+        let Some(known) = config::REGISTRY.iter().find(|variable| variable.name.eq_ignore_ascii_case(name)) else {
+            return Ok(Reply::Done { affected: 0, info: format!("ERROR: Unknown global variable: '{name}'.") });
+        };
+        Ok(self.engine.borrow().run(&sql(known.name), &[])?)
+    }
+
+    async fn move_module(&self, module: Module, from: Layer, to: Layer) -> Result<Reply, Said> {
+        let affected = match (from, to) {
+            (Layer::Disk, _) => layers::from_disk(&self.engine.borrow(), module)?,
+            (_, Layer::Disk) => layers::to_disk(&self.engine.borrow(), module)?,
+            (Layer::Runtime, _) => {
+                layers::from_runtime(&self.engine.borrow(), module, &self.snapshot.borrow())?;
+                0
+            }
+            (Layer::Memory, _) => {
+                self.load(module).await?;
+                0
+            }
+        };
+        Ok(Reply::Done { affected, info: String::new() })
+    }
+
+    async fn load(&self, module: Module) -> Result<(), Said> {
+        let _alone = self.alone().await;
+        let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), module);
+        let (next, notices) = built.map_err(|refused| because(module.words(), &refused))?;
+        for notice in notices {
+            (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
+        }
+        if module == Module::AdminVariables {
+            self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
+        }
+        if let Some(prefix) = module.prefix() {
+            // Memory shows values as they are in force: `1` for a truth has become `true`.
+            self.engine.borrow().transaction(|conn| layers::keep_variables(conn, prefix, &next))?;
+        }
+        self.put_in_force(next).await
+    }
+
+    async fn load_user(&self, name: &str) -> Result<Reply, Said> {
+        let _alone = self.alone().await;
+        let built = build::one_user(&self.engine.borrow(), &self.snapshot.borrow(), name);
+        let next = built.map_err(|refused| because("MYSQL USER", &refused))?;
+        self.put_in_force(next).await.map(|()| Reply::done())
+    }
+
+    async fn put_in_force(&self, next: Snapshot) -> Result<(), Said> {
+        let generation = next.generation;
+        *self.snapshot.borrow_mut() = next.clone();
+        let confirmed = self.cores.load(&next).await;
+        let all = self.cores.len();
+        if confirmed == all {
+            return Ok(());
+        }
+        Err(Said::Sql(format!("generation {generation} is set, but only {confirmed} of {all} cores have confirmed it in time")))
+    }
+
+    fn load_config(&self, module: Module) -> Result<Reply, Said> {
+        let file = self.config_file()?;
+        let loaded = file::into_memory(&self.engine.borrow(), &file, &[module]);
+        let affected = loaded.map_err(|refused| because(module.words(), &refused))?;
+        Ok(Reply::Done { affected, info: String::new() })
+    }
+
+    fn write_config(&self, path: &str, select: bool) -> Result<Reply, Said> {
+        if path.is_empty() {
+            return Err(Said::Sql("ProxySQL Admin Error: empty file name".into()));
+        }
+        let text = file::saved(self.engine.borrow().conn())?;
+        if write_private(path, &text).is_err() {
+            let twice = if select { "" } else { "ProxySQL Admin Error: " };
+            return Err(Said::Sql(format!("{twice}Cannot open file {path}")));
+        }
+        let affected = if select { text.len() as u64 } else { 0 };
+        Ok(Reply::Done { affected, info: format!("File {path} is saved.") })
+    }
+
+    fn proxysql(&self, verb: Verb) -> Result<Reply, Said> {
+        match verb {
+            Verb::Start => return Err(Said::Sql("ProxySQL already started".into())),
+            Verb::Pause if self.paused.get() => {
+                return Err(Said::Sql("ProxySQL MySQL module is already paused, impossible to pause".into()));
+            }
+            Verb::Resume if !self.paused.get() => {
+                return Err(Said::Sql("ProxySQL MySQL module is not paused, impossible to resume".into()));
+            }
+            Verb::Pause | Verb::Resume => {
+                self.paused.set(verb == Verb::Pause);
+                self.cores.accept(verb == Verb::Resume);
+            }
+            Verb::Shutdown => (self.hooks.shutdown)(false),
+            Verb::Kill => (self.hooks.shutdown)(true),
+            Verb::ReadOnly => self.engine.borrow_mut().set_read_only(true)?,
+            Verb::ReadWrite => self.engine.borrow_mut().set_read_only(false)?,
+            Verb::FlushLogs => (self.hooks.flush_logs)()?,
+            Verb::ReloadTls => (self.hooks.reload_tls)()?,
+            // Nothing is kept between writes; there is no cache, and no list of client hosts, that could be emptied.
+            Verb::FlushConfigDb | Verb::FlushQueryCache | Verb::FlushClientHosts => {}
+        }
+        Ok(Reply::done())
+    }
+
+    // Telling
+
+    fn checksum(&self, subject: &Subject) -> Result<Reply, Said> {
+        let engine = self.engine.borrow();
+        match subject {
+            Subject::Global => {
+                let all = self.checksums()?;
+                let text: String = all.iter().map(|(name, checksum)| format!("{name}{checksum}")).collect();
+                Ok(Reply::Rows(Grid::one("CHECKSUM", sql::spooky::hash64(text.as_bytes(), 0).to_string())))
+            }
+            Subject::Table { words, table, disk } => {
+                let schema = if *disk { "disk" } else { "main" };
+                let condition = if *table == "global_variables" { "WHERE variable_name LIKE 'mysql-%'" } else { "" };
+                let checksum = checksum_of(&engine.run(&format!("SELECT * FROM {schema}.{table} {condition} ORDER BY 1, 2"), &[])?);
+                let mut grid = Grid::new(["table", "checksum"]);
+                grid.push_row([Some(*words), Some(&checksum)]);
+                Ok(Reply::Rows(grid))
+            }
+        }
+    }
+
+    /// Of each module as it is in force.
+    fn checksums(&self) -> Result<Vec<(&'static str, String)>, Said> {
+        let snapshot = self.snapshot.borrow();
+        let hash = |text: String| if text.is_empty() { "0x0".into() } else { format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0)) };
+        let joined = |rows: &mut dyn Iterator<Item = String>| rows.collect::<Vec<_>>().join("\n");
+        let variables = |prefix: &str| joined(&mut snapshot.variables.pairs().into_iter().filter(|(name, _)| name.starts_with(prefix)).map(|pair| format!("{pair:?}")));
+        let users: BTreeSet<String> = snapshot.users.rows().iter().map(|row| format!("{row:?}")).collect();
+        let servers = &snapshot.servers;
+        let servers_text = [
+            joined(&mut servers.rows().iter().map(|row| format!("{row:?}"))),
+            joined(&mut servers.attributes_rows().iter().map(|row| format!("{row:?}"))),
+            joined(&mut servers.ssl_params_rows().iter().map(|row| format!("{row:?}"))),
+        ];
+        let mut fast: Vec<String> = snapshot.rules.fast().rows().map(|row| format!("{row:?}")).collect();
+        fast.sort_unstable();
+        let rules = snapshot.rules.rows().map(|row| format!("{row:?}")).chain(fast).collect::<Vec<_>>().join("\n");
+        Ok(vec![
+            ("admin_variables", hash(variables("admin-"))),
+            ("mysql_query_rules", hash(rules)),
+            ("mysql_servers", hash(servers_text.concat())),
+            ("mysql_users", hash(users.into_iter().collect::<Vec<_>>().join("\n"))),
+            ("mysql_variables", hash(variables("mysql-"))),
+            ("proxysql_servers", "0x0".into()),
+        ])
+    }
+
+    fn fill_checksums(&self) -> Result<(), Said> {
+        let all = self.checksums()?;
+        let generation = i64::try_from(self.snapshot.borrow().generation).unwrap_or(i64::MAX);
+        let epoch = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
+        self.engine.borrow().transaction(|conn| {
+            // The epoch of a checksum is when it was first seen.
+            let mut insert = conn.prepare(
+                "INSERT INTO main.runtime_checksums_values VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET \
+                 version = excluded.version, epoch = excluded.epoch, checksum = excluded.checksum WHERE checksum <> excluded.checksum",
+            )?;
+            for (name, checksum) in &all {
+                insert.execute((name, generation, epoch, checksum))?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn explain_route(&self, question: &Question) -> Result<Reply, Said> {
+        Ok(Reply::Rows(route::explain(&self.snapshot.borrow(), question, self.rt.random())?))
+    }
+}
+
+/// ProxySQL's form of a checksum: of nothing it is `0x00`.
+fn checksum_of(reply: &Reply) -> String {
+    let Reply::Rows(grid) = reply else { return "0x00".into() };
+    if grid.is_empty() {
+        return "0x00".into();
+    }
+    let text: String = grid.rows().flatten().map(|cell| format!("{cell:?}\n")).collect();
+    format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0))
+}
+
+/// All reasons in one error; nothing has changed.
+fn because(words: &str, refused: &[Refusal]) -> Said {
+    let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
+    Said::Sql(format!("{words} not loaded, nothing was changed: {}", reasons.join("; ")))
+}
+
+/// A file that only its owner can read: there are passwords in it.
+fn write_private(path: &str, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -1,0 +1,244 @@
+//! The admin grammar: a text becomes one value, or is left to SQLite. Letters' case and blanks do not matter.
+//!
+//! ProxySQL matches whole texts, so a comment before or behind a LOAD makes it a syntax error; so here.
+
+mod moves;
+mod proxysql;
+mod route;
+mod set;
+mod show;
+
+pub use moves::{Layer, Subject};
+pub use proxysql::Verb;
+pub use set::Assignment;
+
+use crate::engine::View;
+use crate::tables::Module;
+
+/// What an operator wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Nothing at all.
+    Blank,
+    /// LOAD or SAVE between two layers.
+    Move {
+        /// What.
+        module: Module,
+        /// From where.
+        from: Layer,
+        /// To where.
+        to: Layer,
+    },
+    /// `LOAD … FROM CONFIG`.
+    LoadConfig(Module),
+    /// `LOAD MYSQL USER x TO RUNTIME`.
+    LoadUser(String),
+    /// `SAVE CONFIG TO FILE` or `SELECT CONFIG INTO OUTFILE`.
+    WriteConfig {
+        /// To which file; empty if none was named.
+        path: String,
+        /// Written as SELECT: the answer says how many bytes.
+        select: bool,
+    },
+    /// `SELECT CONFIG FILE`.
+    ShowConfig,
+    /// `CHECKSUM …`.
+    Checksum(Subject),
+    /// `SET variable=value`.
+    Set(Assignment),
+    /// Answered with OK; nothing is done.
+    Accept,
+    /// A statement of ours that answers it; `:version`, `:name`, `:user`, `:id` in it are the session's.
+    Query(String),
+    /// `USE schema`.
+    Use(String),
+    /// `SELECT @@x`.
+    Variables(Vec<door::hello::Asked>),
+    /// `PROXYSQL …`.
+    Proxysql(Verb),
+    /// `KILL CONNECTION n`.
+    Kill(u32),
+    /// `LOGENTRY …`.
+    Log(String),
+    /// `EXPLAIN ROUTE`.
+    ExplainRoute(Question),
+    /// `TRUNCATE [TABLE] stats.stats_mysql_query_digest`.
+    ForgetDigests,
+    /// `SELECT $$`: MySQL's command line looks whether `$$` can be a name.
+    DollarProbe,
+    /// It is known, and cannot be done in this version.
+    NotAvailable(&'static str),
+    /// Everything else is SQL.
+    Sql(String),
+}
+
+pub use route::Question;
+
+/// Understands a text.
+#[must_use]
+pub fn parse(text: &str, view: View) -> Command {
+    let text = text.trim();
+    let text = text.strip_suffix(';').unwrap_or(text).trim_end();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [first, ..] = words[..] else { return Command::Blank };
+    let known = match first.to_ascii_uppercase().as_str() {
+        "SELECT" => select(text, &words, view),
+        "SHOW" => show::parse(&words, view),
+        "SET" => set::parse(text, &words),
+        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "PULL" | "SIGNAL"
+            if view == View::Stats =>
+        {
+            None
+        }
+        "LOAD" | "SAVE" => moves::parse(text, &words),
+        "CHECKSUM" => moves::checksum(&words),
+        "PROXYSQL" => proxysql::parse(&words),
+        "KILL" => kill(&words),
+        "LOGENTRY" if words.len() > 1 => Some(Command::Log(text[first.len()..].trim_start().to_owned())),
+        "TRUNCATE" => truncate(&words),
+        "EXPLAIN" => route::parse(text, &words),
+        "PULL" | "SIGNAL" => Some(Command::NotAvailable("waiting for other threads is not needed here, and not available")),
+        "USE" if words.len() == 2 => Some(Command::Use(unquoted(words[1]).to_owned())),
+        "BEGIN" | "COMMIT" | "ROLLBACK" | "START" if is(&words, &["BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION"]) => {
+            Some(Command::Accept)
+        }
+        "LOCK" | "UNLOCK" if words.get(1).is_some_and(|word| word.to_ascii_uppercase().starts_with("TABLE")) => Some(Command::Accept),
+        comment if comment.starts_with("/*!") && is_set_in_comment(text) => Some(Command::Accept),
+        _ => None,
+    };
+    known.unwrap_or_else(|| Command::Sql(text.to_owned()))
+}
+
+/// Whether the words are one of these texts.
+pub(crate) fn is(words: &[&str], texts: &[&str]) -> bool {
+    texts.iter().any(|text| {
+        let mut wanted = text.split(' ');
+        words.iter().all(|word| wanted.next().is_some_and(|wanted| wanted.eq_ignore_ascii_case(word))) && wanted.next().is_none()
+    })
+}
+
+/// The words behind these, if the words begin with them.
+pub(crate) fn after<'w, 'a>(words: &'w [&'a str], text: &str) -> Option<&'w [&'a str]> {
+    let wanted = text.split(' ').count();
+    (words.len() >= wanted && is(&words[..wanted], &[text])).then(|| &words[wanted..])
+}
+
+/// A name without its quotes.
+pub(crate) fn unquoted(name: &str) -> &str {
+    name.trim_matches(['`', '"', '\''])
+}
+
+/// As a literal of SQLite.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn is_set_in_comment(text: &str) -> bool {
+    let inside = text.trim_start_matches("/*!").trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    inside.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("set")) && text.ends_with("*/")
+}
+
+fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
+    if view == View::Admin {
+        if is(words, &["SELECT CONFIG FILE"]) {
+            return Some(Command::ShowConfig);
+        }
+        if let Some(path) = after(words, "SELECT CONFIG INTO OUTFILE") {
+            return Some(Command::WriteConfig { path: path.join(" "), select: true });
+        }
+    }
+    if is(words, &["SELECT $$"]) {
+        return Some(Command::DollarProbe);
+    }
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
+    let answered = match compact.as_str() {
+        "SELECT@@VERSION_COMMENT" | "SELECT@@VERSION_COMMENTLIMIT1" => "SELECT '(ProxySQL Admin Module)'",
+        "SELECTVERSION()" => "SELECT :version AS 'version()'",
+        "SELECTDATABASE()" => "SELECT 'admin' AS 'DATABASE()'",
+        "SELECTDATABASE(),USER()LIMIT1" | "SELECTUSER(),DATABASE()LIMIT1" => "SELECT 'admin' AS 'DATABASE()', :name AS 'USER()'",
+        "SELECTUSER()" => "SELECT :user AS 'user()'",
+        "SELECTCURRENT_USER()" | "SELECTCURRENT_USER" => "SELECT :user AS 'current_user()'",
+        "SELECTCONNECTION_ID()" => "SELECT :id AS 'CONNECTION_ID()'",
+        "SELECTGLOBAL_CHECKSUM()" => return Some(Command::Checksum(Subject::Global)),
+        "SELECTCONCAT(@@VERSION,'',@@VERSION_COMMENT)" => "SELECT :version || ' Admin Module'",
+        "SELECTSCHEMA()" => "SELECT 'admin' AS 'SCHEMA()'",
+        "SELECTNOW()" => "SELECT datetime('now') AS 'NOW()'",
+        _ => return door::hello::variables_asked(text).map(Command::Variables).or_else(|| information_schema(words)),
+    };
+    Some(Command::Query(answered.into()))
+}
+
+/// Dump tools look for histograms, tablespaces and the like: there are none. A list of schemas or tables is answered in SHOW forms only.
+fn information_schema(words: &[&str]) -> Option<Command> {
+    let at = words.iter().position(|word| word.eq_ignore_ascii_case("from"))?;
+    let from = words.get(at + 1)?.to_ascii_uppercase();
+    let none = ["INFORMATION_SCHEMA.COLUMN_STATISTICS", "INFORMATION_SCHEMA.FILES", "INFORMATION_SCHEMA.PARTITIONS", "MYSQL.PROC"];
+    none.contains(&from.as_str()).then(|| Command::Query("SELECT NULL AS Data WHERE 0".into()))
+}
+
+fn kill(words: &[&str]) -> Option<Command> {
+    match after(words, "KILL CONNECTION")? {
+        [id] => id.parse().ok().map(Command::Kill),
+        _ => None,
+    }
+}
+
+fn truncate(words: &[&str]) -> Option<Command> {
+    let [name] = after(words, "TRUNCATE TABLE").or_else(|| after(words, "TRUNCATE"))? else { return None };
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_prefix("stats.").unwrap_or(&name);
+    matches!(name, "stats_mysql_query_digest" | "stats_mysql_query_digest_reset").then_some(Command::ForgetDigests)
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admin(text: &str) -> Command {
+        parse(text, View::Admin)
+    }
+
+    #[test]
+    fn blanks_case_and_one_semicolon_do_not_matter_and_comments_do() {
+        let wanted = Command::Move { module: Module::Servers, from: Layer::Memory, to: Layer::Runtime };
+        for text in [
+            "LOAD MYSQL SERVERS TO RUNTIME",
+            " load  mysql\tservers\nto run ;",
+            "LOAD MYSQL SERVERS FROM MEMORY",
+            "load mysql servers from mem;",
+        ] {
+            assert_eq!(admin(text), wanted, "{text}");
+        }
+        for text in ["LOAD MYSQL SERVERS TO RUNTIME;;", "/* c */ LOAD MYSQL SERVERS TO RUNTIME", "LOAD MYSQL SERVERS TO RUNTIME; -- x", "LOAD"] {
+            assert!(matches!(admin(text), Command::Sql(_)), "{text}");
+        }
+        assert_eq!(admin(" ; "), Command::Blank);
+    }
+
+    #[test]
+    fn what_only_an_operator_may_do_is_plain_sql_for_the_statistics_user() {
+        for text in ["LOAD MYSQL SERVERS TO RUNTIME", "PROXYSQL SHUTDOWN", "KILL CONNECTION 1", "USE main", "SAVE CONFIG TO FILE x"] {
+            assert_eq!(parse(text, View::Stats), Command::Sql(text.into()), "{text}");
+            assert_ne!(admin(text), Command::Sql(text.into()), "{text}");
+        }
+        assert_eq!(parse("SELECT CONFIG FILE", View::Stats), Command::Sql("SELECT CONFIG FILE".into()));
+    }
+
+    #[test]
+    fn client_start_up_queries_are_known() {
+        for text in [
+            "select @@version_comment limit 1",
+            "SELECT DATABASE()",
+            "SELECT $$",
+            "SET NAMES utf8mb4",
+            "/*!40101 SET NAMES utf8 */",
+            "/*!40014 SET FOREIGN_KEY_CHECKS=0*/;",
+            "LOCK TABLES `mysql_servers` READ",
+            "UNLOCK TABLES",
+            "SELECT /* x */ @@session.tx_isolation",
+        ] {
+            assert!(!matches!(admin(text), Command::Sql(_)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! SHOW: nearly all of them are a SELECT with other words.
+
+use super::{Command, after, is, literal, unquoted};
+use crate::engine::View;
+use crate::tables::{self, Schema};
+
+const FIXED: &[(&str, &str)] = &[
+    ("SHOW DATABASES", "SELECT seq, name, file FROM pragma_database_list WHERE seq <> 1"),
+    ("SHOW SCHEMAS", "SELECT seq, name, file FROM pragma_database_list WHERE seq <> 1"),
+    ("SHOW MYSQL STATUS", "SELECT Variable_Name AS Variable_name, Variable_Value AS Value FROM stats_mysql_global ORDER BY 1"),
+    ("SHOW FULL PROCESSLIST", "SELECT * FROM stats_mysql_processlist"),
+    ("SHOW PROCESSLIST", "SELECT SessionID, user, db, hostgroup, command, time_ms, info FROM stats_mysql_processlist"),
+    ("SHOW MYSQL USERS", "SELECT * FROM mysql_users"),
+    ("SHOW MYSQL SERVERS", "SELECT * FROM mysql_servers"),
+    ("SHOW CHARSET", CHARSETS),
+    ("SHOW CHARACTER SET", CHARSETS),
+    ("SHOW COLLATION", "SELECT * FROM mysql_collations ORDER BY Id"),
+    ("SHOW COLLATIONS", "SELECT * FROM mysql_collations ORDER BY Id"),
+];
+
+const CHARSETS: &str = "SELECT Charset, Collation AS 'Default collation' FROM mysql_collations WHERE \"Default\"='Yes' ORDER BY Id";
+
+/// Which variables, by the beginning of their names.
+const VARIABLES: &[(&str, &str)] = &[
+    ("SHOW VARIABLES", ""),
+    ("SHOW ALL VARIABLES", ""),
+    ("SHOW GLOBAL VARIABLES", ""),
+    ("SHOW SESSION VARIABLES", ""),
+    ("SHOW MYSQL VARIABLES", "mysql-"),
+    ("SHOW ADMIN VARIABLES", "admin-"),
+    ("SHOW SQLITESERVER VARIABLES", "sqliteserver-"),
+];
+
+pub(super) fn parse(words: &[&str], view: View) -> Option<Command> {
+    if is(words, &["SHOW PROMETHEUS METRICS"]) {
+        return Some(Command::NotAvailable("metrics for Prometheus are not available in this version"));
+    }
+    let fixed = FIXED.iter().find(|(show, _)| is(words, &[show])).map(|(_, sql)| (*sql).to_owned());
+    fixed
+        .or_else(|| variables(words))
+        .or_else(|| tables(words))
+        .or_else(|| create(words, view))
+        .or_else(|| fields(words, view))
+        .or_else(|| dump_tools(words))
+        .map(Command::Query)
+}
+
+/// The pattern of a LIKE that ends a statement; nothing may follow.
+fn like(words: &[&str]) -> Option<Option<String>> {
+    match words {
+        [] => Some(None),
+        [like, pattern @ ..] if like.eq_ignore_ascii_case("like") && !pattern.is_empty() => {
+            // MySQL escapes `_` and `%` with a backslash.
+            let pattern = pattern.join(" ");
+            Some(Some(format!("LIKE {} ESCAPE '\\'", literal(unquoted(&pattern)))))
+        }
+        _ => None,
+    }
+}
+
+fn variables(words: &[&str]) -> Option<String> {
+    let (prefix, rest) = VARIABLES.iter().find_map(|(show, prefix)| Some((prefix, after(words, show)?)))?;
+    let mut sql = format!(
+        "SELECT variable_name AS Variable_name, variable_value AS Value FROM global_variables WHERE variable_name LIKE '{prefix}%'"
+    );
+    if let Some(condition) = like(rest)? {
+        sql += &format!(" AND variable_name {condition}");
+    }
+    Some(sql + " ORDER BY variable_name")
+}
+
+fn tables(words: &[&str]) -> Option<String> {
+    let rest = after(words, "SHOW TABLES")?;
+    let (schema, rest) = match rest {
+        [from, schema, rest @ ..] if is(&[from], &["FROM", "IN"]) => (unquoted(schema), rest),
+        rest => ("main", rest),
+    };
+    let mut sql = format!("SELECT name AS tables FROM {}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence'", name(schema)?);
+    if let Some(condition) = like(rest)? {
+        sql += &format!(" AND name {condition}");
+    }
+    Some(sql + " ORDER BY name")
+}
+
+/// Something that can stand in a statement without quotes.
+fn name(text: &str) -> Option<&str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!text.is_empty() && text.chars().all(plain)).then_some(text)
+}
+
+/// Schema and name of a table; one that is named alone is looked for where it is.
+fn table(text: &str, view: View) -> Option<(&str, &str)> {
+    match text.split_once('.') {
+        Some((schema, table)) => Some((name(unquoted(schema))?, name(unquoted(table))?)),
+        None => {
+            let table = name(unquoted(text))?;
+            let found = tables::copies().into_iter().find(|copy| copy.name.eq_ignore_ascii_case(table));
+            let schema = found.map(|copy| copy.schema).filter(|schema| (view, *schema) != (View::Stats, Schema::Stats));
+            Some((schema.unwrap_or(Schema::Main).name(), table))
+        }
+    }
+}
+
+fn create(words: &[&str], view: View) -> Option<String> {
+    let [named] = after(words, "SHOW CREATE TABLE")? else { return None };
+    let (schema, table) = table(named, view)?;
+    let name = literal(table);
+    Some(format!("SELECT name AS 'table', sql AS 'Create Table' FROM {schema}.sqlite_master WHERE type='table' AND name={name} COLLATE NOCASE"))
+}
+
+fn fields(words: &[&str], view: View) -> Option<String> {
+    let [named, rest @ ..] = after(words, "SHOW FIELDS FROM")
+        .or_else(|| after(words, "SHOW COLUMNS FROM"))
+        .or_else(|| after(words, "SHOW FULL FIELDS FROM"))
+        .or_else(|| after(words, "SHOW FULL COLUMNS FROM"))?
+    else {
+        return None;
+    };
+    // The schema may be named behind as well; the table's own name leads to it.
+    let _ = rest;
+    let (schema, table) = table(named, view)?;
+    Some(format!(
+        "SELECT name AS Field, type AS Type, iif(\"notnull\", 'NO', 'YES') AS 'Null', iif(pk, 'PRI', '') AS 'Key', dflt_value AS 'Default', \
+         '' AS Extra FROM pragma_table_info({}, '{schema}')",
+        literal(table)
+    ))
+}
+
+/// What dump tools ask of each table.
+fn dump_tools(words: &[&str]) -> Option<String> {
+    if let Some(condition) = after(words, "SHOW TABLE STATUS").filter(|rest| !rest.is_empty()) {
+        let condition = like(condition)??;
+        return Some(format!(
+            "SELECT name AS Name, 'InnoDB' AS Engine, '10' AS Version, 'Dynamic' AS Row_format, 0 AS Rows, 0 AS Avg_row_length, \
+             0 AS Data_length, 0 AS Max_data_length, 0 AS Index_length, 0 AS Data_free, NULL AS Auto_increment, NULL AS Create_time, \
+             NULL AS Update_time, NULL AS Check_time, 'utf8_bin' AS Collation, NULL AS Checksum, '' AS Create_options, '' AS Comment \
+             FROM main.sqlite_master WHERE type='table' AND name {condition}"
+        ));
+    }
+    if after(words, "SHOW TRIGGERS").is_some() || after(words, "SHOW EVENTS").is_some() || is(words, &["SHOW PLUGINS"]) {
+        return Some("SELECT NULL AS Name WHERE 0".into());
+    }
+    if let Some(rest) = after(words, "SHOW FUNCTION STATUS").or_else(|| after(words, "SHOW PROCEDURE STATUS")) {
+        return (!rest.is_empty()).then(|| "SELECT NULL AS Name WHERE 0".into());
+    }
+    let named = after(words, "SHOW CREATE DATABASE IF NOT EXISTS").or_else(|| after(words, "SHOW CREATE DATABASE"))?;
+    let [schema] = named else { return None };
+    let schema = name(unquoted(schema))?;
+    Some(format!("SELECT '{schema}' AS 'Database', 'CREATE DATABASE {schema}' AS 'Create Database'"))
+}

@@ -1,0 +1,80 @@
+//! The data cores as the admin port sees them: messages go out, answers come back or do not come in time.
+
+use bridge::{Ask, Report, ToCore};
+use config::Snapshot;
+use rt::mailbox::{self, Sender};
+use rt::{Address, Rt};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long cores may take to answer. They look into their mailboxes many times a millisecond.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// The mailboxes of all cores.
+pub(crate) struct Cores {
+    rt: Rt,
+    senders: Vec<Sender<ToCore>>,
+}
+
+impl Cores {
+    pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>) -> Self {
+        Self { rt, senders }
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// Sends each core a message that answers, and gathers the answers that come in time.
+    async fn gather<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> Vec<T> {
+        let (answers, arrived) = mailbox::channel(self.senders.len().max(1));
+        for sender in &self.senders {
+            let answers = answers.clone();
+            // Nobody waits any more if it comes too late.
+            let reply: bridge::Reply<T> = Box::new(move |answer| drop(answers.try_send(answer)));
+            drop(sender.try_send(message(reply)));
+        }
+        // What is left are the replies' own: when the last is used or dropped, the mailbox ends.
+        drop(answers);
+        let mut all = Vec::new();
+        let until = self.rt.now() + ANSWER;
+        while let Ok(Some(answer)) = self.rt.timeout(until - self.rt.now(), arrived.recv()).await {
+            all.push(answer);
+        }
+        all
+    }
+
+    /// Puts a configuration into force; how many cores have confirmed it.
+    pub(crate) async fn load(&self, snapshot: &Snapshot) -> usize {
+        let message = |done| ToCore::Load { snapshot: Arc::new(snapshot.for_core()), done };
+        self.gather(message).await.len()
+    }
+
+    /// What all cores report, joined; `None` if there is none.
+    pub(crate) async fn ask(&self, what: Ask, reset: bool) -> Option<Report> {
+        let reports = self.gather(|reply| ToCore::Ask { what, reset, reply }).await;
+        reports.into_iter().reduce(|mut all, report| {
+            all.merge(report);
+            all
+        })
+    }
+
+    /// Ends a session; whether there was one.
+    pub(crate) async fn kill(&self, session: u32) -> bool {
+        let message = |reply| ToCore::Kill { session, statement_only: false, reply };
+        self.gather(message).await.into_iter().any(|killed| killed)
+    }
+
+    /// Stops or resumes accepting clients.
+    pub(crate) fn accept(&self, accept: bool) {
+        for sender in &self.senders {
+            drop(sender.try_send(ToCore::Accept(accept)));
+        }
+    }
+}
+
+/// Whether this is this machine.
+pub(crate) fn is_local(address: &Address) -> bool {
+    address.ip().is_none_or(|ip| ip.to_canonical().is_loopback())
+}

@@ -1,0 +1,68 @@
+//! What a configuration file says, whatever its grammar.
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub line: usize,
+    /// What it is set to.
+    pub value: Value,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A number, a text, true or false: as text.
+    Scalar(String),
+    /// Settings between braces.
+    Group(Vec<Setting>),
+    /// Values between parentheses or brackets.
+    List(Vec<Self>),
+}
+
+/// Why a text is no file of settings, and in which line.
+pub(super) type Wrong = (usize, String);
+
+/// Reads TOML.
+pub(super) fn from_toml(text: &str) -> Result<Vec<Setting>, Wrong> {
+    let line_of = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    let document = toml::de::DeTable::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(span.start));
+        (line, error.message().to_owned())
+    })?;
+    Ok(table(document.get_ref(), &line_of))
+}
+
+fn table(table: &toml::de::DeTable<'_>, line_of: &impl Fn(usize) -> usize) -> Vec<Setting> {
+    let mut settings: Vec<_> = table
+        .iter()
+        .map(|(name, inner)| {
+            let setting = Setting {
+                name: name.get_ref().clone().into_owned(),
+                line: line_of(name.span().start),
+                value: value(inner.get_ref(), line_of),
+            };
+            (name.span().start, setting)
+        })
+        .collect();
+    settings.sort_by_key(|(at, _)| *at);
+    settings.into_iter().map(|(_, setting)| setting).collect()
+}
+
+fn value(value: &toml::de::DeValue<'_>, line_of: &impl Fn(usize) -> usize) -> Value {
+    use toml::de::DeValue;
+    match value {
+        DeValue::String(text) => Value::Scalar(text.clone().into_owned()),
+        DeValue::Integer(number) => Value::Scalar(match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => number.to_string(),
+            Err(_) => number.as_str().to_owned(),
+        }),
+        DeValue::Float(number) => Value::Scalar(number.as_str().to_owned()),
+        DeValue::Boolean(truth) => Value::Scalar(truth.to_string()),
+        DeValue::Datetime(time) => Value::Scalar(time.to_string()),
+        DeValue::Array(array) => Value::List(array.iter().map(|inner| self::value(inner.get_ref(), line_of)).collect()),
+        DeValue::Table(inner) => Value::Group(table(inner, line_of)),
+    }
+}

@@ -1,0 +1,96 @@
+//! Rows between disk and memory, and from what is in force back to memory. Each move happens as a whole or not at all.
+
+use crate::engine::{Engine, SqlError};
+use crate::rows;
+use crate::tables::{Kind, Module, Runtime};
+use config::Snapshot;
+use rusqlite::Connection;
+
+/// From disk to memory; `LOAD … FROM DISK`.
+pub(crate) fn from_disk(engine: &Engine, module: Module) -> Result<u64, SqlError> {
+    engine.transaction(|conn| copy(conn, module, "disk", "main"))
+}
+
+/// From memory to disk: `SAVE … TO DISK`. When it returns, it is there for good.
+pub(crate) fn to_disk(engine: &Engine, module: Module) -> Result<u64, SqlError> {
+    engine.transaction(|conn| copy(conn, module, "main", "disk"))
+}
+
+/// All modules from memory to disk.
+pub(crate) fn all_to_disk(engine: &Engine) -> Result<(), SqlError> {
+    engine.transaction(|conn| Module::ALL.iter().try_for_each(|module| copy(conn, *module, "main", "disk").map(drop)))
+}
+
+/// All modules from disk to memory.
+pub(crate) fn all_from_disk(engine: &Engine) -> Result<(), SqlError> {
+    engine.transaction(|conn| Module::ALL.iter().try_for_each(|module| copy(conn, *module, "disk", "main").map(drop)))
+}
+
+/// How many variables were moved; other rows are not told, as ProxySQL does not.
+fn copy(conn: &Connection, module: Module, from: &str, to: &str) -> Result<u64, SqlError> {
+    if let Some(prefix) = module.prefix() {
+        let which = format!("WHERE substr(variable_name, 1, {}) = '{prefix}'", prefix.len());
+        conn.execute(&format!("DELETE FROM {to}.global_variables {which}"), [])?;
+        let moved = conn.execute(&format!("INSERT INTO {to}.global_variables SELECT * FROM {from}.global_variables {which}"), [])?;
+        if to == "main" {
+            // A database of an older version does not know all of them.
+            add_defaults(conn)?;
+        }
+        return Ok(if to == "disk" { moved as u64 } else { 0 });
+    }
+    for table in module.tables() {
+        if matches!(table.kind, Kind::Declared { disk: true, .. }) {
+            conn.execute_batch(&format!("DELETE FROM {to}.{0}; INSERT INTO {to}.{0} SELECT * FROM {from}.{0};", table.name))?;
+        }
+    }
+    Ok(0)
+}
+
+/// Gives every variable that memory has no value for its default.
+pub(crate) fn add_defaults(conn: &Connection) -> Result<(), SqlError> {
+    let mut insert = conn.prepare("INSERT OR IGNORE INTO main.global_variables VALUES (?1, ?2)")?;
+    for variable in config::REGISTRY {
+        insert.execute([variable.name, variable.default])?;
+    }
+    Ok(())
+}
+
+/// What is in force, to memory: `SAVE … FROM RUNTIME`.
+pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot) -> Result<(), SqlError> {
+    engine.transaction(|conn| {
+        match module {
+            Module::Servers => {
+                rows::replace(conn, "mysql_servers", snapshot.servers.rows())?;
+                rows::replace(conn, "mysql_hostgroup_attributes", snapshot.servers.attributes_rows())?;
+                rows::replace(conn, "mysql_servers_ssl_params", snapshot.servers.ssl_params_rows())?;
+            }
+            Module::Users => rows::replace(conn, "mysql_users", snapshot.users.rows())?,
+            Module::Rules => {
+                rows::replace(conn, "mysql_query_rules", snapshot.rules.rows().cloned())?;
+                rows::replace(conn, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
+            }
+            _ => {}
+        }
+        if let Some(prefix) = module.prefix() {
+            keep_variables(conn, prefix, snapshot)?;
+        }
+        // Nothing of these is ever in force.
+        for table in module.tables() {
+            if matches!(table.kind, Kind::Declared { runtime: Runtime::NotYet { .. }, .. }) {
+                conn.execute(&format!("DELETE FROM main.{}", table.name), [])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The variables of a family, as they are in force.
+pub(crate) fn keep_variables(conn: &Connection, prefix: &str, snapshot: &Snapshot) -> Result<(), SqlError> {
+    let mut insert = conn.prepare("INSERT OR REPLACE INTO main.global_variables VALUES (?1, ?2)")?;
+    for (name, value) in snapshot.variables.pairs() {
+        if name.starts_with(prefix) {
+            insert.execute([name, &value])?;
+        }
+    }
+    Ok(())
+}

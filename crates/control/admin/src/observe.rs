@@ -1,0 +1,210 @@
+//! Reports of the cores, and the snapshot, to the rows of `stats_*` and `runtime_*` tables.
+
+use crate::engine::SqlError;
+use crate::rows::{self, Mapped};
+use bridge::{Ask, Counter, Report, ServerState};
+use config::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
+use rusqlite::types::ToSql;
+use rusqlite::Connection;
+
+/// What a core must be asked for to fill a table.
+pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
+    use crate::tables::Observe;
+    Some(match observe {
+        Observe::Nothing | Observe::Memory | Observe::StatsVariables => return None,
+        Observe::Global => Ask::Global,
+        Observe::Pool => Ask::Pool,
+        Observe::Processes => Ask::Processes,
+        Observe::Digests => Ask::Digests,
+        Observe::Rules => Ask::Rules,
+        Observe::Commands => Ask::Commands,
+        Observe::Users => Ask::Users,
+        Observe::Errors => Ask::Errors,
+        Observe::FreeConnections => Ask::FreeConnections,
+    })
+}
+
+/// What the counters of the cores do not know.
+pub(crate) struct Process {
+    pub(crate) uptime_s: u64,
+    pub(crate) cores: usize,
+    pub(crate) generation: u64,
+    pub(crate) sqlite_bytes: i64,
+}
+
+/// Rows of one table, being replaced.
+struct Into<'c> {
+    insert: rusqlite::Statement<'c>,
+}
+
+impl<'c> Into<'c> {
+    fn table(conn: &'c Connection, table: &str, width: usize) -> Result<Self, SqlError> {
+        conn.execute(&format!("DELETE FROM {table}"), [])?;
+        let marks = vec!["?"; width].join(", ");
+        Ok(Self { insert: conn.prepare(&format!("INSERT OR REPLACE INTO {table} VALUES ({marks})"))? })
+    }
+
+    fn row(&mut self, values: &[&dyn ToSql]) -> Result<(), SqlError> {
+        self.insert.execute(values)?;
+        Ok(())
+    }
+}
+
+/// SQLite's integers have a sign.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Fills a table (named with its schema) from a report.
+pub(crate) fn report(conn: &Connection, table: &str, report: &Report, snapshot: &Snapshot, process: &Process) -> Result<(), SqlError> {
+    match report {
+        Report::Global(counts) => {
+            let mut into = Into::table(conn, table, 2)?;
+            let own = [
+                ("ProxySQL_Uptime", process.uptime_s),
+                ("MySQL_Thread_Workers", process.cores as u64),
+                ("Servers_table_version", process.generation),
+                ("SQLite3_memory_bytes", process.sqlite_bytes.max(0).cast_unsigned()),
+            ];
+            let counted = Counter::ALL.iter().map(|counter| (counter.name(), counts.value(*counter)));
+            for (name, value) in own[..1].iter().copied().chain(counted).chain(own[1..].iter().copied()) {
+                into.row(&[&name, &value.to_string()])?;
+            }
+        }
+        Report::Pool(pool) => {
+            let mut into = Into::table(conn, table, 14)?;
+            let mut pool: Vec<_> = pool.iter().collect();
+            pool.sort_by(|a, b| (a.hostgroup, &a.host, a.port).cmp(&(b.hostgroup, &b.host, b.port)));
+            for row in pool {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.hostgroup, &&*row.host, &row.port, &row.state.name(), &signed(row.used), &signed(row.free),
+                    &signed(row.ok), &signed(row.err), &signed(row.used_max), &signed(row.queries), &0,
+                    &signed(row.bytes_sent), &signed(row.bytes_received), &signed(row.latency_us),
+                ])?;
+            }
+        }
+        Report::Processes(sessions) => {
+            let mut into = Into::table(conn, table, 16)?;
+            for row in sessions {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.core, &row.session, &row.user, &row.schema, &row.client_host, &row.client_port, &row.hostgroup,
+                    &row.local_host, &row.local_port, &row.server_host, &row.server_port, &row.command, &signed(row.time_ms),
+                    &row.info, &0, &"",
+                ])?;
+            }
+        }
+        Report::Digests(digests) => {
+            let mut into = Into::table(conn, table, 14)?;
+            for row in digests {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.hostgroup, &&*row.schema, &&*row.user, &&*row.client_address, &format!("0x{:016X}", row.digest), &&*row.text,
+                    &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &signed(row.sum_time_us),
+                    &signed(row.min_time_us), &signed(row.max_time_us), &signed(row.rows_affected), &signed(row.rows_sent),
+                ])?;
+            }
+        }
+        Report::Rules(hits) => {
+            let mut into = Into::table(conn, table, 2)?;
+            // Every rule in force has a row, hit or not.
+            for rule in snapshot.rules.rows() {
+                let hits = hits.iter().find(|(id, _)| *id == rule.rule_id).map_or(0, |(_, hits)| *hits);
+                into.row(&[&rule.rule_id, &signed(hits)])?;
+            }
+        }
+        Report::Commands(commands) => {
+            let mut into = Into::table(conn, table, 15)?;
+            for row in commands {
+                let (time, count) = (signed(row.total_time_us), signed(row.count));
+                let buckets = row.counts.map(signed);
+                let mut values: Vec<&dyn ToSql> = vec![&row.command, &time, &count];
+                values.extend(buckets.iter().map(|bucket| bucket as &dyn ToSql));
+                into.row(&values)?;
+            }
+        }
+        Report::Users(users) => {
+            let mut into = Into::table(conn, table, 3)?;
+            // As ProxySQL has it: those who are allowed to come, connected or not.
+            let mut known: Vec<_> = snapshot.users.iter().collect();
+            known.sort_unstable_by(|a, b| a.username.cmp(&b.username));
+            let mut counted: Vec<_> = users.iter().collect();
+            counted.sort_unstable_by(|a, b| a.username.cmp(&b.username));
+            for user in known {
+                let at = counted.binary_search_by(|row| (*row.username).cmp(&user.username));
+                let connections = at.map_or(0, |at| counted[at].connections);
+                into.row(&[&&*user.username, &signed(connections), &user.max_connections])?;
+            }
+        }
+        Report::Errors(errors) => {
+            let mut into = Into::table(conn, table, 11)?;
+            for row in errors {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.client_address, &&*row.schema, &row.errno,
+                    &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &&*row.last_error,
+                ])?;
+            }
+        }
+        Report::FreeConnections(free) => {
+            let mut into = Into::table(conn, table, 13)?;
+            for row in free {
+                let info = format!("{{\"thread_id\":{},\"queries\":{}}}", row.server_thread_id, row.queries);
+                #[rustfmt::skip]
+                into.row(&[
+                    &(row.server_thread_id), &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.schema, &"", &"", &"", &"",
+                    &signed(row.idle_ms), &"", &info,
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fills `stats_memory_metrics`.
+pub(crate) fn memory(conn: &Connection, table: &str, process: &Process) -> Result<(), SqlError> {
+    Into::table(conn, table, 2)?.row(&[&"SQLite3_memory_bytes", &process.sqlite_bytes.to_string()])
+}
+
+/// Fills the statistics user's `global_variables`.
+pub(crate) fn stats_variables(conn: &Connection, table: &str, snapshot: &Snapshot) -> Result<(), SqlError> {
+    let value = snapshot.variables.mysql_max_allowed_packet.to_string();
+    Into::table(conn, table, 2)?.row(&[&"mysql-max_allowed_packet", &value])
+}
+
+/// Fills a `runtime_` table from what is in force; `pool` tells how the servers are.
+pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool: Option<&Report>) -> Result<(), SqlError> {
+    let name = format!("runtime_{table}");
+    match table {
+        ServerRow::TABLE => rows::replace(conn, &name, seen(snapshot.servers.rows(), pool)),
+        HostgroupAttributesRow::TABLE => rows::replace(conn, &name, snapshot.servers.attributes_rows()),
+        SslParamsRow::TABLE => rows::replace(conn, &name, snapshot.servers.ssl_params_rows()),
+        UserRow::TABLE => rows::replace(conn, &name, snapshot.users.rows()),
+        RuleRow::TABLE => rows::replace(conn, &name, snapshot.rules.rows().cloned()),
+        FastRoutingRow::TABLE => rows::replace(conn, &name, snapshot.rules.fast().rows()),
+        "global_variables" => {
+            let mut into = Into::table(conn, "main.runtime_global_variables", 2)?;
+            snapshot.variables.pairs().iter().try_for_each(|(name, value)| into.row(&[name, value]))
+        }
+        // Nothing of the others is ever in force.
+        _ => {
+            conn.execute(&format!("DELETE FROM main.{name}"), [])?;
+            Ok(())
+        }
+    }
+}
+
+/// The operator's word of a server, unless the cores have set it aside.
+fn seen(mut servers: Vec<ServerRow>, pool: Option<&Report>) -> Vec<ServerRow> {
+    let Some(Report::Pool(pool)) = pool else { return servers };
+    for server in &mut servers {
+        let found = pool.iter().find(|row| {
+            i64::from(row.hostgroup) == server.hostgroup_id && *row.host == *server.hostname && i64::from(row.port) == server.port
+        });
+        if let Some(row) = found.filter(|row| row.state == ServerState::Shunned || server.status == "SHUNNED") {
+            server.status = row.state.name().into();
+        }
+    }
+    servers
+}

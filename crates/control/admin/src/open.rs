@@ -1,0 +1,149 @@
+//! How the admin side begins: from the databases and the configuration file to the first snapshot.
+
+use crate::engine::{DISK_FILE, Engine, View};
+use crate::file::{self, File};
+use crate::rows::sql_refusal;
+use crate::tables::Module;
+use crate::{access, build, layers};
+use config::{Refusal, Snapshot};
+use std::path::PathBuf;
+
+/// What to make of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// It is read if nothing was ever saved.
+    #[default]
+    Usual,
+    /// It replaces what was saved (`--initial`); that is kept under another name.
+    Initial,
+    /// It is laid over what was saved (`--reload`).
+    Reload,
+}
+
+/// Where everything is.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Directory of the databases; in memory alone without one.
+    pub datadir: Option<PathBuf>,
+    /// The configuration file, if there is one.
+    pub config: Option<PathBuf>,
+    /// What to make of it.
+    pub start: Start,
+}
+
+/// The admin side, before it serves. Goes to the thread that will.
+pub struct Admin {
+    pub(crate) engine: Engine,
+    pub(crate) stats: Engine,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) config: Option<PathBuf>,
+    notices: Vec<Refusal>,
+    refused: Vec<Refusal>,
+}
+
+impl Admin {
+    /// Opens the databases and builds the first snapshot. An error means that nothing can be begun with this: a database
+    /// that cannot be opened, a file that cannot be read or honoured, an open port with a known password.
+    ///
+    /// What was saved earlier and cannot be honoured is no error: the proxy begins without that module, so that the operator can
+    /// come in and repair it. See [`Admin::refused`].
+    pub fn open(options: &Options) -> Result<Self, Vec<Refusal>> {
+        let one = |error| vec![sql_refusal("", error)];
+        if options.start == Start::Initial {
+            set_aside(options).map_err(|error| vec![plain(format!("cannot set the old {DISK_FILE} aside: {error}"))])?;
+        }
+        let engine = Engine::open(options.datadir.as_deref(), View::Admin).map_err(one)?;
+        let stats = Engine::open(options.datadir.as_deref(), View::Stats).map_err(one)?;
+        let saved: i64 = engine
+            .conn()
+            .query_row("SELECT count(*) FROM disk.global_variables", [], |row| row.get(0))
+            .map_err(|error| one(error.into()))?;
+        let is_first = saved == 0;
+        layers::add_defaults(engine.conn()).map_err(one)?;
+        if !is_first {
+            layers::all_from_disk(&engine).map_err(one)?;
+        }
+        let reads = is_first || options.start != Start::Usual;
+        if let Some(path) = options.config.as_deref().filter(|_| reads) {
+            let file = File::read(path).map_err(|refusal| vec![refusal])?;
+            file::into_memory(&engine, &file, Module::ALL)?;
+        }
+        let mut admin = Self {
+            engine,
+            stats,
+            snapshot: Snapshot::default(),
+            config: options.config.clone(),
+            notices: Vec::new(),
+            refused: Vec::new(),
+        };
+        admin.build_all();
+        if reads && !admin.refused.is_empty() {
+            return Err(admin.refused);
+        }
+        access::check(&admin.snapshot.variables)?;
+        if reads {
+            layers::all_to_disk(&admin.engine).map_err(one)?;
+        }
+        Ok(admin)
+    }
+
+    /// The variables first: the others are built under them.
+    fn build_all(&mut self) {
+        let variables = Module::ALL.iter().filter(|module| module.prefix().is_some());
+        for module in variables.chain(Module::ALL.iter().filter(|module| module.prefix().is_none())) {
+            match build::module(&self.engine, &self.snapshot, *module) {
+                Ok((next, notices)) => {
+                    self.snapshot = next;
+                    self.notices.extend(notices);
+                }
+                Err(refused) => self.refused.extend(refused),
+            }
+        }
+        self.snapshot.generation = 1;
+    }
+
+    /// What the proxy begins with.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What was accepted and has less effect than it says.
+    #[must_use]
+    pub fn notices(&self) -> &[Refusal] {
+        &self.notices
+    }
+
+    /// Why modules that were saved are not in force.
+    #[must_use]
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+}
+
+fn plain(words: String) -> Refusal {
+    Refusal { table: "", row: String::new(), column: "", words }
+}
+
+/// Renames the database of before; never over another one.
+fn set_aside(options: &Options) -> std::io::Result<()> {
+    let Some(datadir) = &options.datadir else { return Ok(()) };
+    let old = datadir.join(DISK_FILE);
+    if !old.exists() {
+        return Ok(());
+    }
+    let mut number = 1;
+    loop {
+        let new = datadir.join(format!("{DISK_FILE}.bak.{number}"));
+        if !new.exists() {
+            std::fs::rename(&old, &new)?;
+            // A journal of a write that was cut off belongs to its database.
+            let journal = |path: &std::path::Path| PathBuf::from(format!("{}-journal", path.display()));
+            return match std::fs::rename(journal(&old), journal(&new)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        number += 1;
+    }
+}

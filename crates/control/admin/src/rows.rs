@@ -1,0 +1,215 @@
+//! Between SQLite's rows and the plain rows of `config`: one line a column.
+
+#![allow(non_snake_case, reason = "columns are written flagIN, and fields are called like their columns")]
+
+use crate::engine::SqlError;
+use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, RuleRow, ServerRow, SslParamsRow, UserRow};
+use rusqlite::types::{ToSql, ValueRef};
+use rusqlite::{Connection, Row};
+
+/// A row that a table of ours holds.
+pub(crate) trait Mapped: Sized {
+    const TABLE: &'static str;
+    const COLUMNS: &'static [&'static str];
+
+    fn read(row: &Row<'_>, wrong: &mut Vec<Refusal>) -> rusqlite::Result<Self>;
+
+    fn write(&self, insert: &mut rusqlite::Statement<'_>) -> rusqlite::Result<usize>;
+}
+
+macro_rules! mapped {
+    ($row:ident is $table:literal by $keys:literal: $($field:ident $kind:ident,)*) => {
+        impl Mapped for $row {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            fn read(row: &Row<'_>, wrong: &mut Vec<Refusal>) -> rusqlite::Result<Self> {
+                let mut at = 0;
+                let mut cell = Cell { table: $table, columns: Self::COLUMNS, keys: $keys, row, wrong };
+                $(let $field = cell.$kind(at, stringify!($field))?; at += 1;)*
+                let _ = at;
+                Ok(Self { $($field),* })
+            }
+
+            fn write(&self, insert: &mut rusqlite::Statement<'_>) -> rusqlite::Result<usize> {
+                insert.execute(&[$(&self.$field as &dyn ToSql),*][..])
+            }
+        }
+    };
+}
+
+mapped! { ServerRow is "mysql_servers" by 3:
+    hostgroup_id int, hostname text, port int, gtid_port int, status text, weight int, compression int, max_connections int,
+    max_replication_lag int, use_ssl int, max_latency_ms int, comment text,
+}
+mapped! { UserRow is "mysql_users" by 1:
+    username text, password text_or_null, active int, use_ssl int, default_hostgroup int, default_schema text_or_null,
+    schema_locked int, transaction_persistent int, fast_forward int, backend int, frontend int, max_connections int,
+    attributes text, comment text,
+}
+#[rustfmt::skip]
+mapped! { RuleRow is "mysql_query_rules" by 1:
+    rule_id int, active int, username text_or_null, schemaname text_or_null, flagIN int, client_addr text_or_null,
+    proxy_addr text_or_null, proxy_port int_or_null, digest text_or_null, match_digest text_or_null,
+    match_pattern text_or_null, negate_match_pattern int, re_modifiers text_or_null, flagOUT int_or_null,
+    replace_pattern text_or_null, destination_hostgroup int_or_null, cache_ttl int_or_null, cache_empty_result int_or_null,
+    cache_timeout int_or_null, reconnect int_or_null, timeout int_or_null, retries int_or_null, delay int_or_null,
+    next_query_flagIN int_or_null, mirror_flagOUT int_or_null, mirror_hostgroup int_or_null, error_msg text_or_null,
+    OK_msg text_or_null, sticky_conn int_or_null, multiplex int_or_null, gtid_from_hostgroup int_or_null, log int_or_null,
+    apply int, attributes text, comment text_or_null,
+}
+mapped! { FastRoutingRow is "mysql_query_rules_fast_routing" by 3:
+    username text, schemaname text, flagIN int, destination_hostgroup int, comment text,
+}
+mapped! { HostgroupAttributesRow is "mysql_hostgroup_attributes" by 1:
+    hostgroup_id int, max_num_online_servers int, autocommit int, free_connections_pct int, init_connect text, multiplex int,
+    connection_warming int, throttle_connections_per_sec int, ignore_session_variables text, hostgroup_settings text,
+    servers_defaults text, comment text,
+}
+mapped! { SslParamsRow is "mysql_servers_ssl_params" by 3:
+    hostname text, port int, username text, ssl_ca text, ssl_cert text, ssl_key text, ssl_capath text, ssl_crl text,
+    ssl_crlpath text, ssl_cipher text, tls_version text, comment text,
+}
+
+/// All rows of a table in `main`, in the order of their keys; what is no row of ours is refused.
+pub(crate) fn read<T: Mapped>(conn: &Connection, only: &str) -> Result<Vec<T>, Vec<Refusal>> {
+    let mut wrong = Vec::new();
+    let rows = read_into(conn, only, &mut wrong).map_err(|error| vec![sql_refusal(T::TABLE, error)])?;
+    if wrong.is_empty() { Ok(rows) } else { Err(wrong) }
+}
+
+fn read_into<T: Mapped>(conn: &Connection, only: &str, wrong: &mut Vec<Refusal>) -> Result<Vec<T>, SqlError> {
+    // Quoted, for `Default` and the like; our own names all.
+    let columns: Vec<_> = T::COLUMNS.iter().map(|column| format!("\"{column}\"")).collect();
+    let sql = format!("SELECT {} FROM main.{} {only} ORDER BY 1, 2, 3", columns.join(", "), T::TABLE);
+    let mut select = conn.prepare(&sql)?;
+    let mut found = select.query([])?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        rows.push(T::read(row, wrong)?);
+        if wrong.len() > 100 {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// Makes `table` in `main` hold these rows and no others.
+pub(crate) fn replace<T: Mapped>(conn: &Connection, table: &str, rows: impl IntoIterator<Item = T>) -> Result<(), SqlError> {
+    conn.execute(&format!("DELETE FROM main.{table}"), [])?;
+    let marks = vec!["?"; T::COLUMNS.len()].join(", ");
+    let mut insert = conn.prepare(&format!("INSERT INTO main.{table} VALUES ({marks})"))?;
+    for row in rows {
+        row.write(&mut insert)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn sql_refusal(table: &'static str, error: SqlError) -> Refusal {
+    Refusal { table, row: String::new(), column: "", words: error.0 }
+}
+
+struct Cell<'r> {
+    table: &'static str,
+    columns: &'static [&'static str],
+    /// So many columns from the left tell which row it is.
+    keys: usize,
+    row: &'r Row<'r>,
+    wrong: &'r mut Vec<Refusal>,
+}
+
+impl Cell<'_> {
+    fn refuse(&mut self, column: &'static str, words: String) {
+        let key = |at: usize| match self.row.get_ref(at) {
+            Ok(value) => format!("{} {}", self.columns[at], shown(value)),
+            Err(_) => self.columns[at].to_owned(),
+        };
+        let row = (0..self.keys).map(key).collect::<Vec<_>>().join(", ");
+        self.wrong.push(Refusal { table: self.table, row, column, words });
+    }
+
+    fn int(&mut self, at: usize, column: &'static str) -> rusqlite::Result<i64> {
+        Ok(self.int_or_null(at, column)?.unwrap_or_default())
+    }
+
+    fn int_or_null(&mut self, at: usize, column: &'static str) -> rusqlite::Result<Option<i64>> {
+        Ok(match self.row.get_ref(at)? {
+            ValueRef::Null => None,
+            ValueRef::Integer(number) => Some(number),
+            // SQLite keeps a text in a column of integers if it is told to.
+            other => {
+                let words = format!("must be a whole number; '{}' is not", shown(other));
+                self.refuse(column, words);
+                None
+            }
+        })
+    }
+
+    fn text(&mut self, at: usize, column: &'static str) -> rusqlite::Result<String> {
+        Ok(self.text_or_null(at, column)?.unwrap_or_default())
+    }
+
+    fn text_or_null(&mut self, at: usize, column: &'static str) -> rusqlite::Result<Option<String>> {
+        Ok(match self.row.get_ref(at)? {
+            ValueRef::Null => None,
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Some(text.to_owned()),
+                Err(_) => {
+                    self.refuse(column, "must be valid UTF-8".into());
+                    None
+                }
+            },
+            other => Some(shown(other)),
+        })
+    }
+}
+
+fn shown(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "NULL".into(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Engine, View};
+    use crate::tables;
+
+    /// A37, A38: what is read and written is what the tables have.
+    #[test]
+    fn the_columns_of_rows_are_the_columns_of_their_tables() {
+        fn check<T: Mapped>(engine: &Engine) {
+            let (_, columns) = engine.describe(&format!("SELECT * FROM {}", T::TABLE)).unwrap();
+            assert_eq!(columns, T::COLUMNS, "{}", T::TABLE);
+            assert!(tables::all().any(|table| table.name == T::TABLE));
+        }
+        let engine = Engine::open(None, View::Admin).unwrap();
+        check::<ServerRow>(&engine);
+        check::<UserRow>(&engine);
+        check::<RuleRow>(&engine);
+        check::<FastRoutingRow>(&engine);
+        check::<HostgroupAttributesRow>(&engine);
+        check::<SslParamsRow>(&engine);
+    }
+
+    #[test]
+    fn a_text_in_a_column_of_numbers_is_refused_by_name() {
+        let engine = Engine::open(None, View::Admin).unwrap();
+        engine.run("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES ('abc', 'h')", &[]).unwrap();
+        let refused = read::<ServerRow>(engine.conn(), "").unwrap_err();
+        let words = "mysql_servers (hostgroup_id abc, hostname h, port 3306): hostgroup_id must be a whole number; 'abc' is not";
+        assert_eq!(refused[0].to_string(), words);
+    }
+
+    #[test]
+    fn rows_written_are_rows_read() {
+        let engine = Engine::open(None, View::Admin).unwrap();
+        let rule = RuleRow { rule_id: 7, active: 1, match_pattern: Some("x".into()), apply: 1, ..RuleRow::default() };
+        replace(engine.conn(), "mysql_query_rules", [rule.clone()]).unwrap();
+        assert_eq!(read::<RuleRow>(engine.conn(), "").unwrap(), [rule]);
+    }
+}

@@ -1,0 +1,114 @@
+//! One operator: statements in, answers out.
+
+use crate::answer::{Asker, Said};
+use crate::engine::{Reply, View};
+use crate::shared::Shared;
+use door::{Answer, Done, Out, Prepared, Refused, Who};
+use rusqlite::types::Value as Sqlite;
+use std::io;
+use std::rc::Rc;
+use wire::errors::{ACCESS_DENIED, Code};
+use wire::execute::Value;
+use wire::resultset::Column;
+use wire::status;
+use wire::types::NOT_NULL_FLAG;
+
+/// One operator's session.
+pub(crate) struct Session {
+    shared: Rc<Shared>,
+    asker: Asker,
+}
+
+/// What stands before every error, as scripts look for it.
+const PREFIX: &str = "ProxySQL Admin Error: ";
+/// utf8_general_ci, as ProxySQL says of all its columns.
+const UTF8: u16 = 33;
+
+impl Session {
+    pub(crate) fn new(shared: Rc<Shared>, who: Who, view: View) -> Self {
+        let host = who.peer.ip().map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
+        Self { shared, asker: Asker { id: who.id, user: who.user, host, view } }
+    }
+
+    async fn say(&self, said: Result<Reply, Said>, out: &mut Out<'_>) -> io::Result<()> {
+        match said {
+            Ok(Reply::Done { affected, info }) => out.ok(&Done { affected, insert_id: 0, info }, status::AUTOCOMMIT).await,
+            Ok(Reply::Rows(grid)) => {
+                out.columns(grid.names.iter().map(|name| column(name)).collect(), status::AUTOCOMMIT);
+                for row in grid.rows() {
+                    let values: Vec<_> = row.into_iter().map(|cell| cell.map_or(Value::Null, Value::Bytes)).collect();
+                    out.row(&values);
+                    out.room().await?;
+                }
+                out.end(status::AUTOCOMMIT).await
+            }
+            Err(said) => out.err(&refused(said)).await,
+        }
+    }
+}
+
+fn column(name: &str) -> Column {
+    Column { charset: UTF8, length: 15, flags: NOT_NULL_FLAG, ..Column::text(name) }
+}
+
+fn refused(said: Said) -> Refused {
+    match said {
+        Said::Sql(words) => Refused::new(ACCESS_DENIED, format!("{PREFIX}{words}")),
+        Said::Coded(number, state, words) => Refused::new(Code { number, state }, format!("{PREFIX}{words}")),
+    }
+}
+
+impl Answer for Session {
+    fn status(&self) -> u16 {
+        status::AUTOCOMMIT
+    }
+
+    async fn query(&mut self, sql: &str, out: &mut Out<'_>) -> io::Result<()> {
+        let said = self.shared.answer(&self.asker, sql, &[]).await;
+        self.say(said, out).await
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
+        let (params, names) = self.shared.describe(&self.asker, sql).map_err(refused)?;
+        let params = u16::try_from(params).map_err(|_| refused(Said::Sql("too many parameters".into())))?;
+        Ok(Prepared { params, columns: names.iter().map(|name| column(name)).collect() })
+    }
+
+    async fn execute(&mut self, sql: &str, values: &[Value<'_>], out: &mut Out<'_>) -> io::Result<()> {
+        let values: Vec<_> = values.iter().map(sqlite).collect();
+        let said = self.shared.answer(&self.asker, sql, &values).await;
+        self.say(said, out).await
+    }
+
+    fn use_schema(&mut self, schema: &str) -> Result<(), Refused> {
+        self.shared.use_schema(schema).map_err(refused)
+    }
+
+    fn fields(&mut self, table: &str) -> Result<Vec<Column>, Refused> {
+        let sql = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
+        let (_, names) = self.shared.describe(&self.asker, &sql).map_err(refused)?;
+        Ok(names.iter().map(|name| column(name)).collect())
+    }
+
+    fn reset(&mut self) {}
+
+    fn statistics(&self) -> String {
+        let uptime = self.shared.rt.now() - self.shared.started;
+        format!("Uptime: {}  Threads: {}", uptime.as_secs(), self.shared.cores.len())
+    }
+}
+
+fn sqlite(value: &Value<'_>) -> Sqlite {
+    match value {
+        Value::Null => Sqlite::Null,
+        Value::Int(number) => Sqlite::Integer(*number),
+        Value::Uint(number) => i64::try_from(*number).map_or_else(|_| Sqlite::Text(number.to_string()), Sqlite::Integer),
+        Value::Float(number) => Sqlite::Real(f64::from(*number)),
+        Value::Double(number) => Sqlite::Real(*number),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Sqlite::Text(text.to_owned()),
+            Err(_) => Sqlite::Blob(bytes.to_vec()),
+        },
+        other => Sqlite::Text(other.to_string()),
+    }
+}

@@ -1,0 +1,147 @@
+//! What all sessions of the admin port share, and how the port is served.
+
+use crate::cores::Cores;
+use crate::engine::{Engine, View};
+use crate::open::Admin;
+use crate::session::Session;
+use crate::{access, file};
+use bridge::ToCore;
+use config::Snapshot;
+use door::{Door, Entry, Host, Limits, Refused, Who};
+use rt::local::Notify;
+use rt::mailbox::Sender;
+use rt::{Address, Instant, Listener, Rt};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What the operator can do to the process, and only main() can carry out.
+pub struct Hooks {
+    /// A line for the log.
+    pub log: Box<dyn Fn(&str) + Send>,
+    /// `PROXYSQL SHUTDOWN`, or (`true`) `PROXYSQL KILL`: end now.
+    pub shutdown: Box<dyn Fn(bool) + Send>,
+    /// `PROXYSQL FLUSH LOGS`.
+    pub flush_logs: Box<dyn Fn() -> Result<(), String> + Send>,
+    /// `PROXYSQL RELOAD TLS`.
+    pub reload_tls: Box<dyn Fn() -> Result<(), String> + Send>,
+}
+
+impl Default for Hooks {
+    /// Nothing happens.
+    fn default() -> Self {
+        Self {
+            log: Box::new(|_| {}),
+            shutdown: Box::new(|_| {}),
+            flush_logs: Box::new(|| Ok(())),
+            reload_tls: Box::new(|| Ok(())),
+        }
+    }
+}
+
+/// Shared by all sessions, on the one thread of the admin port.
+pub(crate) struct Shared {
+    pub(crate) rt: Rt,
+    pub(crate) engine: RefCell<Engine>,
+    pub(crate) stats: RefCell<Engine>,
+    pub(crate) snapshot: RefCell<Snapshot>,
+    pub(crate) cores: Cores,
+    pub(crate) hooks: Hooks,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) started: Instant,
+    pub(crate) paused: Cell<bool>,
+    /// Which `runtime_` tables are filled already, for which generation.
+    pub(crate) filled: RefCell<HashMap<String, u64>>,
+    loading: Cell<bool>,
+    loaded: Notify,
+}
+
+impl Admin {
+    /// Serves the admin port until it is dropped: run it on an executor thread of its own.
+    pub async fn serve(self, rt: Rt, listeners: Vec<Listener>, cores: Vec<Sender<ToCore>>, hooks: Hooks) {
+        let shared = Rc::new(self.share(rt.clone(), cores, hooks));
+        let door = Door::new(Rc::new(Port(shared)), Limits::default());
+        for listener in listeners {
+            rt.spawn(door.clone().serve(rt.clone(), listener));
+        }
+        std::future::pending::<()>().await;
+    }
+
+    pub(crate) fn share(self, rt: Rt, cores: Vec<Sender<ToCore>>, hooks: Hooks) -> Shared {
+        let read_only = self.snapshot.variables.admin_read_only;
+        let shared = Shared {
+            started: rt.now(),
+            cores: Cores::new(rt.clone(), cores),
+            rt,
+            engine: RefCell::new(self.engine),
+            stats: RefCell::new(self.stats),
+            snapshot: RefCell::new(self.snapshot),
+            hooks,
+            config: self.config,
+            paused: Cell::new(false),
+            filled: RefCell::default(),
+            loading: Cell::new(false),
+            loaded: Notify::new(),
+        };
+        drop(shared.engine.borrow_mut().set_read_only(read_only));
+        shared
+    }
+}
+
+impl Shared {
+    pub(crate) fn engine(&self, view: View) -> &RefCell<Engine> {
+        match view {
+            View::Admin => &self.engine,
+            View::Stats => &self.stats,
+        }
+    }
+
+    /// Changes of what is in force happen one after the other: each builds on the one before.
+    pub(crate) async fn alone(&self) -> Alone<'_> {
+        while self.loading.replace(true) {
+            self.loaded.wait().await;
+        }
+        Alone(self)
+    }
+
+    /// The configuration file, read anew.
+    pub(crate) fn config_file(&self) -> Result<file::File, String> {
+        let path = self.config.as_ref().ok_or("there is no configuration file")?;
+        file::File::read(path).map_err(|refusal| refusal.to_string())
+    }
+}
+
+/// For as long as it lives, nobody else changes what is in force.
+pub(crate) struct Alone<'s>(&'s Shared);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.loading.set(false);
+        self.0.loaded.notify_all();
+    }
+}
+
+/// The port as its door sees it.
+pub(crate) struct Port(pub(crate) Rc<Shared>);
+
+impl Host for Port {
+    type Session = Session;
+
+    fn server_version(&self) -> String {
+        self.0.snapshot.borrow().variables.mysql_server_version.to_string()
+    }
+
+    fn prefix(&self) -> &'static str {
+        "ProxySQL Error: "
+    }
+
+    fn entry(&self, user: &str, peer: &Address) -> Entry {
+        access::entry(&self.0.snapshot.borrow().variables, user, peer)
+    }
+
+    fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {
+        let view = access::view(&self.0.snapshot.borrow().variables, &who.user);
+        Ok(Session::new(self.0.clone(), who, view))
+    }
+}
