@@ -100,7 +100,7 @@ pub(crate) enum Flying {
     None,
     One(Chunk),
     Many(Box<crate::uring::Gathered>),
-    Connect(Box<sys::RawAddress>),
+    Connect(#[expect(dead_code, reason = "the kernel reads it")] Box<sys::RawAddress>),
 }
 
 /// One waiting task. The waker stays when it has been used, because the same task will wait here again.

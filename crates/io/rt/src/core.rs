@@ -82,7 +82,7 @@ impl std::error::Error for Elapsed {}
 pub(crate) enum Clock {
     Real,
     /// Nanoseconds; the simulator moves it.
-    Virtual(Cell<u64>),
+    Virtual(Rc<Cell<u64>>),
 }
 
 type PanicHook = Rc<dyn Fn(&str)>;
@@ -235,6 +235,10 @@ impl Core {
         }));
     }
 
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.get()
+    }
+
     fn report_panic(&self, words: &str) {
         self.panics.set(self.panics.get() + 1);
         let hook = self.hook.borrow().clone();
@@ -338,7 +342,7 @@ impl Rt {
 
     /// How many tasks of this core have panicked.
     pub fn panics(&self) -> u64 {
-        self.0.panics.get()
+        self.0.panics()
     }
 
     /// Calls `hook` with the words of every panic of a task from now on.

@@ -4,6 +4,7 @@ use crate::chunk::Chunk;
 use crate::conn::{Conn, Listening, State};
 use crate::core::{Core, Instant};
 use crate::epoll::Epoll;
+use crate::sim::Sim;
 use crate::uring::Uring;
 use crate::{Address, Driver, ListenOptions, Listener, Socket};
 use std::io;
@@ -21,6 +22,7 @@ pub(crate) enum Wait {
 pub(crate) enum Io {
     Uring(Uring),
     Epoll(Epoll),
+    Sim(Sim),
 }
 
 macro_rules! each {
@@ -28,6 +30,7 @@ macro_rules! each {
         match $self {
             Io::Uring($driver) => $call,
             Io::Epoll($driver) => $call,
+            Io::Sim($driver) => $call,
         }
     };
 }
@@ -37,6 +40,7 @@ impl Io {
         match self {
             Self::Uring(_) => Driver::Uring,
             Self::Epoll(_) => Driver::Epoll,
+            Self::Sim(_) => Driver::Sim,
         }
     }
 
@@ -61,6 +65,7 @@ impl Io {
         match self {
             Self::Uring(_) => None, // all that there is, is in the inbox
             Self::Epoll(d) => d.read(core, conn, state, cx),
+            Self::Sim(d) => d.read(),
         }
     }
 
@@ -110,6 +115,7 @@ impl Io {
     pub(crate) fn shuffle(&self) -> Option<u64> {
         match self {
             Self::Uring(_) | Self::Epoll(_) => None,
+            Self::Sim(d) => d.shuffle(),
         }
     }
 

@@ -15,6 +15,7 @@ pub mod permits;
 mod random;
 mod resolve;
 mod select;
+pub mod sim;
 mod socket;
 mod sys;
 mod timer;
@@ -26,15 +27,3 @@ pub use core::{Elapsed, Instant, Rt};
 pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};
-
-/// The simulated world.
-pub mod sim {
-    use crate::Rt;
-    /// What goes wrong, and how often.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    pub struct Faults {}
-    /// Runs `main` in a world made from `seed`.
-    pub fn run<T, F: Future<Output = T>>(_seed: u64, _faults: Faults, main: impl FnOnce(Rt) -> F) -> T {
-        crate::run(crate::Driver::Epoll, main).expect("the simulator is being written")
-    }
-}
