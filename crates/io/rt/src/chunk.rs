@@ -43,7 +43,7 @@ impl Chunk {
     pub fn split_to(&mut self, n: usize) -> Self {
         let n = n.min(self.len());
         if n == self.len() {
-            return std::mem::replace(self, Self::empty());
+            return std::mem::take(self);
         }
         if n <= self.len() / 2 {
             let front = Self::from(&self[..n]);

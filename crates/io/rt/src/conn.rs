@@ -136,13 +136,7 @@ impl WakeSlot {
 impl Conn {
     pub(crate) fn new(fd: Option<OwnedFd>, peer: Option<Address>, local: Option<Address>) -> Self {
         let once = |address: Option<Address>| address.map_or_else(OnceCell::new, OnceCell::from);
-        Self {
-            place: Cell::new(NOWHERE),
-            fd,
-            peer: once(peer),
-            local: once(local),
-            state: RefCell::default(),
-        }
+        Self { place: Cell::new(NOWHERE), fd, peer: once(peer), local: once(local), state: RefCell::default() }
     }
 
     /// The descriptor; -1, which no call accepts, in the simulator.
@@ -279,7 +273,7 @@ pub(crate) struct Accepting {
     pub(crate) queue: VecDeque<OwnedFd>,
     pub(crate) error: i32,
     pub(crate) waker: WakeSlot,
-    pub(crate) readable: bool, // epoll
+    pub(crate) readable: bool,   // epoll
     pub(crate) armed: Receiving, // uring
     pub(crate) dropped: bool,
 }

@@ -258,12 +258,7 @@ impl Epoll {
         added.map(|()| listener)
     }
 
-    pub(crate) fn poll_accept(
-        &self,
-        core: &Rc<Core>,
-        listening: &Rc<Listening>,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
         let mut state = listening.state.borrow_mut();
         while state.readable {
             match sys::accept(listening.fd()) {

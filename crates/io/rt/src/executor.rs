@@ -137,8 +137,7 @@ impl Executor {
             here.ready.borrow_mut().clear();
             Ok(())
         })?;
-        let remote =
-            Arc::new(Remote { queue: Mutex::new(Vec::new()), told: AtomicBool::new(false), bell });
+        let remote = Arc::new(Remote { queue: Mutex::new(Vec::new()), told: AtomicBool::new(false), bell });
         let header = Arc::new(Header {
             core,
             id: Id { place: MAIN, generation: 0 },
@@ -239,9 +238,7 @@ impl Executor {
         let Some(mut task) = task else { return Ok(()) };
         // Before the poll, so that a wake during it counts. Acquire: see `wake_by_ref`.
         task.header.queued.swap(false, Ordering::AcqRel);
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            task.future.as_mut().poll(&mut Context::from_waker(&task.waker))
-        }));
+        let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut Context::from_waker(&task.waker))));
         if let Ok(Poll::Pending) = polled {
             self.places.borrow_mut()[place as usize].task = Some(task);
             return Ok(());

@@ -97,12 +97,7 @@ impl Io {
         each!(self, d => d.listen(core, at, o))
     }
 
-    pub(crate) fn poll_accept(
-        &self,
-        core: &Rc<Core>,
-        listening: &Rc<Listening>,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
         each!(self, d => d.poll_accept(core, listening, cx))
     }
 

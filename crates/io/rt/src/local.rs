@@ -80,8 +80,7 @@ impl Future for Wait<'_> {
         if self.notify.stored.take() {
             return Poll::Ready(());
         }
-        let place =
-            Rc::new(Waiting { told: Cell::new(false), waker: RefCell::new(Some(cx.waker().clone())) });
+        let place = Rc::new(Waiting { told: Cell::new(false), waker: RefCell::new(Some(cx.waker().clone())) });
         self.notify.waiting.borrow_mut().push_back(place.clone());
         self.place = Some(place);
         Poll::Pending

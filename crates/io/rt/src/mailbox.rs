@@ -7,10 +7,8 @@ use std::task::{Poll, Waker};
 
 /// A mailbox that holds at most `capacity` messages.
 pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared {
-        capacity,
-        inner: Mutex::new(Inner { queue: VecDeque::new(), waker: None, senders: 1, open: true }),
-    });
+    let shared =
+        Arc::new(Shared { capacity, inner: Mutex::new(Inner { queue: VecDeque::new(), waker: None, senders: 1, open: true }) });
     (Sender(shared.clone()), Receiver(shared))
 }
 

@@ -37,9 +37,7 @@ pub struct Permits {
 impl Permits {
     /// Takes one permit unless `max` are taken already.
     pub fn try_take(&self, max: u32) -> bool {
-        self.taken
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < max).then(|| n + 1))
-            .is_ok()
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < max).then(|| n + 1)).is_ok()
     }
 
     /// Gives one permit back. Giving more than was taken is a bug of the caller and leaves the counter at 0.

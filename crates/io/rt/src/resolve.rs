@@ -75,10 +75,7 @@ fn imagined(host: &str) -> IpAddr {
 
 async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
-    while RUNNING
-        .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < LOOKUPS_MAX).then(|| n + 1))
-        .is_err()
-    {
+    while RUNNING.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < LOOKUPS_MAX).then(|| n + 1)).is_err() {
         rt.sleep(Duration::from_millis(5)).await;
     }
     let (tx, rx) = mailbox::channel(1);
@@ -96,7 +93,12 @@ async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
     }
     let mut ips = rx.recv().await.ok_or_else(|| io::Error::other("the resolver's thread died"))??;
     let mut seen = Vec::with_capacity(ips.len());
-    ips.retain(|ip| !seen.contains(ip) && { seen.push(*ip); true });
+    ips.retain(|ip| {
+        !seen.contains(ip) && {
+            seen.push(*ip);
+            true
+        }
+    });
     if ips.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{host}` has no address")));
     }

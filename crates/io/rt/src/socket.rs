@@ -176,10 +176,7 @@ impl Socket {
     /// Does nothing wait: no byte, end or error to receive, nothing unsent? Then it can go back to a pool.
     pub fn is_idle(&self) -> bool {
         let mut state = self.conn.state.borrow_mut();
-        state.inbox.is_empty()
-            && state.unsent == 0
-            && !state.is_over()
-            && self.core.io.is_quiet(&self.conn, &mut state)
+        state.inbox.is_empty() && state.unsent == 0 && !state.is_over() && self.core.io.is_quiet(&self.conn, &mut state)
     }
 
     /// The other end.

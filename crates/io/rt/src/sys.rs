@@ -30,14 +30,7 @@ impl Map {
         let len = len.max(1);
         // SAFETY: a fresh anonymous mapping touches no memory of ours.
         let start = unsafe {
-            libc::mmap(
-                null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
+            libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
         };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -89,6 +82,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 }
 
 /// Microseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
 pub(crate) fn wall_us() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
@@ -181,8 +175,7 @@ impl RawAddress {
                 // SAFETY: as above; all bytes of the path are initialised, at worst with zeros.
                 let sun = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_un>() };
                 let filled = (self.len as usize).saturating_sub(size_of::<libc::sa_family_t>());
-                let path: Vec<u8> =
-                    sun.sun_path.iter().take(filled).map(|&c| c as u8).take_while(|&c| c != 0).collect();
+                let path: Vec<u8> = sun.sun_path.iter().take(filled).map(|&c| c as u8).take_while(|&c| c != 0).collect();
                 Address::Unix(PathBuf::from(OsStr::from_bytes(&path)))
             }
         }
@@ -222,9 +215,7 @@ pub(crate) fn take_error(fd: RawFd) -> io::Result<()> {
     let mut value: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `value` is writable for `len` bytes.
-    checked(unsafe {
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut value).cast(), &raw mut len)
-    })?;
+    checked(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut value).cast(), &raw mut len) })?;
     if value == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(value)) }
 }
 
@@ -329,9 +320,7 @@ pub(crate) fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
 pub(crate) fn peek(fd: RawFd) -> usize {
     let mut byte = [0u8; 1];
     // SAFETY: `byte` is writable for one byte.
-    let n = checked_len(unsafe {
-        libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
-    });
+    let n = checked_len(unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) });
     match n {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
         _ => 1,

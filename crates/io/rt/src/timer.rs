@@ -192,8 +192,8 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     struct Count(AtomicUsize);
     impl std::task::Wake for Count {

@@ -1,5 +1,5 @@
 //! One suite for all drivers: what is true of sockets and tasks is true whoever moves the bytes.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests; and other threads may sleep")]
 
 use rt::local::Notify;
 use rt::{Address, Chunk, Driver, Either, ListenOptions, Listener, Rt, Socket, select};
@@ -266,8 +266,7 @@ async fn a_received_chunk_is_sent_on_without_a_copy(rt: Rt) {
 
 async fn sends_of_one_turn_keep_their_order(rt: Rt) {
     let (a, b) = pair(&rt).await;
-    let pieces: Vec<Vec<u8>> =
-        (0..600usize).map(|i| pattern(i * 31, [1, 3_000, 10, 40, 20_000, 0][i % 6])).collect();
+    let pieces: Vec<Vec<u8>> = (0..600usize).map(|i| pattern(i * 31, [1, 3_000, 10, 40, 20_000, 0][i % 6])).collect();
     let expected = pieces.concat();
     rt.spawn(async move {
         for piece in pieces {
@@ -736,10 +735,7 @@ fn a_panicking_main_leaves_the_thread_usable(driver: Driver) {
 }
 
 fn a_waker_may_outlive_its_core(driver: Driver) {
-    let waker = rt::run(driver, |_| {
-        std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))
-    })
-    .unwrap();
+    let waker = rt::run(driver, |_| std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))).unwrap();
     waker.wake_by_ref();
     run(driver, move |rt| async move {
         waker.wake();

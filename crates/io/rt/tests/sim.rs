@@ -121,9 +121,8 @@ fn without_resets_every_byte_arrives_whatever_else_goes_wrong() {
 
 #[test]
 fn faults_happen_when_asked_for_and_only_then() {
-    let count = |faults: Faults, words: &str| {
-        (0..20).flat_map(|seed| story(seed, faults.clone())).filter(|l| l.contains(words)).count()
-    };
+    let count =
+        |faults: Faults, words: &str| (0..20).flat_map(|seed| story(seed, faults.clone())).filter(|l| l.contains(words)).count();
     assert_eq!(count(Faults::perfect(), "not"), 0);
     assert!(count(Faults { refuse: 0.3, ..Faults::perfect() }, "not connected: Connection refused") > 20);
     assert!(count(Faults { lose_connect: 0.3, ..Faults::perfect() }, "timed out") > 20);

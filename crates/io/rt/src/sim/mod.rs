@@ -85,12 +85,7 @@ pub fn run<T, F: Future<Output = T>>(seed: u64, faults: Faults, main: impl FnOnc
 }
 
 /// [`run`] with limits of your own.
-pub fn run_with<T, F: Future<Output = T>>(
-    seed: u64,
-    faults: Faults,
-    limits: Limits,
-    main: impl FnOnce(Rt) -> F,
-) -> T {
+pub fn run_with<T, F: Future<Output = T>>(seed: u64, faults: Faults, limits: Limits, main: impl FnOnce(Rt) -> F) -> T {
     let pool = Pool::new(BUFFERS).expect("sixteen megabytes of address space");
     let exec = Executor::enter(None).expect("one world per thread at a time");
     // An hour after the beginning of the clock, so that "an hour ago" is a moment too.
@@ -272,12 +267,7 @@ impl Sim {
         Ok(Listener::new(core.clone(), listening))
     }
 
-    pub(crate) fn poll_accept(
-        &self,
-        core: &Rc<Core>,
-        listening: &Rc<Listening>,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
         match self.world.borrow_mut().accept(listening.place.get()) {
             Some(conn) => Poll::Ready(Ok(Socket::new(core.clone(), conn))),
             None if listening.place.get() == NOWHERE => Poll::Ready(Err(errno(libc::EBADF))),

@@ -155,15 +155,7 @@ impl World {
         let place = self.place();
         let conn = Rc::new(Conn::new(None, Some(remote.clone()), Some(local.clone())));
         conn.place.set(place);
-        let end = End {
-            conn: conn.clone(),
-            peer,
-            local,
-            remote,
-            coming: VecDeque::new(),
-            coming_bytes: 0,
-            finished: false,
-        };
+        let end = End { conn: conn.clone(), peer, local, remote, coming: VecDeque::new(), coming_bytes: 0, finished: false };
         self.ends.insert(place, end);
         conn
     }

@@ -550,12 +550,7 @@ impl Uring {
         }
     }
 
-    pub(crate) fn poll_accept(
-        &self,
-        core: &Rc<Core>,
-        listening: &Rc<Listening>,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
         let mut state = listening.state.borrow_mut();
         if let Some(fd) = state.queue.pop_front() {
             let again = state.queue.len() < ACCEPTED_MAX / 2 && state.error == 0;
