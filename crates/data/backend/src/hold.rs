@@ -1,7 +1,7 @@
 //! Why a connection cannot be shared, by name. A connection goes back to the pool when none of these holds.
 
 use sql::Class;
-use sql::Leaves;
+use sql::{Leaves, Reads};
 use std::fmt;
 use wire::status;
 
@@ -138,11 +138,15 @@ impl Holds {
         if answer.ok && class.leaves.intersects(Leaves::UNLOCK_TABLES) {
             self.remove(Hold::TableLock);
         }
-        self.status(answer.status);
+        if let Some(flags) = answer.status {
+            self.status(flags);
+        }
         if answer.ok && (class.ends_transaction && !self.has(Hold::Transaction)) {
             self.remove(Hold::NextTransaction);
         }
-        self.put(Hold::Diagnostics, answer.warnings > 0 || !answer.ok);
+        if !class.reads.intersects(Reads::WARNINGS) {
+            self.put(Hold::Diagnostics, answer.warnings > 0 || !answer.ok);
+        }
         if answer.insert_id != 0 {
             self.add(Hold::InsertId);
         }
@@ -160,8 +164,8 @@ impl Holds {
 pub struct Answered {
     /// It was no error.
     pub ok: bool,
-    /// SERVER_STATUS_* flags.
-    pub status: u16,
+    /// SERVER_STATUS_* flags; an error tells none.
+    pub status: Option<u16>,
     /// Warnings.
     pub warnings: u16,
     /// Id that an insert made.
@@ -179,7 +183,7 @@ mod tests {
     use super::*;
 
     fn told(ok: bool, status: u16) -> Answered {
-        Answered { ok, status, warnings: 0, insert_id: 0 }
+        Answered { ok, status: Some(status), warnings: 0, insert_id: 0 }
     }
 
     /// What holds after these statements, each answered OK with these flags.

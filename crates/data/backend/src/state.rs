@@ -41,7 +41,7 @@ pub struct State {
     /// autocommit.
     pub autocommit: bool,
     /// `None` when there are none, which is most often so.
-    variables: Option<Rc<Variables>>,
+    pub(crate) variables: Option<Rc<Variables>>,
 }
 
 impl State {
@@ -93,10 +93,6 @@ impl State {
             (Some(a), Some(b)) => Rc::ptr_eq(a, b) || a == b,
             _ => false,
         }
-    }
-
-    pub(crate) fn copy_variables(&mut self, from: &Self) {
-        self.variables.clone_from(&from.variables);
     }
 }
 

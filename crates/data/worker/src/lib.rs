@@ -1,1 +1,20 @@
-//! Being written.
+//! One core of the data plane: it accepts clients and lives their sessions. Read `session.rs` first.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod change_user;
+mod core;
+mod epoch;
+mod forward;
+mod greet;
+mod held;
+mod learn;
+mod prepared;
+mod relay;
+mod roster;
+mod scratch;
+mod session;
+mod statement;
+mod stats;
+
+pub use crate::core::{Core, Setup, run};

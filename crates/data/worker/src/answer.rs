@@ -1,0 +1,65 @@
+//! Answers that we give ourselves.
+
+use net::{Conn, NetError};
+use wire::caps::Caps;
+use wire::errors::Code;
+use wire::{ok, packet, status};
+
+/// An error for the client.
+#[derive(Debug, Clone)]
+pub(crate) struct Complaint {
+    pub(crate) code: u16,
+    pub(crate) state: [u8; 5],
+    pub(crate) words: String,
+}
+
+impl Complaint {
+    pub(crate) fn new(code: Code, words: impl Into<String>) -> Self {
+        Self::with(code.number, code.state, words)
+    }
+
+    pub(crate) fn with(code: u16, state: &str, words: impl Into<String>) -> Self {
+        let mut five = *b"HY000";
+        if state.len() == 5 {
+            five.copy_from_slice(state.as_bytes());
+        }
+        Self { code, state: five, words: words.into() }
+    }
+}
+
+/// Sends an ERR packet as packet `seq`.
+pub(crate) async fn complain(client: &mut Conn, seq: u8, complaint: &Complaint) -> Result<(), NetError> {
+    let mut payload = Vec::with_capacity(16 + complaint.words.len());
+    ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
+    send(client, seq, &payload).await
+}
+
+/// Sends an OK packet as packet `seq`.
+pub(crate) async fn say_ok(client: &mut Conn, seq: u8, caps: Caps, flags: u16, info: &str) -> Result<(), NetError> {
+    let mut payload = Vec::with_capacity(16 + info.len());
+    let ok = ok::Ok { affected: 0, insert_id: 0, status: flags, warnings: 0, info: info.as_bytes(), changes: &[] };
+    ok.write(&mut payload, caps);
+    send(client, seq, &payload).await
+}
+
+/// Sends an EOF packet, or what stands for it.
+pub(crate) async fn say_eof(client: &mut Conn, caps: Caps, flags: u16) -> Result<(), NetError> {
+    if wire::caps::has(caps, wire::caps::DEPRECATE_EOF) {
+        return say_ok(client, 1, caps, flags, "").await;
+    }
+    let mut payload = Vec::with_capacity(8);
+    ok::write_eof(&mut payload, 0, flags);
+    send(client, 1, &payload).await
+}
+
+/// Sends one payload as packet `seq`.
+pub(crate) async fn send(client: &mut Conn, mut seq: u8, payload: &[u8]) -> Result<(), NetError> {
+    let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+    packet::append(&mut framed, &mut seq, payload);
+    client.send(framed).await
+}
+
+/// Flags of a session that is in no transaction.
+pub(crate) const fn flags(autocommit: bool) -> u16 {
+    if autocommit { status::AUTOCOMMIT } else { 0 }
+}

@@ -1,0 +1,70 @@
+//! COM_CHANGE_USER: the same connection, somebody else.
+
+use crate::answer;
+use crate::greet::{credential, denied};
+use crate::session::{Ended, Session};
+use backend::State;
+use bridge::Counter;
+use net::LoginFailed;
+use std::time::Duration;
+use wire::handshake::ChangeUser;
+
+impl Session {
+    pub(crate) async fn change_user(&mut self, body: &[u8]) -> Result<(), Ended> {
+        let change = match ChangeUser::read(body, self.caps) {
+            Ok(change) => change,
+            Err(malformed) => {
+                self.core.tally.up(Counter::UnexpectedFrontendPackets);
+                return Err(Ended::Told(answer::Complaint::with(1043, "08S01", malformed.to_string())));
+            }
+        };
+        let epoch = self.core.epoch();
+        let limit = Duration::from_millis(epoch.snapshot.variables.mysql_connect_timeout_client);
+        let core = self.core.clone();
+        let acceptor = core.acceptor();
+        let find = |user: &str| credential(&core, user);
+        let login = net::authenticate_again(&mut self.client, acceptor.as_ref(), self.nonce, &change, self.caps, find);
+        let (secret, nonce) = match core.rt.timeout(limit, login).await {
+            Ok(Ok(proven)) => proven,
+            Ok(Err(LoginFailed::Denied { user, with_password })) => {
+                // As a server does: who fails to become somebody else is nobody.
+                core.tally.up(Counter::AccessDeniedWrongPassword);
+                return self.turned_away(&denied(&user, &self.entry.client.0.clone(), with_password)).await;
+            }
+            Ok(Err(LoginFailed::Net(_))) | Err(_) => return Err(Ended::Gone),
+        };
+        let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else { return Err(Ended::Gone) };
+        let same = user.username == self.user.username;
+        if !same {
+            let Some(seat) = core.user_seat(&user.username, user.max_connections) else {
+                let words = format!("User '{}' has exceeded the 'max_user_connections' resource", user.username);
+                return self.turned_away(&answer::Complaint::with(1226, "42000", words)).await;
+            };
+            self.seats[1] = seat;
+        }
+        self.let_go();
+        self.secret = secret;
+        self.nonce = nonce;
+        self.collation = change.charset.unwrap_or(self.collation);
+        let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
+        self.state = State::new(schema, self.collation);
+        self.next_flag_in = None;
+        core.user_went(&self.user_name);
+        self.user_name = user.username.as_ref().into();
+        core.user_came(&self.user_name);
+        self.user = user;
+        self.show_who();
+        let mut payload = Vec::new();
+        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
+        ok.write(&mut payload, self.caps);
+        Ok(self.client.reply(&payload).await?)
+    }
+
+    async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
+        self.core.tally.up(Counter::GeneratedErrorPackets);
+        let mut payload = Vec::new();
+        wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
+        self.client.reply(&payload).await?;
+        Err(Ended::Broken)
+    }
+}

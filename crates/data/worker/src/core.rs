@@ -1,0 +1,355 @@
+//! A core: listeners, sessions, pools, counters, and the messages of the control plane.
+
+use crate::epoch::Epoch;
+use crate::roster::Roster;
+use crate::scratch::Scratch;
+use crate::session::live;
+use crate::stats::{Commands, Digests, Errors};
+use backend::{Pools, Statements, Tally};
+use bridge::{Ask, Counter, ProcessRow, Report, ToCore, UserRow};
+use config::Snapshot;
+use net::tls::Acceptor;
+use rt::local::Notify;
+use rt::permits::{Permits, Registry};
+use rt::{Address, Either, ListenOptions, Listener, Rt, mailbox};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a core is started with.
+pub struct Setup {
+    /// Which of them it is, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub cores: u32,
+    /// The first configuration.
+    pub snapshot: Arc<Snapshot>,
+    /// Limits over all cores; the same for all.
+    pub registry: Registry,
+    /// Where clients come in.
+    pub listen: Vec<Address>,
+    /// Our certificate; none if there is no TLS.
+    pub acceptor: Option<Acceptor>,
+    /// What the control plane says.
+    pub mailbox: mailbox::Receiver<ToCore>,
+    /// Hears what an operator should read.
+    pub note: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Setup of core {} of {}", self.index, self.cores)
+    }
+}
+
+/// A core of the data plane.
+pub struct Core {
+    pub(crate) rt: Rt,
+    index: u32,
+    cores: u32,
+    epoch: RefCell<Rc<Epoch>>,
+    registry: Registry,
+    pub(crate) pools: Rc<Pools>,
+    pub(crate) statements: Statements,
+    pub(crate) tally: Rc<Tally>,
+    pub(crate) digests: Digests,
+    pub(crate) commands: Commands,
+    pub(crate) errors: Errors,
+    pub(crate) roster: Roster,
+    pub(crate) scratch: Scratch,
+    default_schema: RefCell<Rc<str>>,
+    acceptor: RefCell<Option<Acceptor>>,
+    last_session: Cell<u32>,
+    accepting: Cell<bool>,
+    draining: Cell<bool>,
+    /// Rung when accepting stops or resumes.
+    doors: Notify,
+    /// Rung when a session has ended.
+    left: Notify,
+    users: RefCell<BTreeMap<Rc<str>, u64>>,
+    note: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Core {}", self.index)
+    }
+}
+
+/// A place among a limited number, given back when dropped.
+pub(crate) struct Seat(Option<Arc<Permits>>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(permits) = &self.0 {
+            permits.give();
+        }
+    }
+}
+
+/// Runs a core until it is told to stop or has drained.
+///
+/// # Errors
+/// A listener cannot be opened; the error names it.
+pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
+    let tally = Rc::new(Tally::default());
+    let note = setup.note.clone();
+    let pools = Rc::new(Pools::new(rt.clone(), setup.registry.clone(), tally.clone(), move |words| note(words)));
+    let epoch = Rc::new(Epoch::new(&setup.snapshot));
+    pools.adopt(&epoch.snapshot);
+    let core = Rc::new(Core {
+        rt: rt.clone(),
+        index: setup.index,
+        cores: setup.cores,
+        epoch: RefCell::new(epoch),
+        registry: setup.registry,
+        pools,
+        statements: Statements::default(),
+        tally,
+        digests: Digests::default(),
+        commands: Commands::default(),
+        errors: Errors::default(),
+        roster: Roster::default(),
+        scratch: Scratch::default(),
+        default_schema: RefCell::new("".into()),
+        acceptor: RefCell::new(setup.acceptor),
+        last_session: Cell::new(0),
+        accepting: Cell::new(true),
+        draining: Cell::new(false),
+        doors: Notify::new(),
+        left: Notify::new(),
+        users: RefCell::default(),
+        note: setup.note,
+    });
+    for address in setup.listen {
+        let listener = listen(&rt, &address)?;
+        rt.spawn(core.clone().welcome(address, Some(listener)));
+    }
+    rt.spawn(core.clone().sweep());
+    core.obey(&setup.mailbox).await;
+    Ok(())
+}
+
+fn listen(rt: &Rt, address: &Address) -> std::io::Result<Listener> {
+    let reuse_port = matches!(address, Address::Tcp(_));
+    rt.listen(address, ListenOptions { backlog: 4096, reuse_port })
+        .map_err(|error| std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+}
+
+impl Core {
+    pub(crate) fn epoch(&self) -> Rc<Epoch> {
+        self.epoch.borrow().clone()
+    }
+
+    pub(crate) fn acceptor(&self) -> Option<Acceptor> {
+        self.acceptor.borrow().clone()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    pub(crate) fn note(&self, words: &str) {
+        (self.note)(words);
+    }
+
+    /// `mysql-default_schema`, shared by the statistics of all sessions without a schema.
+    pub(crate) fn default_schema(&self, name: &str) -> Rc<str> {
+        if **self.default_schema.borrow() != *name {
+            self.default_schema.replace(name.into());
+        }
+        self.default_schema.borrow().clone()
+    }
+
+    /// Unique over all cores.
+    pub(crate) fn next_session_id(&self) -> u32 {
+        let n = self.last_session.get().wrapping_add(1);
+        self.last_session.set(n);
+        (n.wrapping_sub(1)).wrapping_mul(self.cores).wrapping_add(self.index + 1)
+    }
+
+    pub(crate) fn seat(&self, max: u64) -> Option<Seat> {
+        self.take("clients", u32::try_from(max).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn user_seat(&self, user: &str, max: u32) -> Option<Seat> {
+        self.take(&format!("user {user}"), max)
+    }
+
+    fn take(&self, key: &str, max: u32) -> Option<Seat> {
+        let permits = self.registry.get(key);
+        permits.try_take(max).then(|| Seat(Some(permits)))
+    }
+
+    pub(crate) fn user_came(&self, user: &Rc<str>) {
+        *self.users.borrow_mut().entry(user.clone()).or_default() += 1;
+    }
+
+    pub(crate) fn user_went(&self, user: &Rc<str>) {
+        let mut users = self.users.borrow_mut();
+        if let Some(n) = users.get_mut(user) {
+            *n -= 1;
+            if *n == 0 {
+                users.remove(user);
+            }
+        }
+    }
+
+    pub(crate) fn session_ended(&self, id: u32) {
+        self.roster.remove(id);
+        self.left.notify_all();
+    }
+
+    /// Accepts clients while the door is open.
+    async fn welcome(self: Rc<Self>, address: Address, mut listener: Option<Listener>) {
+        loop {
+            if self.draining.get() {
+                return;
+            }
+            if !self.accepting.get() {
+                listener = None;
+                self.doors.wait().await;
+                continue;
+            }
+            let open = match listener.take() {
+                Some(open) => open,
+                None => match listen(&self.rt, &address) {
+                    Ok(open) => open,
+                    Err(error) => {
+                        self.note(&error.to_string());
+                        self.rt.sleep(Duration::from_secs(1)).await;
+                        continue;
+                    }
+                },
+            };
+            match rt::select(open.accept(), self.doors.wait()).await {
+                Either::Left(Ok(socket)) => {
+                    self.tally.up(Counter::ClientConnectionsCreated);
+                    self.rt.spawn(live(self.clone(), socket));
+                }
+                Either::Left(Err(error)) => {
+                    // Too many open files, most often: wait for some to close.
+                    self.note(&format!("cannot accept on {address}: {error}"));
+                    self.rt.sleep(Duration::from_millis(100)).await;
+                }
+                Either::Right(()) => {}
+            }
+            listener = Some(open);
+        }
+    }
+
+    async fn sweep(self: Rc<Self>) {
+        loop {
+            self.rt.sleep(Duration::from_millis(250)).await;
+            self.pools.sweep();
+        }
+    }
+
+    /// Does what the control plane says until that is to end.
+    async fn obey(self: &Rc<Self>, mailbox: &mailbox::Receiver<ToCore>) {
+        while let Some(message) = mailbox.recv().await {
+            match message {
+                ToCore::Load { snapshot, done } => {
+                    let epoch = Rc::new(Epoch::new(&snapshot));
+                    self.pools.adopt(&epoch.snapshot);
+                    self.epoch.replace(epoch);
+                    done(());
+                }
+                ToCore::Ask { what, reset, reply } => reply(self.report(what, reset)),
+                ToCore::Kill { session, statement_only, reply } => reply(self.roster.kill(session, statement_only)),
+                ToCore::Accept(open) => {
+                    self.accepting.set(open);
+                    self.doors.notify_all();
+                }
+                ToCore::ReloadTls { certificate, key } => match Acceptor::new(&certificate, &key) {
+                    Ok(acceptor) => {
+                        self.acceptor.replace(Some(acceptor));
+                    }
+                    Err(error) => self.note(&format!("the certificate was not reloaded: {error}")),
+                },
+                ToCore::Drain { deadline_ms } => {
+                    self.draining.set(true);
+                    self.doors.notify_all();
+                    self.roster.ring();
+                    let drained = self.rt.timeout(Duration::from_millis(deadline_ms), self.drained());
+                    let _stopped = rt::select(drained, stopped(mailbox)).await;
+                    return;
+                }
+                ToCore::Stop => return,
+            }
+        }
+    }
+
+    async fn drained(&self) {
+        while self.roster.len() > 0 {
+            self.left.wait().await;
+        }
+    }
+
+    fn report(&self, what: Ask, reset: bool) -> Report {
+        match what {
+            Ask::Global => {
+                let mut counts = self.tally.counts();
+                counts.set(Counter::TasksPanicked, self.rt.panics());
+                counts.set(Counter::StmtCached, self.statements.len() as u64);
+                Report::Global(counts)
+            }
+            Ask::Pool => Report::Pool(self.pools.report(reset)),
+            Ask::Processes => Report::Processes(self.processes()),
+            Ask::Digests => Report::Digests(self.digests.rows(reset)),
+            Ask::Rules => Report::Rules(self.epoch().hits(reset)),
+            Ask::Commands => Report::Commands(self.commands.rows(reset)),
+            Ask::Users => Report::Users(
+                self.users
+                    .borrow()
+                    .iter()
+                    .map(|(user, n)| UserRow { username: user.as_ref().into(), connections: *n })
+                    .collect(),
+            ),
+            Ask::Errors => Report::Errors(self.errors.rows(reset)),
+            Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
+        }
+    }
+
+    fn processes(&self) -> Vec<ProcessRow> {
+        let now = self.rt.now();
+        let rows = self.roster.all().into_iter().map(|entry| {
+            let server = entry.server.borrow();
+            let (local_host, local_port) = match server.as_ref().map(|(_, local)| local) {
+                Some(Address::Tcp(at)) => (at.ip().to_string(), at.port()),
+                Some(Address::Unix(path)) => (path.display().to_string(), 0),
+                None => (String::new(), 0),
+            };
+            ProcessRow {
+                core: self.index,
+                session: entry.id,
+                user: entry.user.borrow().to_string(),
+                schema: entry.schema.borrow().to_string(),
+                client_host: entry.client.0.clone(),
+                client_port: entry.client.1,
+                hostgroup: entry.hostgroup.get(),
+                local_host,
+                local_port,
+                server_host: server.as_ref().map_or_else(String::new, |(place, _)| place.host().to_string()),
+                server_port: server.as_ref().map_or(0, |(place, _)| place.server().port),
+                command: entry.command.get(),
+                time_ms: u64::try_from((now - entry.since.get()).as_millis()).unwrap_or(u64::MAX),
+                info: entry.info(),
+            }
+        });
+        rows.collect()
+    }
+}
+
+/// A drain is cut short by `Stop`; other messages are too late.
+async fn stopped(mailbox: &mailbox::Receiver<ToCore>) {
+    while let Some(message) = mailbox.recv().await {
+        match message {
+            ToCore::Stop => return,
+            ToCore::Load { done, .. } => done(()),
+            _ => {}
+        }
+    }
+}

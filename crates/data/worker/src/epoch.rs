@@ -1,0 +1,62 @@
+//! The configuration that a command runs under, and what a core derives from it once.
+
+use config::Snapshot;
+use sql::DigestOptions;
+use std::cell::RefCell;
+
+/// One generation of the configuration on this core.
+#[derive(Debug)]
+pub(crate) struct Epoch {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) digest: DigestOptions,
+    /// Whether statements must be digested: for the statistics or for a rule.
+    pub(crate) digests: bool,
+    /// Matches of each rule, by its position in the chain.
+    pub(crate) hits: RefCell<Vec<u64>>,
+}
+
+impl Epoch {
+    pub(crate) fn new(snapshot: &Snapshot) -> Self {
+        // Expressions keep scratch space: one copy a core keeps cores apart.
+        let snapshot = snapshot.for_core();
+        let v = &snapshot.variables;
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let digest = DigestOptions {
+            max_digest_length: size(v.mysql_query_digests_max_digest_length),
+            max_query_length: size(v.mysql_query_digests_max_query_length),
+            grouping_limit: size(v.mysql_query_digests_grouping_limit),
+            groups_grouping_limit: size(v.mysql_query_digests_groups_grouping_limit),
+            lowercase: v.mysql_query_digests_lowercase,
+            replace_null: v.mysql_query_digests_replace_null,
+            no_digits: v.mysql_query_digests_no_digits,
+            keep_comment: v.mysql_query_digests_keep_comment,
+            normalize_digest_text: v.mysql_query_digests_normalize_digest_text,
+        };
+        let digests = v.mysql_query_digests || snapshot.rules.needs_digest();
+        let hits = RefCell::new(vec![0; snapshot.rules.chain().len()]);
+        Self { snapshot, digest, digests, hits }
+    }
+
+    /// Count the rules that matched.
+    pub(crate) fn count(&self, plan: &plan::Plan) {
+        let matched = plan.why.hits();
+        if !matched.is_empty() {
+            let mut hits = self.hits.borrow_mut();
+            for at in matched {
+                if let Some(n) = hits.get_mut(*at as usize) {
+                    *n += 1;
+                }
+            }
+        }
+    }
+
+    /// (rule_id, hits) of all active rules.
+    pub(crate) fn hits(&self, reset: bool) -> Vec<(i64, u64)> {
+        let mut hits = self.hits.borrow_mut();
+        let rows = self.snapshot.rules.chain().iter().zip(hits.iter()).map(|(rule, n)| (rule.rule_id, *n)).collect();
+        if reset {
+            hits.fill(0);
+        }
+        rows
+    }
+}

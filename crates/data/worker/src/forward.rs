@@ -1,0 +1,194 @@
+//! The last stage: a connection, the session's state on it, the command there and the answer back.
+
+use crate::answer::Complaint;
+use crate::relay::{Failed, relay};
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{Backend, BackendFailed, Hold, Idle, Want};
+use bridge::{Counter, Failure, Retry};
+use rt::Chunk;
+use std::time::Duration;
+use wire::packet;
+use wire::response::Expect;
+
+impl Session {
+    pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
+        let v = &job.epoch.snapshot.variables;
+        let delay = job.plan.delay_ms.unwrap_or(v.mysql_default_query_delay);
+        if delay > 0 {
+            self.core.rt.sleep(Duration::from_millis(delay)).await;
+        }
+        let mut tries = job.plan.retries.map_or(v.mysql_query_retries_on_failure, u64::from);
+        loop {
+            let failed = match self.attempt(job).await {
+                Ok(told) => return Ok(told),
+                Err(failed) => failed,
+            };
+            let Trouble { why, answered, state_lost } = failed;
+            let failure = match why {
+                Failed::Client => return Err(Ended::Gone),
+                Failed::Killed => {
+                    let words = "Query execution was interrupted";
+                    let complaint = Complaint::with(1317, "70100", words);
+                    if answered || state_lost || self.entry.killed.get() {
+                        return Err(Ended::Told(complaint));
+                    }
+                    self.refuse(&complaint).await?;
+                    return Ok(Told::default());
+                }
+                Failed::Backend(failure) => failure,
+            };
+            if answered {
+                // Half of it is with the client; only the end of the connection says that the rest is missing.
+                return Err(Ended::Broken);
+            }
+            let again = match failure.retry() {
+                Retry::Freely => true,
+                Retry::IfHarmless => job.class.plain_read,
+                Retry::Never => false,
+            };
+            if again && !state_lost && tries > 0 {
+                tries -= 1;
+                self.core.tally.up(Counter::StatementsRetried);
+                continue;
+            }
+            let (code, sqlstate, words) = failure.to_client();
+            let complaint = Complaint::with(code, sqlstate, words);
+            if state_lost {
+                // A transaction, a lock or a variable went with the connection: a client that went on would not know.
+                return Err(Ended::Told(complaint));
+            }
+            self.refuse(&complaint).await?;
+            return Ok(Told::default());
+        }
+    }
+
+    async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
+        let hostgroup = job.plan.hostgroup();
+        let mut backend = match self.held.take(hostgroup) {
+            Some(backend) => backend,
+            None => {
+                let want = Want {
+                    hostgroup,
+                    user: &self.user.username,
+                    secret: &self.secret,
+                    caps: self.caps,
+                    collation: self.collation,
+                    state: &self.state,
+                    snapshot: &job.epoch.snapshot,
+                    new_connection: job.plan.new_connection,
+                };
+                let backend = self.core.pools.acquire(&want).await;
+                backend.map_err(|failure| Trouble::before(Failed::Backend(failure)))?
+            }
+        };
+        self.entry.hostgroup.set(Some(hostgroup));
+        self.entry.server.replace(Some((backend.place().clone(), backend.conn.socket().local())));
+        let kept = backend.holds;
+        let result = self.on(&mut backend, job).await;
+        match result {
+            Ok(told) => {
+                self.settle(job, hostgroup, backend);
+                Ok(told)
+            }
+            Err((why, answered)) => {
+                // A server that refuses to take a state is still there, and idle.
+                let alive = backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. }));
+                if alive && !kept.is_empty() {
+                    self.held.put(hostgroup, backend);
+                    return Err(Trouble::before(why));
+                }
+                self.core.pools.release(backend);
+                Err(Trouble { why, answered, state_lost: !alive && (kept.need_reset() || kept.has(Hold::AutocommitOff)) })
+            }
+        }
+    }
+
+    /// On this connection: state, command, answer, and what is to be learnt from it.
+    async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
+        let before = |failure| (Failed::Backend(failure), false);
+        let v = &job.epoch.snapshot.variables;
+        backend.sync(&self.state).await.map_err(before)?;
+        let mut payload = Vec::new();
+        let (expect, patch) = match job.what {
+            What::Query => {
+                let text = job.plan.legs.first().map_or(job.text, |leg| leg.statement.of(job.text));
+                payload.reserve(text.len() + 1);
+                wire::command::write_query(&mut payload, text, backend.hello.caps);
+                (Expect::Query, None)
+            }
+            What::Raw(raw, expect) => {
+                payload.extend_from_slice(raw);
+                (expect, None)
+            }
+            What::Prepare(statement, id) => {
+                self.core.tally.up(Counter::ComBackendStmtPrepare);
+                payload.push(0x16);
+                payload.extend_from_slice(&statement.sql);
+                (Expect::Prepare, Some(id))
+            }
+            What::Execute(execution) => {
+                let id = backend.prepare(execution.prepared, v.mysql_max_stmts_per_connection).await.map_err(before)?;
+                self.core.tally.up(Counter::ComBackendStmtExecute);
+                for command in execution.long_data(id) {
+                    backend.send(command).await.map_err(before)?;
+                }
+                execution.write(&mut payload, id);
+                (Expect::Execute, None)
+            }
+        };
+        let mut command = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+        packet::append(&mut command, &mut 0, &payload);
+        drop(payload);
+        backend.holds.before(job.class);
+        if job.class.multi {
+            // Its parts are not looked at one by one.
+            backend.holds.add(Hold::UnknownState);
+        }
+        backend.send(Chunk::from(command)).await.map_err(before)?;
+
+        let limit = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
+        let reply = relay(self, backend, expect, patch, limit).await?;
+        self.learn(backend, job, &reply).await.map_err(|failure| (Failed::Backend(failure), true))
+    }
+
+    /// Keep the connection, or give it back.
+    fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Backend) {
+        let v = &job.epoch.snapshot.variables;
+        let group = job.epoch.snapshot.servers.hostgroup(hostgroup);
+        let allowed = v.mysql_multiplexing && group.is_none_or(|group| group.attributes.multiplex);
+        match job.plan.multiplex {
+            Some(0) => backend.holds.add(Hold::NotAllowed),
+            Some(1) if allowed => backend.holds.remove(Hold::NotAllowed),
+            _ if !allowed => backend.holds.add(Hold::NotAllowed),
+            _ => {}
+        }
+        if backend.holds.has(Hold::InsertId) {
+            if backend.insert_id_left == 0 {
+                backend.holds.remove(Hold::InsertId);
+            } else {
+                backend.insert_id_left -= 1;
+            }
+        }
+        if backend.idle == Idle::Proven && !backend.holds.is_empty() {
+            self.held.put(hostgroup, backend);
+        } else {
+            self.core.pools.release(backend);
+        }
+    }
+}
+
+/// Why an attempt failed, and how far it had come.
+struct Trouble {
+    why: Failed,
+    /// The client has seen a part of the answer.
+    answered: bool,
+    /// The session's own state went with the connection.
+    state_lost: bool,
+}
+
+impl Trouble {
+    fn before(why: Failed) -> Self {
+        Self { why, answered: false, state_lost: false }
+    }
+}

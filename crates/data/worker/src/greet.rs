@@ -1,0 +1,165 @@
+//! From an accepted socket to a session: login, limits, and the first OK.
+
+use crate::answer::{self, Complaint};
+use crate::core::{Core, Seat};
+use crate::roster::Entry;
+use crate::session::Session;
+use bridge::Counter;
+use config::Password;
+use net::{Conn, Credential, Door, LoginFailed, NetError};
+use rt::{Address, Socket};
+use std::rc::Rc;
+use std::time::Duration;
+use wire::auth::Plugin;
+use wire::{caps, errors};
+
+/// What we offer to clients.
+const OFFERED: caps::Caps = caps::LONG_PASSWORD
+    | caps::FOUND_ROWS
+    | caps::LONG_FLAG
+    | caps::CONNECT_WITH_DB
+    | caps::NO_SCHEMA
+    | caps::IGNORE_SPACE
+    | caps::PROTOCOL_41
+    | caps::INTERACTIVE
+    | caps::IGNORE_SIGPIPE
+    | caps::TRANSACTIONS
+    | caps::RESERVED
+    | caps::SECURE_CONNECTION
+    | caps::MULTI_STATEMENTS
+    | caps::MULTI_RESULTS
+    | caps::PS_MULTI_RESULTS
+    | caps::PLUGIN_AUTH
+    | caps::CONNECT_ATTRS
+    | caps::PLUGIN_AUTH_LENENC
+    | caps::SESSION_TRACK;
+
+/// What of a user's row its login is checked against.
+pub(crate) fn credential(core: &Core, user: &str) -> Option<Credential> {
+    let epoch = core.epoch();
+    let row = epoch.snapshot.users.frontend(user)?;
+    Some(match &row.password {
+        Password::Empty => Credential::Empty,
+        Password::Clear(password) => Credential::Clear(password.to_string()),
+        Password::Native(stage2) => Credential::Native(*stage2),
+        other => Credential::CachingSha2(other.text()),
+    })
+}
+
+/// Host and port of a client; a Unix socket is localhost.
+fn client_of(socket: &Socket) -> (String, u16) {
+    match socket.peer() {
+        Address::Tcp(at) => (at.ip().to_canonical().to_string(), at.port()),
+        Address::Unix(_) => ("localhost".to_owned(), 0),
+    }
+}
+
+fn local_of(socket: &Socket) -> (String, u16) {
+    match socket.local() {
+        Address::Tcp(at) => (at.ip().to_canonical().to_string(), at.port()),
+        Address::Unix(path) => (path.display().to_string(), 0),
+    }
+}
+
+/// The session of a client that is allowed in; `None` after it was told why not.
+pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
+    let client = client_of(&socket);
+    let local = local_of(&socket);
+    let mut conn = Conn::new(socket);
+    let epoch = core.epoch();
+    let v = &epoch.snapshot.variables;
+    let Some(seat) = core.seat(v.mysql_max_connections) else {
+        core.tally.up(Counter::AccessDeniedMaxConnections);
+        refuse(core, &mut conn, 0, &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections")).await;
+        return None;
+    };
+    let id = core.next_session_id();
+    let mut random = [0; 20];
+    for piece in random.chunks_mut(8) {
+        piece.copy_from_slice(&core.rt.random().to_le_bytes()[..piece.len()]);
+    }
+    let deprecate = if v.mysql_enable_client_deprecate_eof { caps::DEPRECATE_EOF } else { 0 };
+    let collation = wire::charset::by_name(&v.mysql_default_collation_connection).map_or(33, |c| c.id);
+    let door = Door {
+        server_version: v.mysql_server_version.to_string(),
+        thread_id: id,
+        caps: OFFERED | deprecate,
+        charset: u8::try_from(collation).unwrap_or(33),
+        plugin: Plugin::by_name(&v.mysql_default_authentication_plugin).unwrap_or(Plugin::MysqlNative),
+        random,
+        tls: if v.mysql_have_ssl { core.acceptor() } else { None },
+    };
+    let limit = Duration::from_millis(v.mysql_connect_timeout_client);
+    let login = net::welcome(&mut conn, &door, |user| credential(core, user));
+    let entered = match core.rt.timeout(limit, login).await {
+        Ok(Ok(entered)) => entered,
+        Ok(Err(LoginFailed::Denied { user, with_password })) => {
+            core.tally.up(Counter::AccessDeniedWrongPassword);
+            core.tally.up(Counter::ClientConnectionsAborted);
+            let complaint = denied(&user, &client.0, with_password);
+            refuse_next(core, &mut conn, &complaint).await;
+            return None;
+        }
+        Ok(Err(LoginFailed::Net(error))) => {
+            core.tally.up(Counter::ClientConnectionsAborted);
+            if let NetError::Malformed(what) = &error {
+                core.tally.up(Counter::UnexpectedFrontendPackets);
+                refuse_next(core, &mut conn, &Complaint::new(errors::HANDSHAKE, what.to_string())).await;
+            }
+            return None;
+        }
+        Err(_late) => {
+            core.tally.up(Counter::ClientConnectionsAborted);
+            return None;
+        }
+    };
+    let user = epoch.snapshot.users.frontend(&entered.login.user)?.clone();
+    if user.use_ssl && !conn.is_tls() {
+        let words = format!("ProxySQL Error: Access denied for user '{}' (using password: YES). SSL is required", user.username);
+        core.tally.up(Counter::ClientConnectionsAborted);
+        refuse_next(core, &mut conn, &Complaint::new(errors::ACCESS_DENIED, words)).await;
+        return None;
+    }
+    let Some(user_seat) = core.user_seat(&user.username, user.max_connections) else {
+        core.tally.up(Counter::AccessDeniedMaxUserConnections);
+        let words = format!("User '{}' has exceeded the 'max_user_connections' resource (current value: {})", user.username, user.max_connections);
+        refuse_next(core, &mut conn, &Complaint::with(1226, "42000", words)).await;
+        return None;
+    };
+    let entry = Rc::new(Entry::new(id, client, core.rt.now()));
+    core.roster.add(entry.clone());
+    let mut payload = Vec::with_capacity(16);
+    let first = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
+    first.write(&mut payload, entered.login.caps);
+    if conn.reply(&payload).await.is_err() {
+        core.roster.remove(id);
+        return None;
+    }
+    let seats: [Seat; 2] = [seat, user_seat];
+    Some(Session::new(core.clone(), conn, entered, user, entry, local, seats))
+}
+
+pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
+    let with = if with_password { "YES" } else { "NO" };
+    let words = format!("ProxySQL Error: Access denied for user '{user}'@'{host}' (using password: {with})");
+    Complaint::new(errors::ACCESS_DENIED, words)
+}
+
+async fn refuse(core: &Core, conn: &mut Conn, seq: u8, complaint: &Complaint) {
+    core.tally.up(Counter::GeneratedErrorPackets);
+    // The client may be gone already; nobody is left to tell.
+    let told = answer::complain(conn, seq, complaint);
+    if let Ok(Ok(())) = core.rt.timeout(Duration::from_secs(1), told).await {
+        let _late = core.rt.timeout(Duration::from_secs(1), conn.flush()).await;
+    }
+}
+
+/// As the next packet of the login's dialogue.
+async fn refuse_next(core: &Core, conn: &mut Conn, complaint: &Complaint) {
+    core.tally.up(Counter::GeneratedErrorPackets);
+    let mut payload = Vec::new();
+    wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
+    if let Ok(Ok(())) = core.rt.timeout(Duration::from_secs(1), conn.reply(&payload)).await {
+        let _late = core.rt.timeout(Duration::from_secs(1), conn.flush()).await;
+    }
+}

@@ -1,0 +1,64 @@
+//! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
+
+use backend::{Backend, Hold};
+use sql::{Class, Reads};
+
+/// Connections kept by a session.
+#[derive(Default)]
+pub(crate) struct Held(Vec<(u32, Backend)>);
+
+impl Held {
+    pub(crate) fn take(&mut self, hostgroup: u32) -> Option<Backend> {
+        let at = self.0.iter().position(|(h, _)| *h == hostgroup)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    pub(crate) fn put(&mut self, hostgroup: u32, backend: Backend) {
+        self.0.push((hostgroup, backend));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Backend> {
+        self.0.drain(..).map(|(_, backend)| backend)
+    }
+
+    fn with(&self, hold: Hold) -> Option<u32> {
+        self.0.iter().find(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup)
+    }
+
+    /// Where a transaction is open.
+    pub(crate) fn transaction(&self) -> Option<u32> {
+        self.with(Hold::Transaction).or_else(|| self.with(Hold::Xa)).or_else(|| self.with(Hold::NextTransaction))
+    }
+
+    /// A connection to the session's own hostgroup that has what others do not have draws all statements to it: there they
+    /// are right, elsewhere they would not see it.
+    pub(crate) fn lock(&self, default_hostgroup: u32, lock_on_set: bool) -> Option<u32> {
+        let (_, backend) = self.0.iter().find(|(hostgroup, _)| *hostgroup == default_hostgroup)?;
+        let draws = [Hold::TemporaryTable, Hold::TableLock, Hold::SqlPrepare, Hold::Handler];
+        let sets = [Hold::UserVariable, Hold::UnknownState];
+        let has = |holds: &[Hold]| holds.iter().any(|hold| backend.holds.has(*hold));
+        (has(&draws) || (lock_on_set && has(&sets))).then_some(default_hostgroup)
+    }
+
+    /// Where the statement finds what it asks the connection for.
+    pub(crate) fn asked_for(&self, class: &Class<'_>) -> Option<u32> {
+        if class.reads.is_empty() || self.0.is_empty() {
+            return None;
+        }
+        [
+            (Reads::WARNINGS, Hold::Diagnostics),
+            (Reads::LAST_INSERT_ID, Hold::InsertId),
+            (Reads::FOUND_ROWS, Hold::FoundRows),
+            (Reads::USER_VARIABLE, Hold::UserVariable),
+            (Reads::PREPARED, Hold::SqlPrepare),
+            (Reads::HANDLER, Hold::Handler),
+            (Reads::SEQUENCE, Hold::Sequence),
+        ]
+        .into_iter()
+        .find_map(|(reads, hold)| if class.reads.intersects(reads) { self.with(hold) } else { None })
+    }
+}

@@ -1,0 +1,122 @@
+//! A response on its way from the server to the client, as it arrives.
+
+use crate::session::Session;
+use backend::{Backend, BackendFailed};
+use bridge::Counter;
+use net::NetError;
+use rt::{Chunk, Either};
+use std::time::Duration;
+use wire::response::{Expect, Follow, PREPARED_ID_AT, Recode, Response};
+
+/// Why a response did not reach the client.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The client is gone.
+    Client,
+    /// Somebody ended the session or the statement.
+    Killed,
+    /// The server.
+    Backend(BackendFailed),
+}
+
+/// Whoever follows the response.
+pub(crate) enum Follower {
+    Same(Response),
+    /// The client does not speak as the server does.
+    Other(Recode),
+}
+
+impl Follower {
+    pub(crate) fn response(&self) -> &Response {
+        match self {
+            Self::Same(response) => response,
+            Self::Other(recode) => recode.response(),
+        }
+    }
+
+    /// Follows what came; returns what the client is to get, and the end of the response among what came.
+    fn follow(&mut self, chunk: Chunk) -> Result<(Chunk, Option<usize>), wire::Malformed> {
+        match self {
+            Self::Same(response) => match response.follow(&chunk)? {
+                Follow::More => Ok((chunk, None)),
+                Follow::Ended { used } => {
+                    let mut chunk = chunk;
+                    chunk.truncate(used);
+                    Ok((chunk, Some(used)))
+                }
+            },
+            Self::Other(recode) => {
+                let mut out = Vec::with_capacity(chunk.len() + 16);
+                match recode.follow(&chunk, &mut out)? {
+                    Follow::More => Ok((Chunk::from(out), None)),
+                    Follow::Ended { used } => Ok((Chunk::from(out), Some(used))),
+                }
+            }
+        }
+    }
+}
+
+/// Relays one response. `patch`: the statement id that the client of a COM_STMT_PREPARE is to see.
+/// The flag of an error says whether the client has seen a part of it.
+pub(crate) async fn relay(
+    session: &mut Session,
+    backend: &mut Backend,
+    expect: Expect,
+    patch: Option<u32>,
+    limit_ms: u64,
+) -> Result<Follower, (Failed, bool)> {
+    let mut follower = if Recode::is_needed(backend.hello.caps, session.caps) {
+        Follower::Other(Recode::expect(expect, backend.hello.caps, session.caps))
+    } else {
+        Follower::Same(Response::expect(expect, backend.hello.caps))
+    };
+    let begun = session.core.rt.now();
+    let limit = Duration::from_millis(limit_ms);
+    let mut answered = false;
+    // A prepare's answer is small, and its first bytes are ours to change.
+    let mut gathered: Option<Vec<u8>> = patch.map(|_| Vec::new());
+    loop {
+        let left = limit.saturating_sub(session.core.rt.now() - begun);
+        let entry = session.entry.clone();
+        let gone = rt::select(session.client.socket().closed(), entry.told_to_end());
+        let chunk = match session.core.rt.timeout(left, rt::select(backend.recv(), gone)).await {
+            Ok(Either::Left(Ok(chunk))) => chunk,
+            Ok(Either::Left(Err(failure))) => return Err((Failed::Backend(failure), answered)),
+            Ok(Either::Right(Either::Left(()))) => {
+                session.core.tally.up(Counter::KilledBackendConnections);
+                return Err((Failed::Client, answered));
+            }
+            Ok(Either::Right(Either::Right(()))) => return Err((Failed::Killed, answered)),
+            Err(_late) => return Err((Failed::Backend(BackendFailed::TooSlow { limit_ms }), answered)),
+        };
+        let came = chunk.len();
+        let broke = |malformed: wire::Malformed| {
+            (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), answered)
+        };
+        let (out, end) = follower.follow(chunk).map_err(broke)?;
+        if let Some(used) = end {
+            backend.ended(used, came);
+        }
+        match &mut gathered {
+            Some(all) => all.extend_from_slice(&out),
+            None => {
+                answered = true;
+                session.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+                session.client.send(out).await.map_err(|_| (Failed::Client, true))?;
+            }
+        }
+        if end.is_some() {
+            break;
+        }
+    }
+    if let (Some(mut all), Some(id)) = (gathered, patch) {
+        if follower.response().prepared().is_some()
+            && let Some(at) = all.get_mut(PREPARED_ID_AT)
+        {
+            at.copy_from_slice(&id.to_le_bytes());
+        }
+        session.core.tally.add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
+        session.client.send(all).await.map_err(|_| (Failed::Client, true))?;
+    }
+    Ok(follower)
+}

@@ -1,0 +1,117 @@
+//! Who is here: what an operator sees of each session, and how a session is told to end.
+
+use rt::Instant;
+use rt::local::Notify;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Bytes of a running statement that the processlist shows.
+const INFO_MAX: usize = 100;
+
+/// What others may see of a session.
+pub(crate) struct Entry {
+    pub(crate) id: u32,
+    pub(crate) user: RefCell<Rc<str>>,
+    pub(crate) schema: RefCell<Rc<str>>,
+    pub(crate) client: (String, u16),
+    pub(crate) command: Cell<&'static str>,
+    pub(crate) hostgroup: Cell<Option<u32>>,
+    pub(crate) server: RefCell<Option<(Rc<backend::Place>, rt::Address)>>,
+    pub(crate) since: Cell<Instant>,
+    info: Cell<([u8; INFO_MAX], u8)>,
+    /// End: the session, or only what it runs.
+    pub(crate) killed: Cell<bool>,
+    pub(crate) interrupted: Cell<bool>,
+    pub(crate) bell: Notify,
+}
+
+impl Entry {
+    pub(crate) fn new(id: u32, client: (String, u16), now: Instant) -> Self {
+        Self {
+            id,
+            user: RefCell::new("".into()),
+            schema: RefCell::new("".into()),
+            client,
+            command: Cell::new("Connect"),
+            hostgroup: Cell::new(None),
+            server: RefCell::new(None),
+            since: Cell::new(now),
+            info: Cell::new(([0; INFO_MAX], 0)),
+            killed: Cell::new(false),
+            interrupted: Cell::new(false),
+            bell: Notify::new(),
+        }
+    }
+
+    /// A command begins.
+    pub(crate) fn begins(&self, command: &'static str, text: &[u8], now: Instant) {
+        let mut info = ([0; INFO_MAX], 0);
+        let n = text.len().min(INFO_MAX);
+        info.0[..n].copy_from_slice(&text[..n]);
+        info.1 = u8::try_from(n).expect("INFO_MAX fits a byte");
+        self.info.set(info);
+        self.command.set(command);
+        self.since.set(now);
+        self.interrupted.set(false);
+    }
+
+    /// It has ended.
+    pub(crate) fn rests(&self, now: Instant) {
+        self.command.set("Sleep");
+        self.since.set(now);
+    }
+
+    pub(crate) fn info(&self) -> Option<String> {
+        let (bytes, n) = self.info.get();
+        (self.command.get() != "Sleep" && n > 0).then(|| String::from_utf8_lossy(&bytes[..usize::from(n)]).into_owned())
+    }
+
+    /// Resolves when the session, or its statement, is to end.
+    pub(crate) async fn told_to_end(&self) {
+        while !self.killed.get() && !self.interrupted.get() {
+            self.bell.wait().await;
+        }
+    }
+}
+
+/// All sessions of a core.
+#[derive(Default)]
+pub(crate) struct Roster(RefCell<BTreeMap<u32, Rc<Entry>>>);
+
+impl Roster {
+    pub(crate) fn add(&self, entry: Rc<Entry>) {
+        self.0.borrow_mut().insert(entry.id, entry);
+    }
+
+    pub(crate) fn remove(&self, id: u32) {
+        self.0.borrow_mut().remove(&id);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Rc<Entry>> {
+        self.0.borrow().values().cloned().collect()
+    }
+
+    /// Tell one to end; false if it is not here.
+    pub(crate) fn kill(&self, id: u32, statement_only: bool) -> bool {
+        let Some(entry) = self.0.borrow().get(&id).cloned() else { return false };
+        if statement_only {
+            entry.interrupted.set(true);
+        } else {
+            entry.killed.set(true);
+        }
+        entry.bell.notify_all();
+        true
+    }
+
+    /// Ring all bells: whoever waits looks at the core's state again.
+    pub(crate) fn ring(&self) {
+        for entry in self.0.borrow().values() {
+            entry.bell.notify_all();
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! One client's life, top to bottom. Read this file first.
+
+use crate::answer::{self, Complaint};
+use crate::core::{Core, Seat};
+use crate::epoch::Epoch;
+use crate::greet;
+use crate::held::Held;
+use crate::prepared::ClientStatements;
+use crate::roster::Entry;
+use backend::State;
+use bridge::Counter;
+use config::User;
+use net::{Conn, Entered, NetError, Packet, Secret};
+use rt::{Either, Socket};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::command::{self, Command};
+use wire::{caps, errors};
+
+/// A client that is logged in.
+pub(crate) struct Session {
+    pub(crate) core: Rc<Core>,
+    pub(crate) client: Conn,
+    pub(crate) caps: caps::Caps,
+    pub(crate) user: Arc<User>,
+    pub(crate) user_name: Rc<str>,
+    pub(crate) secret: Secret,
+    pub(crate) nonce: wire::auth::Nonce,
+    /// Collation of the login.
+    pub(crate) collation: u16,
+    /// What the client has set.
+    pub(crate) state: State,
+    /// Connections that cannot be shared just now.
+    pub(crate) held: Held,
+    pub(crate) statements: ClientStatements,
+    /// `next_query_flagIN` of the last statement's rule.
+    pub(crate) next_flag_in: Option<u32>,
+    pub(crate) entry: Rc<Entry>,
+    /// Where it came in.
+    pub(crate) local: (String, u16),
+    pub(crate) seats: [Seat; 2],
+}
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// COM_QUIT.
+    ByClient,
+    /// The connection is gone.
+    Gone,
+    /// It was told to: by an operator, a timeout, or the end of the proxy. The words are for the client.
+    Told(Complaint),
+    /// The rest of an answer is missing, or what the client said made no sense.
+    Broken,
+}
+
+impl From<NetError> for Ended {
+    fn from(_: NetError) -> Self {
+        Self::Gone
+    }
+}
+
+/// From accept to close.
+pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
+    // Who is it?
+    let Some(mut session) = greet::enter(&core, socket).await else { return };
+    core.tally.up(Counter::ClientConnectionsConnected);
+    core.user_came(&session.user_name);
+    let on_leaving = Leaving { core: core.clone(), entry: session.entry.clone() };
+
+    // What does it want? One command at a time, each under one configuration.
+    let ended = loop {
+        let packet = match session.next_command().await {
+            Ok(packet) => packet,
+            Err(ended) => break ended,
+        };
+        let epoch = core.epoch();
+        core.tally.up(Counter::ClientConnectionsNonIdle);
+        let obeyed = session.obey(&epoch, &packet).await;
+        core.tally.down(Counter::ClientConnectionsNonIdle);
+        session.entry.rests(core.rt.now());
+        if let Err(ended) = obeyed {
+            break ended;
+        }
+    };
+
+    // Leave nothing behind.
+    session.leave(ended).await;
+    drop(on_leaving);
+}
+
+impl Session {
+    /// The next command, or why there is none. A silent client is sent away after `wait_timeout`, sooner inside a transaction.
+    async fn next_command(&mut self) -> Result<Packet, Ended> {
+        if self.entry.killed.get() {
+            return Err(Ended::Told(killed()));
+        }
+        if self.core.is_draining() && self.held.is_empty() {
+            return Err(Ended::Told(going_down()));
+        }
+        let epoch = self.core.epoch();
+        let v = &epoch.snapshot.variables;
+        let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
+        if self.held.transaction().is_some() {
+            patience = patience.min(v.mysql_max_transaction_idle_time);
+        }
+        let limit = usize::try_from(v.mysql_max_allowed_packet).unwrap_or(usize::MAX);
+        let silent = Duration::from_millis(patience);
+        loop {
+            let entry = self.entry.clone();
+            let next = self.core.rt.timeout(silent, rt::select(self.client.packet(limit), entry.bell.wait()));
+            match next.await {
+                Ok(Either::Left(Ok(packet))) => return Ok(packet),
+                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => {
+                    let words = "Got a packet bigger than 'mysql-max_allowed_packet' bytes";
+                    return Err(Ended::Told(Complaint::with(1153, "08S01", words)));
+                }
+                Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
+                Ok(Either::Right(())) if self.entry.killed.get() => return Err(Ended::Told(killed())),
+                Ok(Either::Right(())) if self.core.is_draining() && self.held.is_empty() => {
+                    return Err(Ended::Told(going_down()));
+                }
+                Ok(Either::Right(())) => {}
+                Err(_silent) => {
+                    let words = "The client was disconnected by the proxy because of inactivity";
+                    return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
+                }
+            }
+        }
+    }
+
+    /// One command. What needs a server goes through `statement.rs`; the rest is answered here.
+    async fn obey(&mut self, epoch: &Epoch, packet: &Packet) -> Result<(), Ended> {
+        self.core.tally.add(Counter::QueriesFrontendsBytesRecv, packet.payload().len() as u64 + 4);
+        let command = match Command::read(packet.payload(), self.caps) {
+            Ok(command) => command,
+            Err(malformed) => {
+                self.core.tally.up(Counter::UnexpectedFrontendPackets);
+                return self.refuse(&Complaint::with(1835, "HY000", malformed.to_string())).await;
+            }
+        };
+        let flags = answer::flags(self.state.autocommit);
+        match command {
+            Command::Query(query) => self.query(epoch, query.sql).await,
+            Command::Prepare(sql) => self.prepare(epoch, sql).await,
+            Command::Execute(execute) => self.execute(epoch, &execute).await,
+            Command::SendLongData { id, param, data } => self.keep_long_data(epoch, id, param, data),
+            Command::Close(id) => {
+                self.close_statement(id);
+                Ok(())
+            }
+            Command::Reset(id) => self.reset_statement(id).await,
+            Command::InitDb(schema) => self.init_db(epoch, schema).await,
+            Command::FieldList { .. } => self.field_list(epoch, packet.payload()).await,
+            Command::Ping => Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?),
+            Command::Statistics => {
+                let words = format!("Millrace  Threads: {}", self.core.roster.len());
+                Ok(answer::send(&mut self.client, 1, words.as_bytes()).await?)
+            }
+            Command::SetOption(option) => {
+                self.caps = match option {
+                    command::SET_OPTION_MULTI_STATEMENTS_ON => self.caps | caps::MULTI_STATEMENTS,
+                    command::SET_OPTION_MULTI_STATEMENTS_OFF => self.caps & !caps::MULTI_STATEMENTS,
+                    _ => return self.refuse(&Complaint::with(1047, "08S01", "Unknown option of COM_SET_OPTION")).await,
+                };
+                Ok(answer::say_eof(&mut self.client, self.caps, flags).await?)
+            }
+            Command::ResetConnection => {
+                self.forget_everything();
+                Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
+            }
+            Command::ChangeUser(body) => self.change_user(body).await,
+            Command::Quit => Err(Ended::ByClient),
+            other if !other.is_answered() => Ok(()),
+            _ => {
+                let name = packet.payload().first().map_or("", |byte| command::name(*byte));
+                self.refuse(&Complaint::new(errors::UNKNOWN_COMMAND, format!("{name} is not supported by this proxy"))).await
+            }
+        }
+    }
+
+    /// Tells the client what is wrong, as the whole answer to its command.
+    pub(crate) async fn refuse(&mut self, complaint: &Complaint) -> Result<(), Ended> {
+        self.core.tally.up(Counter::GeneratedErrorPackets);
+        Ok(answer::complain(&mut self.client, 1, complaint).await?)
+    }
+
+    /// As after a login: COM_RESET_CONNECTION.
+    pub(crate) fn forget_everything(&mut self) {
+        let schema = self.state.schema.clone();
+        self.let_go();
+        self.state = State::new(&schema, self.collation);
+        self.next_flag_in = None;
+    }
+
+    /// Gives back what it holds and drops what it has prepared.
+    pub(crate) fn let_go(&mut self) {
+        for backend in self.held.drain() {
+            self.core.pools.give_up(backend);
+        }
+        let gone = self.statements.clear();
+        self.core.tally.add(Counter::StmtClientActiveTotal, 0u64.wrapping_sub(gone as u64));
+    }
+
+    async fn leave(mut self, ended: Ended) {
+        self.let_go();
+        match ended {
+            Ended::ByClient => {}
+            Ended::Told(complaint) => {
+                self.core.tally.up(Counter::ClientConnectionsAborted);
+                // The client reads it as the answer to whatever it says next, as with a server that kills it.
+                let seq = u8::from(self.entry.command.get() != "Sleep");
+                let told = answer::complain(&mut self.client, seq, &complaint);
+                let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
+            }
+            Ended::Gone | Ended::Broken => self.core.tally.up(Counter::ClientConnectionsAborted),
+        }
+        drop(self.seats);
+        self.client.finish(&self.core.rt).await;
+    }
+
+    pub(crate) fn new(
+        core: Rc<Core>,
+        client: Conn,
+        entered: Entered,
+        user: Arc<User>,
+        entry: Rc<Entry>,
+        local: (String, u16),
+        seats: [Seat; 2],
+    ) -> Self {
+        let user_name: Rc<str> = user.username.as_ref().into();
+        let schema = entered.login.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
+        let collation = entered.login.charset;
+        let state = State::new(schema, collation);
+        let session = Self {
+            core,
+            client,
+            caps: entered.login.caps,
+            user,
+            user_name,
+            secret: entered.secret,
+            nonce: entered.nonce,
+            collation,
+            state,
+            held: Held::default(),
+            statements: ClientStatements::default(),
+            next_flag_in: None,
+            entry,
+            local,
+            seats,
+        };
+        session.show_who();
+        session
+    }
+
+    /// Lets the processlist know.
+    pub(crate) fn show_who(&self) {
+        self.entry.user.replace(self.user_name.clone());
+        self.entry.schema.replace(self.state.schema.clone());
+        self.entry.rests(self.core.rt.now());
+    }
+}
+
+fn killed() -> Complaint {
+    Complaint::with(1317, "70100", "The session was ended by the proxy's operator")
+}
+
+fn going_down() -> Complaint {
+    Complaint::with(1053, "08S01", "Server shutdown in progress")
+}
+
+/// Takes the session off the lists, however it ends: a panic too.
+struct Leaving {
+    core: Rc<Core>,
+    entry: Rc<Entry>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.core.user_went(&self.entry.user.borrow());
+        self.core.tally.down(Counter::ClientConnectionsConnected);
+        self.core.session_ended(self.entry.id);
+    }
+}

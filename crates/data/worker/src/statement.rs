@@ -1,0 +1,240 @@
+//! A statement from its text to its statistics: classify, decide, do, count.
+
+use crate::answer::{self, Complaint};
+use crate::epoch::Epoch;
+use crate::session::{Ended, Session};
+use crate::stats::Seen;
+use bridge::Counter;
+use plan::{Answer, Plan, SessionFacts};
+use rt::Instant;
+use sql::{Class, CommandCounter};
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use wire::response::Expect;
+
+/// What is to be done, all decided.
+pub(crate) struct Job<'a> {
+    pub(crate) epoch: &'a Epoch,
+    pub(crate) text: &'a [u8],
+    pub(crate) class: &'a Class<'a>,
+    pub(crate) plan: &'a Plan,
+    pub(crate) what: What<'a>,
+}
+
+/// What is sent to the server.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'a> {
+    /// COM_QUERY with the text of the plan.
+    Query,
+    /// This payload as it is.
+    Raw(&'a [u8], Expect),
+    /// COM_STMT_PREPARE; the client will know the statement by this id.
+    Prepare(&'a Rc<backend::Prepared>, u32),
+    /// COM_STMT_EXECUTE.
+    Execute(&'a crate::prepared::Execution<'a>),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told {
+    pub(crate) rows_affected: u64,
+    pub(crate) rows_sent: u64,
+}
+
+/// The digest of a statement.
+pub(crate) struct Digested {
+    hash: u64,
+    text: Vec<u8>,
+}
+
+impl Session {
+    /// COM_QUERY.
+    pub(crate) async fn query(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+        let class = sql::class(sql);
+        self.whole(epoch, sql, &class, "Query", What::Query).await
+    }
+
+    /// COM_INIT_DB is `USE` without SQL.
+    pub(crate) async fn init_db(&mut self, epoch: &Epoch, schema: &[u8]) -> Result<(), Ended> {
+        self.core.tally.up(Counter::ComFrontendInitDb);
+        let name = String::from_utf8_lossy(schema).into_owned();
+        let mut class = sql::class(b"USE x");
+        class.use_db = Some(Cow::Owned(name));
+        let mut payload = vec![0x02];
+        payload.extend_from_slice(schema);
+        self.whole(epoch, b"USE ?", &class, "Init DB", What::Raw(&payload, Expect::Simple)).await
+    }
+
+    /// COM_FIELD_LIST: the columns of a table, for old clients.
+    pub(crate) async fn field_list(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
+        let class = sql::class(b"SHOW COLUMNS");
+        self.whole(epoch, b"SHOW COLUMNS", &class, "Field List", What::Raw(payload, Expect::FieldList)).await
+    }
+
+    /// Decide, do, count.
+    pub(crate) async fn whole(
+        &mut self,
+        epoch: &Epoch,
+        text: &[u8],
+        class: &Class<'_>,
+        name: &'static str,
+        what: What<'_>,
+    ) -> Result<(), Ended> {
+        let began = self.core.rt.now();
+        self.core.tally.up(Counter::Questions);
+        self.entry.begins(name, text, began);
+        self.note_class(class);
+
+        // What shall we do? Pure: nothing has happened yet.
+        let mut buffer = self.core.scratch.take();
+        let (digest, comment) = digest(epoch, text, &mut buffer);
+        let plan = self.decide(epoch, text, class, digest.map(|hash| plan::Digest { hash, text: &buffer }), comment);
+        let digested = digest.map(|hash| Digested { hash, text: buffer });
+        epoch.count(&plan);
+        self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
+
+        // Do it.
+        let job = Job { epoch, text, class, plan: &plan, what };
+        let told = self.stages(&job).await?;
+
+        self.count(epoch, &plan, class, digested, began, told);
+        Ok(())
+    }
+
+    /// The stages, in order. A stage that has answered breaks; one that has not lets it through.
+    async fn stages(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
+        if let ControlFlow::Break(told) = self.refuse_or_say(job).await? {
+            return Ok(told);
+        }
+        self.forward(job).await
+    }
+
+    fn decide(
+        &self,
+        epoch: &Epoch,
+        text: &[u8],
+        class: &Class<'_>,
+        digest: Option<plan::Digest<'_>>,
+        comment: Option<&[u8]>,
+    ) -> Plan {
+        let v = &epoch.snapshot.variables;
+        let default_hostgroup = self.user.default_hostgroup;
+        // With autocommit off everything is in a transaction, begun or about to begin.
+        let implicit = (!self.state.autocommit).then_some(default_hostgroup);
+        let lock_on_set = v.mysql_set_query_lock_on_hostgroup == 1;
+        let schema = match &class.use_db {
+            Some(name) => name,
+            None if self.state.schema.is_empty() => &*v.mysql_default_schema,
+            None => &*self.state.schema,
+        };
+        let facts = SessionFacts {
+            user: &self.user,
+            schema,
+            client_addr: &self.entry.client.0,
+            proxy_addr: &self.local.0,
+            proxy_port: self.local.1,
+            in_transaction: self.held.transaction().or(implicit),
+            locked: self.held.asked_for(class).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
+            next_flag_in: self.next_flag_in,
+            autocommit: self.state.autocommit,
+        };
+        let statement = plan::Statement { text, digest, comment };
+        if !v.mysql_stats_time_query_processor {
+            return plan::plan(&epoch.snapshot, &facts, &statement, self.core.rt.random());
+        }
+        let began = self.core.rt.now();
+        let plan = plan::plan(&epoch.snapshot, &facts, &statement, self.core.rt.random());
+        let took = u64::try_from((self.core.rt.now() - began).as_nanos()).unwrap_or(u64::MAX);
+        self.core.tally.add(Counter::QueryProcessorTimeNsec, took);
+        plan
+    }
+
+    /// What a rule answers by itself, and what cannot be passed on.
+    async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        match &job.plan.answer {
+            Some(Answer::Say(words)) => {
+                let flags = answer::flags(self.state.autocommit);
+                match job.what {
+                    What::Prepare(statement, id) => self.pretend_to_prepare(statement, id).await?,
+                    _ => answer::say_ok(&mut self.client, 1, self.caps, flags, words).await?,
+                }
+            }
+            Some(Answer::Refuse(words)) => {
+                self.refuse(&Complaint::new(wire::errors::NOT_ALLOWED, words.to_string())).await?;
+            }
+            None if job.class.kills => {
+                // Its number is ours, not a server's: passed on, it would end somebody else's connection.
+                let words = "KILL is not supported through the proxy; use KILL CONNECTION on its admin port";
+                self.refuse(&Complaint::with(1235, "42000", words)).await?;
+            }
+            None => return Ok(ControlFlow::Continue(())),
+        }
+        Ok(ControlFlow::Break(Told::default()))
+    }
+
+    fn note_class(&self, class: &Class<'_>) {
+        let counter = match class.command {
+            CommandCounter::Commit => Counter::ComCommit,
+            CommandCounter::Rollback => Counter::ComRollback,
+            CommandCounter::Use => Counter::ComFrontendUseDb,
+            _ => return,
+        };
+        self.core.tally.up(counter);
+    }
+
+    fn count(
+        &mut self,
+        epoch: &Epoch,
+        plan: &Plan,
+        class: &Class<'_>,
+        digested: Option<Digested>,
+        began: Instant,
+        told: Told,
+    ) {
+        let v = &epoch.snapshot.variables;
+        let took = self.core.rt.now() - began;
+        let time_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if v.mysql_commands_stats {
+            self.core.commands.count(class.command, time_us);
+        }
+        if took.as_millis() >= u128::from(v.mysql_long_query_time) {
+            self.core.tally.up(Counter::SlowQueries);
+        }
+        let Some(Digested { hash, text }) = digested else { return };
+        if v.mysql_query_digests {
+            let unnamed;
+            let schema = if self.state.schema.is_empty() {
+                unnamed = self.core.default_schema(&v.mysql_default_schema);
+                &unnamed
+            } else {
+                &self.state.schema
+            };
+            let seen = Seen {
+                hostgroup: i64::from(plan.hostgroup()),
+                schema,
+                user: &self.user_name,
+                client_address: if v.mysql_query_digests_track_hostname { &self.entry.client.0 } else { "" },
+                digest: hash,
+                text: &text,
+                time_us,
+                now_s: self.core.rt.wall_us() / 1_000_000,
+                rows_affected: told.rows_affected,
+                rows_sent: told.rows_sent,
+            };
+            let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
+            if !self.core.digests.count(&seen, max) {
+                self.core.tally.up(Counter::DigestsDropped);
+            }
+        }
+        self.core.scratch.give(text);
+    }
+}
+
+fn digest<'t>(epoch: &Epoch, text: &'t [u8], buffer: &mut Vec<u8>) -> (Option<u64>, Option<&'t [u8]>) {
+    if !epoch.digests {
+        return (None, sql::words::first_comment(text).map(|at| &text[at]));
+    }
+    let digested = sql::digest_with_comment(text, &epoch.digest, buffer);
+    (Some(digested.hash), digested.comment.map(|at| &text[at]))
+}

@@ -1,0 +1,50 @@
+//! Statements by class, with a histogram of their times.
+
+use bridge::{CommandRow, LATENCY_BOUNDS_US};
+use sql::CommandCounter;
+use std::cell::RefCell;
+
+#[derive(Clone, Default)]
+struct Class {
+    total_us: u64,
+    count: u64,
+    counts: [u64; 12],
+}
+
+/// A row per class.
+pub(crate) struct Commands(RefCell<Vec<Class>>);
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self(RefCell::new(vec![Class::default(); CommandCounter::ALL.len()]))
+    }
+}
+
+impl Commands {
+    pub(crate) fn count(&self, command: CommandCounter, us: u64) {
+        let mut all = self.0.borrow_mut();
+        let Some(class) = all.get_mut(command as usize) else { return };
+        class.total_us += us;
+        class.count += 1;
+        let at = LATENCY_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(LATENCY_BOUNDS_US.len());
+        class.counts[at] += 1;
+    }
+
+    pub(crate) fn rows(&self, reset: bool) -> Vec<CommandRow> {
+        let mut all = self.0.borrow_mut();
+        let rows = CommandCounter::ALL
+            .iter()
+            .zip(all.iter())
+            .map(|(command, class)| CommandRow {
+                command: command.name(),
+                total_time_us: class.total_us,
+                count: class.count,
+                counts: class.counts,
+            })
+            .collect();
+        if reset {
+            all.fill(Class::default());
+        }
+        rows
+    }
+}
