@@ -73,6 +73,7 @@ impl std::fmt::Display for SqlError {
 impl std::error::Error for SqlError {}
 
 /// The databases of one view.
+#[derive(Debug)]
 pub struct Engine {
     conn: Connection,
     view: View,
