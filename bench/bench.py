@@ -195,7 +195,7 @@ def relay(folder, server, target, driver):
     if not os.path.exists(program):
         return None
     port = free_port()
-    process = start([program, "--listen", f"127.0.0.1:{port}", "--to", f"127.0.0.1:{server.port}", "--io-driver", driver], folder, f"relay-{driver}")
+    process = start([program, "--listen", f"127.0.0.1:{port}", "--target", f"127.0.0.1:{server.port}", "--io-driver", driver], folder, f"relay-{driver}")
     try:
         wait_for(port, process, f"the raw relay ({driver})", seconds=10)
     except SystemExit as why:
