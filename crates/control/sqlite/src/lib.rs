@@ -1,1 +1,72 @@
-//! Being written.
+//! The embedded SQLite backend: SQLite's dialect over the MySQL protocol, so that a first query works with nothing installed.
+//!
+//! Each client has an SQLite connection of its own on one file in WAL mode: transactions are isolated, readers do not wait.
+//! What MySQL clients say at their start (`dialect.rs`) is answered; everything else is SQLite's own language.
+#![forbid(unsafe_code)]
+
+mod dialect;
+mod errors;
+mod functions;
+mod rows;
+mod session;
+
+use door::{Door, Entry, Host, Limits, Refused, Who};
+use rt::{Address, Listener, Rt};
+use session::Session;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Name of the database in the data directory.
+pub const FILE: &str = "sqlite3server.db";
+
+/// The embedded server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    file: PathBuf,
+    users: Vec<(String, String)>,
+    version: String,
+}
+
+impl Server {
+    /// On the file in `datadir`, for these users and their passwords. `version` is what the greeting says.
+    pub fn new(datadir: &Path, users: Vec<(String, String)>, version: impl Into<String>) -> Self {
+        Self { file: datadir.join(FILE), users, version: version.into() }
+    }
+
+    /// Makes the file if it is missing, and runs statements that prepare it, such as a table with a greeting.
+    pub fn prepare(&self, statements: &str) -> Result<(), String> {
+        let conn = session::open(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        conn.execute_batch(statements).map_err(|error| format!("{}: {error}", self.file.display()))
+    }
+
+    /// Serves until it is dropped: run it on an executor thread of its own, since SQLite computes in that thread.
+    pub async fn serve(self, rt: Rt, listeners: Vec<Listener>) {
+        let door = Door::new(Rc::new(Embedded { server: self, rt: rt.clone() }), Limits::default());
+        for listener in listeners {
+            rt.spawn(door.clone().serve(rt.clone(), listener));
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+struct Embedded {
+    server: Server,
+    rt: Rt,
+}
+
+impl Host for Embedded {
+    type Session = Session;
+
+    fn server_version(&self) -> String {
+        self.server.version.clone()
+    }
+
+    fn entry(&self, user: &str, _: &Address) -> Entry {
+        let known = self.server.users.iter().find(|(name, _)| name == user);
+        known.map_or(Entry::Nobody, |(_, password)| Entry::Password(password.clone()))
+    }
+
+    fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {
+        Session::begin(&self.server.file, &self.server.version, who, self.rt.clone())
+    }
+}

@@ -1,0 +1,274 @@
+//! What MySQL's clients say and SQLite does not understand: a text becomes one value, or is left to SQLite.
+
+use sql::set::{self, Scope, Setting, Value};
+
+/// What a statement asks of the session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Said {
+    /// Nothing: blanks and comments.
+    Blank,
+    /// OK, and nothing is done.
+    Accept,
+    /// `SET`: names and values, as they were written.
+    Set(Vec<(String, String)>),
+    /// BEGIN, START TRANSACTION.
+    Begin,
+    /// COMMIT.
+    Commit,
+    /// ROLLBACK of the whole.
+    Rollback,
+    /// USE.
+    Use(String),
+    /// `SELECT @@x, …`.
+    Variables(Vec<door::hello::Asked>),
+    /// `SHOW VARIABLES LIKE …`: the pattern.
+    ShowVariables(Option<String>),
+    /// `SELECT SLEEP(n)`.
+    Sleep(f64),
+    /// It may not be done here.
+    Refuse(&'static str),
+    /// An answer without rows, of these columns.
+    Empty(&'static [&'static str]),
+    /// SQL for SQLite.
+    Sql(String),
+}
+
+/// Understands a statement.
+pub(crate) fn parse(text: &str) -> Said {
+    let text = text.trim().trim_end_matches(';').trim_end();
+    let bare = without_comments(text);
+    let words: Vec<&str> = bare.split_whitespace().collect();
+    let [first, ..] = words[..] else {
+        // `/*!40101 SET … */` is how dumps say what only MySQL should do.
+        return if text.starts_with("/*!") { Said::Accept } else { Said::Blank };
+    };
+    let upper: Vec<String> = words.iter().map(|word| word.to_ascii_uppercase()).collect();
+    let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
+    match (first.to_ascii_uppercase().as_str(), &upper[..]) {
+        ("SET", _) => set_statement(text),
+        ("BEGIN", [_] | [_, "WORK"]) | ("START", [_, "TRANSACTION", ..]) => Said::Begin,
+        ("COMMIT", _) => Said::Commit,
+        ("ROLLBACK", [_] | [_, "WORK"] | [_, "AND", ..]) => Said::Rollback,
+        ("USE", [_, _]) => Said::Use(name(words[1]).to_owned()),
+        ("LOCK" | "UNLOCK", [_, "TABLE" | "TABLES", ..]) | ("FLUSH", _) => Said::Accept,
+        ("ATTACH" | "DETACH", _) => Said::Refuse("other files than the server's own cannot be used"),
+        ("VACUUM", _) if upper.contains(&"INTO") => Said::Refuse("other files than the server's own cannot be used"),
+        ("PRAGMA", _) => pragma(&words, text),
+        ("KILL", _) => Said::Refuse("connections of this server cannot be killed"),
+        ("TRUNCATE", [_, "TABLE", _]) => Said::Sql(format!("DELETE FROM {}", words[2])),
+        ("TRUNCATE", [_, _]) => Said::Sql(format!("DELETE FROM {}", words[1])),
+        ("INSERT", [_, "IGNORE", ..]) => Said::Sql(replace_word(text, "IGNORE", "OR IGNORE")),
+        ("DESCRIBE" | "DESC", [_, _]) => columns_of(words[1]),
+        ("SHOW", _) => show(&words, &upper),
+        ("SELECT", _) => select(text),
+        _ => Said::Sql(text.to_owned()),
+    }
+}
+
+fn select(text: &str) -> Said {
+    if let Some(asked) = door::hello::variables_asked(text) {
+        return Said::Variables(asked);
+    }
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
+    let seconds = compact.strip_prefix("SELECTSLEEP(").and_then(|rest| rest.strip_suffix(')')).and_then(|number| number.parse().ok());
+    if let Some(seconds) = seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0) {
+        return Said::Sleep(seconds);
+    }
+    match compact.as_str() {
+        "SELECTCURRENT_USER" | "SELECTCURRENT_USER()" => return Said::Sql("SELECT user() AS 'CURRENT_USER()'".into()),
+        "SELECTNOW()" => return Said::Sql("SELECT datetime('now') AS 'NOW()'".into()),
+        _ => {}
+    }
+    // Everything that reads in a transaction of SQLite is safe from writers until it ends.
+    for lock in [" FOR UPDATE", " LOCK IN SHARE MODE", " FOR SHARE"] {
+        let at = text.len().saturating_sub(lock.len());
+        if text.get(at..).is_some_and(|tail| tail.eq_ignore_ascii_case(lock)) {
+            return Said::Sql(text[..at].to_owned());
+        }
+    }
+    Said::Sql(text.to_owned())
+}
+
+fn set_statement(text: &str) -> Said {
+    let Ok(settings) = set::parse(text.as_bytes()) else {
+        return Said::Refuse("this SET is not understood");
+    };
+    let mut values = Vec::new();
+    let written = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim();
+        let inside = text.strip_prefix(['\'', '"']).and_then(|text| text.strip_suffix(['\'', '"']));
+        inside.unwrap_or(text).to_owned()
+    };
+    for setting in settings {
+        match setting {
+            Setting::Variable(assignment) => match (assignment.scope, assignment.value) {
+                (Scope::User, _) => return Said::Refuse("user variables are not known to this server"),
+                (Scope::Global | Scope::Persist | Scope::PersistOnly, _) | (_, Value::Default) => {}
+                (_, Value::Literal(value) | Value::Expression(value)) => values.push((assignment.name, written(value))),
+            },
+            Setting::Names { charset, .. } | Setting::CharacterSet(charset) => {
+                let charset = charset.unwrap_or_else(|| "utf8mb4".into());
+                for name in ["character_set_client", "character_set_connection", "character_set_results"] {
+                    values.push((name.into(), charset.clone()));
+                }
+            }
+            Setting::Transaction { .. } => {}
+            _ => return Said::Refuse("this SET is not known to this server"),
+        }
+    }
+    Said::Set(values)
+}
+
+fn pragma(words: &[&str], text: &str) -> Said {
+    const HARMLESS: &[&str] = &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list", "integrity_check"];
+    let name = words.get(1).map_or("", |word| word.split(['(', '=']).next().unwrap_or_default());
+    let is_harmless = HARMLESS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name)) && !text.contains('=');
+    if is_harmless { Said::Sql(text.to_owned()) } else { Said::Refuse("this PRAGMA is not allowed") }
+}
+
+fn show(words: &[&str], upper: &[&str]) -> Said {
+    let sql = |sql: &str| Said::Sql(sql.to_owned());
+    match upper {
+        [_, "DATABASES" | "SCHEMAS", ..] => sql("SELECT 'information_schema' AS \"Database\" UNION ALL SELECT 'main'"),
+        [_, "FULL", "TABLES", rest @ ..] => tables(rest, words, ", CASE type WHEN 'view' THEN 'VIEW' ELSE 'BASE TABLE' END AS Table_type"),
+        [_, "TABLES", rest @ ..] => tables(rest, words, ""),
+        [_, "CREATE", "TABLE", _] => {
+            let name = literal(name(words[3]));
+            Said::Sql(format!("SELECT name AS \"Table\", sql AS \"Create Table\" FROM sqlite_master WHERE type='table' AND name={name} COLLATE NOCASE"))
+        }
+        [_, "CREATE", "DATABASE" | "SCHEMA", ..] => sql("SELECT 'main' AS \"Database\", 'CREATE DATABASE main' AS \"Create Database\""),
+        [_, "COLUMNS" | "FIELDS", "FROM" | "IN", _, ..] => columns_of(words[3]),
+        [_, "FULL", "COLUMNS" | "FIELDS", "FROM" | "IN", _, ..] => columns_of(words[4]),
+        [_, "VARIABLES", rest @ ..] | [_, "SESSION" | "GLOBAL", "VARIABLES", rest @ ..] => {
+            let pattern = match rest {
+                ["LIKE", ..] => words.last().map(|pattern| unquote(pattern)),
+                ["WHERE", ..] => words.last().map(|pattern| unquote(pattern.rsplit('=').next().unwrap_or_default())),
+                _ => None,
+            };
+            Said::ShowVariables(pattern)
+        }
+        [_, "STATUS", ..] | [_, "SESSION" | "GLOBAL", "STATUS", ..] => Said::Empty(&["Variable_name", "Value"]),
+        [_, "WARNINGS" | "ERRORS", ..] => Said::Empty(&["Level", "Code", "Message"]),
+        [_, "COUNT(*)", "WARNINGS" | "ERRORS"] => sql("SELECT 0 AS '@@session.warning_count'"),
+        [_, "ENGINES"] => sql("SELECT 'SQLite' AS Engine, 'DEFAULT' AS Support, 'SQLite inside of Millrace' AS Comment, 'YES' AS Transactions, 'NO' AS XA, 'YES' AS Savepoints"),
+        [_, "COLLATION", ..] => Said::Empty(&["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen"]),
+        [_, "CHARSET", ..] | [_, "CHARACTER", "SET", ..] => Said::Empty(&["Charset", "Description", "Default collation", "Maxlen"]),
+        [_, "PROCESSLIST"] | [_, "FULL", "PROCESSLIST"] => Said::Empty(&["Id", "User", "Host", "db", "Command", "Time", "State", "Info"]),
+        [_, "INDEX" | "INDEXES" | "KEYS", ..] => Said::Empty(&["Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name"]),
+        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..] | [_, "TABLE", "STATUS", ..] | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
+        _ => Said::Refuse("this SHOW is not known to this server"),
+    }
+}
+
+fn tables(rest: &[&str], words: &[&str], more: &str) -> Said {
+    let mut sql = format!("SELECT name AS Tables_in_main{more} FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'");
+    let tail = &words[words.len() - rest.len()..];
+    let (rest, tail) = match rest {
+        ["FROM" | "IN", schema, rest @ ..] => {
+            if !name(schema).eq_ignore_ascii_case("main") {
+                sql += " AND 0";
+            }
+            (rest, &tail[2..])
+        }
+        rest => (rest, tail),
+    };
+    if let ["LIKE", ..] = rest {
+        sql += &format!(" AND name LIKE {} ESCAPE '\\'", literal(&unquote(&tail[1..].join(" "))));
+    }
+    Said::Sql(sql + " ORDER BY name")
+}
+
+fn columns_of(table: &str) -> Said {
+    let table = table.rsplit('.').next().unwrap_or_default();
+    Said::Sql(format!(
+        "SELECT name AS Field, type AS Type, iif(\"notnull\" OR pk, 'NO', 'YES') AS \"Null\", iif(pk, 'PRI', '') AS \"Key\", \
+         dflt_value AS \"Default\", '' AS Extra FROM pragma_table_info({})",
+        literal(name(table))
+    ))
+}
+
+/// A name without its quotes.
+pub(crate) fn name(text: &str) -> &str {
+    text.trim_matches(['`', '"'])
+}
+
+fn unquote(text: &str) -> String {
+    text.trim_matches(['\'', '"']).to_owned()
+}
+
+/// As a literal of SQLite.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn replace_word(text: &str, word: &str, by: &str) -> String {
+    let at = text.to_ascii_uppercase().find(word).unwrap_or(text.len());
+    format!("{}{by}{}", &text[..at], &text[(at + word.len()).min(text.len())..])
+}
+
+/// The text without comments in front and behind; those in between do not hide the first words.
+fn without_comments(text: &str) -> String {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        let end = if rest.starts_with("/*") {
+            rest.find("*/").map(|at| at + 2)
+        } else if rest.starts_with("-- ") || rest.starts_with('#') {
+            rest.find('\n').map(|at| at + 1)
+        } else {
+            return rest.to_owned();
+        };
+        rest = end.map_or("", |end| &rest[end..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_say_at_their_start_is_understood() {
+        assert_eq!(parse("SET NAMES utf8mb4 COLLATE utf8mb4_bin").set_names(), ["character_set_client", "character_set_connection", "character_set_results"]);
+        assert_eq!(parse("set autocommit=0;"), Said::Set(vec![("autocommit".into(), "0".into())]));
+        assert_eq!(parse("SET sql_mode='STRICT_TRANS_TABLES'"), Said::Set(vec![("sql_mode".into(), "STRICT_TRANS_TABLES".into())]));
+        assert_eq!(parse("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), Said::Set(vec![]));
+        assert!(matches!(parse("SET @a=1"), Said::Refuse(_)));
+        assert!(matches!(parse("/* c */ select @@tx_isolation"), Said::Variables(_)));
+        for begin in ["BEGIN", "start transaction", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "/* x */ begin work"] {
+            assert_eq!(parse(begin), Said::Begin, "{begin}");
+        }
+        assert_eq!(parse("COMMIT AND NO CHAIN"), Said::Commit);
+        assert_eq!(parse("rollback"), Said::Rollback);
+        assert_eq!(parse("ROLLBACK TO SAVEPOINT a"), Said::Sql("ROLLBACK TO SAVEPOINT a".into()));
+        assert_eq!(parse("USE `main`"), Said::Use("main".into()));
+        assert_eq!(parse("SELECT SLEEP(0.5)"), Said::Sleep(0.5));
+        assert_eq!(parse(" -- nothing"), Said::Blank);
+        assert_eq!(parse("/*!40101 SET NAMES utf8 */"), Said::Accept);
+    }
+
+    #[test]
+    fn what_only_mysql_writes_becomes_sqlite() {
+        assert_eq!(parse("SELECT a FROM t WHERE id=1 for update"), Said::Sql("SELECT a FROM t WHERE id=1".into()));
+        assert_eq!(parse("INSERT IGNORE INTO t VALUES (1)"), Said::Sql("INSERT OR IGNORE INTO t VALUES (1)".into()));
+        assert_eq!(parse("truncate table t"), Said::Sql("DELETE FROM t".into()));
+        assert_eq!(parse("WITH x AS (SELECT 1) SELECT * FROM x"), Said::Sql("WITH x AS (SELECT 1) SELECT * FROM x".into()));
+    }
+
+    #[test]
+    fn other_files_and_settings_of_sqlite_are_out_of_reach() {
+        for text in ["ATTACH 'x' AS y", "/* */ attach database 'x' as y", "VACUUM INTO '/tmp/x'", "PRAGMA journal_mode=DELETE", "PRAGMA writable_schema(1)"] {
+            assert!(matches!(parse(text), Said::Refuse(_)), "{text}");
+        }
+        assert!(matches!(parse("PRAGMA table_info(t)"), Said::Sql(_)));
+    }
+
+    impl Said {
+        fn set_names(&self) -> Vec<&str> {
+            match self {
+                Self::Set(values) => values.iter().map(|(name, _)| name.as_str()).collect(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
