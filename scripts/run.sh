@@ -8,4 +8,4 @@ echo "Building Millrace (the first time takes a few minutes) ..." >&2
 cargo build --quiet --release --package millrace
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p .millrace
-exec "$target/release/millrace" -f --sqlite3-server -D .millrace "$@"
+exec "$target/release/millrace" -f --sqlite3-server -c etc/demo.cnf -D .millrace "$@"

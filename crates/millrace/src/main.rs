@@ -1,2 +1,28 @@
-//! Being written.
-fn main() {}
+//! main(): flags, wiring, signals. It knows everybody and decides nothing.
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod flags;
+mod log;
+mod start;
+
+use clap::Parser;
+use flags::Flags;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    if flags.version {
+        println!("Millrace version {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
+    match start::run(&flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reasons) => {
+            for reason in reasons {
+                eprintln!("millrace: {reason}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

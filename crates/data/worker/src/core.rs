@@ -36,6 +36,8 @@ pub struct Setup {
     pub mailbox: mailbox::Receiver<ToCore>,
     /// Hears what an operator should read.
     pub note: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Called when the listeners are open.
+    pub ready: bridge::Reply<()>,
 }
 
 impl std::fmt::Debug for Setup {
@@ -128,6 +130,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         rt.spawn(core.clone().welcome(address, Some(listener)));
     }
     rt.spawn(core.clone().sweep());
+    (setup.ready)(());
     core.obey(&setup.mailbox).await;
     Ok(())
 }

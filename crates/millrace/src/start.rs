@@ -1,0 +1,367 @@
+//! From flags to a running proxy, and from a signal to its end.
+
+use crate::certificate::Pair;
+use crate::flags::Flags;
+use crate::log::Log;
+use admin::{Admin, Hooks, Options, Start};
+use bridge::ToCore;
+use config::{Snapshot, Variables};
+use net::tls::Acceptor;
+use rt::mailbox::{self, Sender};
+use rt::permits::Registry;
+use rt::{Address, ListenOptions, Listener, Rt};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Messages that wait for a core at most.
+const MAILBOX_LEN: usize = 1024;
+/// Tells the process that stays that it was started by one that waits for it.
+const BEHIND: &str = "MILLRACE_STARTED_BEHIND";
+
+/// What can happen to the process.
+enum Event {
+    Signal(i32),
+    /// `PROXYSQL SHUTDOWN`, or (`true`) at once.
+    Shutdown(bool),
+    /// A thread has ended, and how.
+    Ended(String, Result<(), String>),
+}
+
+type Reasons = Vec<String>;
+
+/// Runs until the proxy ends.
+pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
+    let config = configuration(flags)?;
+    let settings = match &config {
+        Some(path) => {
+            let file = admin::file::File::read(path).map_err(|refusal| vec![refusal.to_string()])?;
+            file.process().map_err(said)?
+        }
+        None => admin::file::Settings::default(),
+    };
+    let from_file = settings.datadir.map(PathBuf::from);
+    let datadir = flags.datadir.clone().or(from_file).unwrap_or_else(|| PathBuf::from("/var/lib/millrace"));
+    fs::create_dir_all(&datadir)
+        .map_err(|error| vec![format!("the data directory {} cannot be made: {error}", datadir.display())])?;
+    let errorlog = settings.errorlog.map_or_else(|| datadir.join("millrace.log"), PathBuf::from);
+    let pidfile = settings.pidfile.map_or_else(|| datadir.join("millrace.pid"), PathBuf::from);
+    if !flags.foreground {
+        return put_behind(&errorlog, &pidfile);
+    }
+    let log = if std::env::var_os(BEHIND).is_some() {
+        Log::file(&errorlog).map_err(|error| vec![format!("{}: {error}", errorlog.display())])?
+    } else {
+        Log::stderr()
+    };
+    for name in &settings.without_effect {
+        log.line(&format!("the configuration file sets {name}, which has no effect here"));
+    }
+    serve(flags, config, &datadir, &pidfile, log)
+}
+
+fn said(refusals: Vec<config::Refusal>) -> Reasons {
+    refusals.into_iter().map(|refusal| refusal.to_string()).collect()
+}
+
+fn configuration(flags: &Flags) -> Result<Option<PathBuf>, Reasons> {
+    match &flags.config {
+        Some(path) if path.exists() => Ok(Some(path.clone())),
+        Some(path) => Err(vec![format!("the configuration file {} does not exist", path.display())]),
+        None => Ok(["/etc/millrace.toml", "/etc/proxysql.cnf"].into_iter().map(PathBuf::from).find(|path| path.exists())),
+    }
+}
+
+/// Starts the same again behind the terminal, and waits until it serves or has failed.
+fn put_behind(errorlog: &Path, pidfile: &Path) -> Result<(), Reasons> {
+    use std::os::unix::process::CommandExt;
+    let one = |error: std::io::Error| vec![format!("cannot start in the background: {error}; use -f")];
+    let log = fs::OpenOptions::new().create(true).append(true).open(errorlog).map_err(one)?;
+    // One of before would look like success.
+    let _none = fs::remove_file(pidfile);
+    let mut child = Command::new(std::env::current_exe().map_err(one)?)
+        .args(std::env::args_os().skip(1))
+        .arg("-f")
+        .env(BEHIND, "1")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(one)?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .map_err(one)?;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        if let Some(status) = child.try_wait().map_err(one)? {
+            return Err(vec![format!("it ended at once ({status}); {} has the reason", errorlog.display())]);
+        }
+        if pidfile.exists() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Err(vec![format!("it does not serve after a minute; see {}", errorlog.display())])
+}
+
+fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path, log: Log) -> Result<(), Reasons> {
+    let (events, happens) = mpsc::channel();
+    watch_signals(events.clone())?;
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        log.line(&format!("the limit of open files stays as it is: {error}"));
+    }
+    let start = match (flags.initial, flags.reload) {
+        (true, _) => Start::Initial,
+        (_, true) => Start::Reload,
+        _ => Start::Usual,
+    };
+    let options = Options { datadir: Some(datadir.to_owned()), config, start };
+    let admin = Admin::open(&options).map_err(said)?;
+    for notice in admin.notices() {
+        log.line(&notice.to_string());
+    }
+    for refused in admin.refused() {
+        log.line(&format!("not in force, repair it on the admin port: {refused}"));
+    }
+    let snapshot = Arc::new(admin.snapshot().clone());
+    let pair = Pair::in_folder(datadir).map_err(|words| vec![words])?;
+    let acceptor = pair.acceptor().map_err(|words| vec![words])?;
+
+    let (driver, why) = rt::choose(flags.io_driver);
+    log.line(&format!("io driver {driver}: {why}"));
+    let mut threads = Threads { events: events.clone(), running: Vec::new() };
+    let cores = threads.start_cores(driver, &snapshot, &acceptor, &log)?;
+    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log)?;
+    if flags.sqlite3_server {
+        threads.start_sqlite(&snapshot, datadir)?;
+    }
+    fs::write(pidfile, format!("{}\n", std::process::id()))
+        .map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
+    greet(flags, &snapshot.variables, &log);
+    let ended = until_the_end(&happens, &cores, &snapshot.variables, &log);
+    // It may have been removed already; a process that starts writes it anew.
+    let _gone = fs::remove_file(pidfile);
+    ended
+}
+
+fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), Reasons> {
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| vec![format!("signals cannot be watched: {error}")])?;
+    let watch = move || {
+        for signal in signals.forever() {
+            if events.send(Event::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(|error| vec![error.to_string()])
+}
+
+/// The threads of the proxy. Each tells when it ends.
+struct Threads {
+    events: mpsc::Sender<Event>,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    /// Runs `main` on an executor of its own thread; returns when it has said that it is ready.
+    fn start<F>(&mut self, name: String, driver: rt::Driver, main: impl FnOnce(Rt, Ready) -> F + Send + 'static) -> Result<(), Reasons>
+    where
+        F: Future<Output = Result<(), String>>,
+    {
+        let (tell, ready) = mpsc::channel::<()>();
+        let events = self.events.clone();
+        let called = name.clone();
+        let body = move || {
+            let ended = rt::run(driver, |rt| main(rt, Ready(tell))).map_err(|error| error.to_string()).and_then(|r| r);
+            // Nobody listens any more when the process ends anyway.
+            let _late = events.send(Event::Ended(called, ended));
+        };
+        let thread = thread::Builder::new().name(name).spawn(body).map_err(|error| vec![error.to_string()])?;
+        self.running.push(thread);
+        // An error means that it ended before it was ready: its event says why.
+        let _ready_or_ended = ready.recv();
+        Ok(())
+    }
+
+    fn start_cores(
+        &mut self,
+        driver: rt::Driver,
+        snapshot: &Arc<Snapshot>,
+        acceptor: &Acceptor,
+        log: &Log,
+    ) -> Result<Vec<Sender<ToCore>>, Reasons> {
+        let cores = u32::try_from(snapshot.variables.mysql_threads.clamp(1, 1024)).expect("clamped");
+        let listen = addresses(&snapshot.variables.mysql_interfaces, "0.0.0.0:6033")?;
+        let registry = Registry::new();
+        let mut mailboxes = Vec::new();
+        for index in 0..cores {
+            let (tell, mailbox) = mailbox::channel(MAILBOX_LEN);
+            mailboxes.push(tell);
+            let lines = log.clone();
+            // A Unix socket has one owner; the kernel spreads TCP over all.
+            let own = listen.iter().filter(|at| index == 0 || matches!(at, Address::Tcp(_))).cloned().collect();
+            let (snapshot, registry, acceptor) = (snapshot.clone(), registry.clone(), acceptor.clone());
+            self.start(format!("core {index}"), driver, move |rt, ready| {
+                let hook = lines.clone();
+                rt.on_panic(move |words| hook.line(&format!("a defect ended a session: {words}")));
+                let setup = worker::Setup {
+                    index,
+                    cores,
+                    snapshot,
+                    registry,
+                    listen: own,
+                    acceptor: Some(acceptor),
+                    mailbox,
+                    note: Arc::new(move |words: &str| lines.line(words)),
+                    ready: Box::new(move |()| ready.say()),
+                };
+                async move { worker::run(rt, setup).await.map_err(|error| error.to_string()) }
+            })?;
+        }
+        Ok(mailboxes)
+    }
+
+    fn start_admin(
+        &mut self,
+        admin: Admin,
+        variables: &Variables,
+        cores: Vec<Sender<ToCore>>,
+        datadir: &Path,
+        log: &Log,
+    ) -> Result<(), Reasons> {
+        let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
+        let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
+        let (events, told) = (self.events.clone(), cores.clone());
+        let hooks = Hooks {
+            log: Box::new(move |words| lines.line(words)),
+            // The process is ending already if nobody listens.
+            shutdown: Box::new(move |now| drop(events.send(Event::Shutdown(now)))),
+            flush_logs: Box::new(move || logs.reopen().map_err(|error| error.to_string())),
+            reload_tls: Box::new(move || {
+                let pair = Pair::in_folder(&folder)?;
+                pair.acceptor()?;
+                let (certificate, key): (Arc<[u8]>, Arc<[u8]>) = (pair.certificate.into(), pair.key.into());
+                for core in &told {
+                    let message = ToCore::ReloadTls { certificate: certificate.clone(), key: key.clone() };
+                    core.try_send(message).map_err(|_| "a core does not listen".to_owned())?;
+                }
+                Ok(())
+            }),
+        };
+        self.start("admin".into(), rt::Driver::Epoll, move |rt, ready| async move {
+            let listeners = listen_all(&rt, &listen)?;
+            ready.say();
+            admin.serve(rt, listeners, cores, hooks).await;
+            Ok(())
+        })
+    }
+
+    fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path) -> Result<(), Reasons> {
+        let listen = addresses(&snapshot.variables.sqliteserver_mysql_ifaces, "127.0.0.1:6030")?;
+        // Users whose password is only known as a hash cannot come in here: there is nothing to compare with.
+        let users = snapshot.users.iter().filter_map(|user| match &user.password {
+            config::Password::Clear(password) => Some((user.username.to_string(), password.to_string())),
+            config::Password::Empty => Some((user.username.to_string(), String::new())),
+            _ => None,
+        });
+        let version = snapshot.variables.mysql_server_version.to_string();
+        let server = sqlite::Server::new(datadir, users.collect(), version);
+        self.start("sqlite".into(), rt::Driver::Epoll, move |rt, ready| async move {
+            let listeners = listen_all(&rt, &listen)?;
+            ready.say();
+            server.serve(rt, listeners).await;
+            Ok(())
+        })
+    }
+}
+
+/// Says once that a thread serves.
+struct Ready(mpsc::Sender<()>);
+
+impl Ready {
+    fn say(self) {
+        // Whoever started it may have given up.
+        let _gone = self.0.send(());
+    }
+}
+
+fn addresses(list: &str, usual: &str) -> Result<Vec<Address>, Reasons> {
+    let list = if list.trim().is_empty() { usual } else { list };
+    let mut found = Vec::new();
+    for text in config::interfaces(list) {
+        found.push(text.parse().map_err(|error| vec![format!("'{text}' is not an address: {error}")])?);
+    }
+    Ok(found)
+}
+
+fn listen_all(rt: &Rt, addresses: &[Address]) -> Result<Vec<Listener>, String> {
+    let open = |at: &Address| {
+        rt.listen(at, ListenOptions::default()).map_err(|error| format!("cannot listen on {at}: {error}"))
+    };
+    addresses.iter().map(open).collect()
+}
+
+fn greet(flags: &Flags, variables: &Variables, log: &Log) {
+    let traffic = addresses(&variables.mysql_interfaces, "0.0.0.0:6033").unwrap_or_default();
+    let operators = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032").unwrap_or_default();
+    let list = |all: &[Address]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    log.line(&format!("Millrace {} serves clients on {} and operators on {}", env!("CARGO_PKG_VERSION"), list(&traffic), list(&operators)));
+    if flags.sqlite3_server {
+        let port = |all: &[Address], usual| all.iter().find_map(|a| if let Address::Tcp(a) = a { Some(a.port()) } else { None }).unwrap_or(usual);
+        let (traffic, operators) = (port(&traffic, 6033), port(&operators, 6032));
+        eprintln!(
+            "\n  Query:    mysql -h 127.0.0.1 -P {traffic} -u demo -pdemo -e \"SELECT 'hello', sqlite_version()\"\n  \
+             Operate:  mysql -h 127.0.0.1 -P {operators} -u admin -padmin -e \"SELECT * FROM stats_mysql_query_digest\"\n  \
+             Stop:     Ctrl-C\n"
+        );
+    }
+}
+
+/// Waits for what ends the proxy. The first wish to end drains; the second ends at once.
+fn until_the_end(
+    happens: &mpsc::Receiver<Event>,
+    cores: &[Sender<ToCore>],
+    variables: &Variables,
+    log: &Log,
+) -> Result<(), Reasons> {
+    let mut draining = false;
+    let mut left = cores.len();
+    while let Ok(event) = happens.recv() {
+        match event {
+            Event::Signal(SIGHUP) => {
+                if let Err(error) = log.reopen() {
+                    log.line(&format!("the log cannot be reopened: {error}"));
+                }
+            }
+            Event::Shutdown(true) => return Ok(()),
+            Event::Signal(_) | Event::Shutdown(false) if draining => {
+                log.line("ending at once");
+                return Ok(());
+            }
+            Event::Signal(_) | Event::Shutdown(false) => {
+                draining = true;
+                let deadline_ms = variables.mysql_shutdown_deadline_ms;
+                log.line(&format!("draining: sessions have {deadline_ms} ms to end; a second signal ends at once"));
+                for core in cores {
+                    // A core that does not listen has ended.
+                    let _ended = core.try_send(ToCore::Drain { deadline_ms });
+                }
+            }
+            Event::Ended(name, Err(error)) => return Err(vec![format!("{name}: {error}")]),
+            Event::Ended(name, Ok(())) if name.starts_with("core") => {
+                left -= 1;
+                if left == 0 {
+                    log.line("all cores have ended");
+                    return Ok(());
+                }
+            }
+            Event::Ended(name, Ok(())) => log.line(&format!("{name} has ended")),
+        }
+    }
+    Ok(())
+}
