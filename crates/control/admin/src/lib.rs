@@ -17,6 +17,8 @@ mod cores;
 pub mod engine;
 pub mod file;
 mod functions;
+#[cfg(test)]
+mod golden;
 pub mod grid;
 mod layers;
 mod observe;
@@ -26,6 +28,8 @@ mod rows;
 mod session;
 mod shared;
 pub mod tables;
+#[cfg(test)]
+mod testing;
 
 pub use access::check;
 pub use open::{Admin, Options, Start};

@@ -32,6 +32,60 @@ pub(crate) struct Process {
     pub(crate) sqlite_bytes: i64,
 }
 
+/// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are there, and 0.
+const NOT_COUNTED: &[&str] = &[
+    "mysql_backend_buffers_bytes",
+    "mysql_frontend_buffers_bytes",
+    "mysql_session_internal_bytes",
+    "GTID_consistent_queries",
+    "GTID_session_collected",
+    "ConnPool_get_conn_latency_awareness",
+    "ConnPool_memory_bytes",
+    "mysql_killed_backend_queries",
+    "hostgroup_locked_set_cmds",
+    "hostgroup_locked_queries",
+    "mysql_unexpected_frontend_com_quit",
+    "queries_with_max_lag_ms",
+    "queries_with_max_lag_ms__delayed",
+    "queries_with_max_lag_ms__total_wait_time_us",
+    "backend_lagging_during_query",
+    "backend_offline_during_query",
+    "get_aws_aurora_replicas_skipped_during_query",
+    "automatic_detected_sql_injection",
+    "whitelisted_sqli_fingerprint",
+    "client_host_error_killed_connections",
+    "Mirror_concurrency",
+    "Mirror_queue_length",
+    "Selects_for_update__autocommit0",
+    "MySQL_Monitor_Workers",
+    "MySQL_Monitor_Workers_Aux",
+    "MySQL_Monitor_Workers_Started",
+    "MySQL_Monitor_connect_check_OK",
+    "MySQL_Monitor_connect_check_ERR",
+    "MySQL_Monitor_ping_check_OK",
+    "MySQL_Monitor_ping_check_ERR",
+    "MySQL_Monitor_read_only_check_OK",
+    "MySQL_Monitor_read_only_check_ERR",
+    "MySQL_Monitor_replication_lag_check_OK",
+    "MySQL_Monitor_replication_lag_check_ERR",
+    "MySQL_Monitor_dns_cache_queried",
+    "MySQL_Monitor_dns_cache_lookup_success",
+    "MySQL_Monitor_dns_cache_record_updated",
+    "MyHGM_myconnpoll_get_ping",
+    "Stmt_Client_Active_Unique",
+    "Stmt_Server_Active_Unique",
+    "Stmt_Max_Stmt_id",
+    "Query_Cache_Memory_bytes",
+    "Query_Cache_count_GET",
+    "Query_Cache_count_GET_OK",
+    "Query_Cache_count_SET",
+    "Query_Cache_bytes_IN",
+    "Query_Cache_bytes_OUT",
+    "Query_Cache_Purged",
+    "Query_Cache_Entries",
+    "new_req_conns_count",
+];
+
 /// Rows of one table, being replaced.
 struct Into<'c> {
     insert: rusqlite::Statement<'c>,
@@ -69,6 +123,11 @@ pub(crate) fn report(conn: &Connection, table: &str, report: &Report, snapshot: 
             let counted = Counter::ALL.iter().map(|counter| (counter.name(), counts.value(*counter)));
             for (name, value) in own[..1].iter().copied().chain(counted).chain(own[1..].iter().copied()) {
                 into.row(&[&name, &value.to_string()])?;
+            }
+            // One that a core counts after all has its row already.
+            let counted = |name: &str| Counter::ALL.iter().any(|counter| counter.name() == name);
+            for name in NOT_COUNTED.iter().filter(|name| !counted(name)) {
+                into.row(&[name, &"0"])?;
             }
         }
         Report::Pool(pool) => {

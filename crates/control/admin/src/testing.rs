@@ -1,0 +1,124 @@
+//! For tests: an admin side in memory (or in a directory) with one core that does nothing but answer.
+
+use crate::answer::{Asker, Said};
+use crate::engine::{Reply, View};
+use crate::open::{Admin, Options};
+use crate::shared::{Hooks, Shared};
+use bridge::{Ask, Counts, Report, ToCore};
+use rt::{Driver, Rt, mailbox};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// A directory of its own for a test, removed when it ends.
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("millrace-admin-{name}-{}", std::process::id()));
+        std::fs::remove_dir_all(&path).ok();
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The admin side, and what its core was told.
+pub(crate) struct Bench {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) loaded: Rc<RefCell<Vec<config::Snapshot>>>,
+}
+
+/// What the core answers when it is asked.
+type Reports = Box<dyn Fn(Ask, bool) -> Option<Report>>;
+
+/// Runs a test with an admin side.
+pub(crate) fn with<F: Future<Output = ()>>(options: Options, test: impl FnOnce(Bench) -> F) {
+    with_reports(options, Box::new(|_, _| None), test);
+}
+
+/// The same, with a core that reports something.
+pub(crate) fn with_reports<F: Future<Output = ()>>(options: Options, reports: Reports, test: impl FnOnce(Bench) -> F) {
+    let admin = Admin::open(&options).unwrap_or_else(|refused| panic!("{refused:?}"));
+    let main = |rt: Rt| async move {
+        let (sender, receiver) = mailbox::channel(16);
+        let loaded = Rc::new(RefCell::new(Vec::new()));
+        rt.spawn(core(receiver, loaded.clone(), reports));
+        let shared = Rc::new(admin.share(rt, vec![sender], Hooks::default()));
+        test(Bench { shared, loaded }).await;
+    };
+    rt::run(Driver::Epoll, main).unwrap();
+}
+
+async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config::Snapshot>>>, reports: Reports) {
+    while let Some(message) = messages.recv().await {
+        match message {
+            ToCore::Load { snapshot, done } => {
+                loaded.borrow_mut().push((*snapshot).clone());
+                done(());
+            }
+            ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
+            ToCore::Kill { reply, .. } => reply(false),
+            ToCore::Accept(_) | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
+        }
+    }
+}
+
+fn empty(what: Ask) -> Report {
+    match what {
+        Ask::Global => Report::Global(Counts::zero()),
+        Ask::Pool => Report::Pool(Vec::new()),
+        Ask::Processes => Report::Processes(Vec::new()),
+        Ask::Digests => Report::Digests(Vec::new()),
+        Ask::Rules => Report::Rules(Vec::new()),
+        Ask::Commands => Report::Commands(Vec::new()),
+        Ask::Users => Report::Users(Vec::new()),
+        Ask::Errors => Report::Errors(Vec::new()),
+        Ask::FreeConnections => Report::FreeConnections(Vec::new()),
+    }
+}
+
+impl Bench {
+    /// What an operator gets.
+    pub(crate) async fn ask(&self, view: View, sql: &str) -> Result<Reply, Said> {
+        let user = if view == View::Admin { "admin" } else { "stats" };
+        let asker = Asker { id: 1, user: user.into(), host: "127.0.0.1".into(), view };
+        self.shared.answer(&asker, sql, &[]).await
+    }
+
+    /// It must be done.
+    pub(crate) async fn run(&self, sql: &str) -> u64 {
+        match self.ask(View::Admin, sql).await {
+            Ok(Reply::Done { affected, .. }) => affected,
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+
+    /// A whole script, one statement after the other.
+    pub(crate) async fn script(&self, sql: &str) {
+        for statement in door::split::statements(sql) {
+            self.run(statement).await;
+        }
+    }
+
+    /// It must answer rows.
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        match self.ask(View::Admin, sql).await {
+            Ok(Reply::Rows(grid)) => grid.texts(),
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+
+    /// It must be refused.
+    pub(crate) async fn refused(&self, sql: &str) -> String {
+        match self.ask(View::Admin, sql).await {
+            Err(Said::Sql(words)) => words,
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+}
