@@ -16,6 +16,8 @@ pub mod commands;
 mod cores;
 pub mod engine;
 pub mod file;
+#[cfg(test)]
+mod durability;
 mod functions;
 #[cfg(test)]
 mod golden;
@@ -25,6 +27,8 @@ mod observe;
 mod open;
 mod route;
 mod rows;
+#[cfg(test)]
+mod scripts;
 mod session;
 mod shared;
 pub mod tables;

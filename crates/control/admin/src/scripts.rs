@@ -1,0 +1,309 @@
+//! Scripts of the field pasted as they are, and what LOAD and SAVE promise.
+
+use crate::answer::Said;
+use crate::engine::{Reply, View};
+use crate::open::{Admin, Options, Start};
+use crate::testing::{self, Directory};
+use bridge::{Ask, Counter, Counts, DigestRow, PoolRow, Report, ServerState};
+use std::fmt::Write as _;
+
+/// A1, A2, A3, A4: TLS towards servers, as the SSL tutorial sets it up.
+#[test]
+fn tls_towards_servers_is_set_up_as_the_tutorial_says() {
+    testing::with(Options::default(), |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_servers (hostgroup_id, hostname, port, max_connections) VALUES (0,'172.16.1.103',3306,3000),(0,'172.16.1.104',3306,3000);
+                 UPDATE mysql_servers SET use_ssl=1 WHERE port=3306;
+                 LOAD MYSQL SERVERS TO RUNTIME;
+                 SAVE MYSQL SERVERS TO DISK;",
+            )
+            .await;
+        let shown = bench.rows("select hostgroup_id,hostname,port,status,max_connections,use_ssl from mysql_servers").await;
+        assert_eq!(shown[0], ["0", "172.16.1.103", "3306", "ONLINE", "3000", "1"]);
+        assert_eq!(bench.rows("SELECT use_ssl FROM disk.mysql_servers").await, [["1"], ["1"]]);
+        let directory = Directory::new("tls");
+        let file = |name: &str| {
+            let path = directory.0.join(name);
+            std::fs::write(&path, "-").unwrap();
+            path.display().to_string()
+        };
+        bench
+            .script(&format!(
+                "SET mysql-ssl_p2s_cert=\"{}\"; SET mysql-ssl_p2s_key=\"{}\"; SET mysql-ssl_p2s_ca=\"{}\";
+                 SET mysql-ssl_p2s_cipher='ECDHE-RSA-AES256-SHA';
+                 LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK;",
+                file("client-cert.pem"),
+                file("client-key.pem"),
+                file("ca.pem")
+            ))
+            .await;
+        let shown = bench.rows("SELECT * FROM global_variables WHERE variable_name LIKE 'mysql%ssl_p2s_c%' ORDER BY 1").await;
+        assert_eq!(shown[3], ["mysql-ssl_p2s_cipher", "ECDHE-RSA-AES256-SHA"]);
+        let loaded = bench.loaded.borrow();
+        let snapshot = loaded.last().unwrap();
+        assert_eq!(&*snapshot.variables.mysql_ssl_p2s_cipher, "ECDHE-RSA-AES256-SHA");
+        assert!(snapshot.servers.hostgroup(0).unwrap().servers.iter().all(|server| server.use_ssl));
+    });
+}
+
+/// A32: two statements on a line, double-quoted literals, keys that count up by themselves.
+#[test]
+fn the_legacy_sharding_script_loads() {
+    testing::with(Options::default(), |bench| async move {
+        bench.script("DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (active,username,cache_ttl) VALUES (1,\"sbtest\",120000);").await;
+        for i in 10_001..=10_200 {
+            let sql = format!(
+                "INSERT INTO mysql_query_rules (active,username,schemaname,destination_hostgroup,apply) VALUES (1,\"sbtest\",\"shard_{i}\",1,1);"
+            );
+            assert_eq!(bench.run(&sql).await, 1);
+        }
+        // Rules with cache_ttl are refused or honoured by the rules themselves; what is asked here is the rest.
+        match bench.ask(View::Admin, "LOAD MYSQL QUERY RULES TO RUNTIME;").await {
+            Ok(_) => {}
+            Err(Said::Sql(words)) => {
+                assert!(words.contains("cache_ttl"), "{words}");
+                bench.run("UPDATE mysql_query_rules SET cache_ttl = NULL").await;
+                bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        assert_eq!(bench.rows("SELECT count(*), min(rule_id), max(rule_id) FROM runtime_mysql_query_rules").await, [["201", "1", "201"]]);
+        assert_eq!(bench.loaded.borrow().last().unwrap().rules.chain().len(), 201);
+    });
+}
+
+/// A40, A44: 50,000 fast routing rows, then 200,000 by INSERT … SELECT with columns in another case.
+#[test]
+fn two_hundred_thousand_fast_routing_rows_load() {
+    testing::with(Options::default(), |bench| async move {
+        for i in 10_001..=60_000 {
+            let sql = format!(
+                "INSERT INTO mysql_query_rules_fast_routing (username,schemaname,flagIN,destination_hostgroup,comment) VALUES (\"sbtest\",\"shard_{i}\",0,1,\"\");"
+            );
+            bench.run(&sql).await;
+        }
+        bench
+            .script(
+                "INSERT INTO mysql_query_rules_fast_routing SELECT username, schemaname, FlagIN+1, destination_hostgroup, comment FROM mysql_query_rules_fast_routing;
+                 INSERT INTO mysql_query_rules_fast_routing SELECT username, schemaname, FlagIN+2, destination_hostgroup, comment FROM mysql_query_rules_fast_routing;
+                 LOAD MYSQL QUERY RULES TO RUNTIME;",
+            )
+            .await;
+        assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql_query_rules_fast_routing").await, [["200000"]]);
+        assert_eq!(bench.rows("SELECT COUNT(*) FROM runtime_mysql_query_rules_fast_routing").await, [["200000"]]);
+        assert_eq!(bench.loaded.borrow().last().unwrap().rules.fast().hostgroup("sbtest", "shard_60000", 3), Some(1));
+    });
+}
+
+#[test]
+fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
+    testing::with(Options::default(), |bench| async move {
+        bench.script("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'); LOAD MYSQL SERVERS TO RUNTIME;").await;
+        bench
+            .script(
+                "INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES ('x', 'b');
+                 INSERT INTO mysql_replication_hostgroups (writer_hostgroup, reader_hostgroup) VALUES (1, 2);
+                 INSERT INTO mysql_galera_hostgroups (writer_hostgroup, backup_writer_hostgroup, reader_hostgroup, offline_hostgroup, active)
+                 VALUES (1, 2, 3, 4, 0);",
+            )
+            .await;
+        let words = bench.refused("LOAD MYSQL SERVERS TO RUNTIME").await;
+        assert_eq!(
+            words,
+            "MYSQL SERVERS not loaded, nothing was changed: mysql_replication_hostgroups: has 1 row, but this version does not move \
+             servers by read_only yet; without it, the rest can be loaded; mysql_servers (hostgroup_id x, hostname b, port 3306): \
+             hostgroup_id must be a whole number; 'x' is not"
+        );
+        assert_eq!(bench.rows("SELECT hostname FROM runtime_mysql_servers").await, [["a"]]);
+        assert_eq!(bench.loaded.borrow().len(), 1);
+        bench.script("DELETE FROM mysql_replication_hostgroups; DELETE FROM mysql_servers WHERE hostname='b'; LOAD MYSQL SERVERS TO RUNTIME;").await;
+        assert_eq!(bench.loaded.borrow().last().unwrap().generation, 3);
+    });
+}
+
+#[test]
+fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
+    testing::with(Options::default(), |bench| async move {
+        for (module, insert, delete) in [
+            ("SCHEDULER", "INSERT INTO scheduler (interval_ms, filename) VALUES (1000, '/bin/x')", "DELETE FROM scheduler"),
+            ("RESTAPI", "INSERT INTO restapi_routes (timeout_ms, method, uri, script) VALUES (1000, 'GET', 'a', 'b')", "UPDATE restapi_routes SET active=0"),
+            ("PROXYSQL SERVERS", "INSERT INTO proxysql_servers (hostname) VALUES ('b')", "DELETE FROM proxysql_servers"),
+            ("MYSQL FIREWALL", "INSERT INTO mysql_firewall_whitelist_users (username, client_address, mode, comment) VALUES ('u', '', 'PROTECTING', '')",
+             "UPDATE mysql_firewall_whitelist_users SET mode='OFF'"),
+        ] {
+            bench.run(insert).await;
+            let words = bench.refused(&format!("LOAD {module} TO RUNTIME")).await;
+            assert!(words.contains("has 1 row, but this version"), "{words}");
+            bench.run(delete).await;
+            bench.run(&format!("LOAD {module} TO RUNTIME")).await;
+        }
+    });
+}
+
+#[test]
+fn one_user_can_be_loaded_alone_and_users_come_back_as_two_rows() {
+    testing::with(Options::default(), |bench| async move {
+        bench.script("INSERT INTO mysql_users (username, password) VALUES ('a', '1'), ('b', '2'); LOAD MYSQL USERS TO RUNTIME;").await;
+        bench.script("UPDATE mysql_users SET password = password || 'x'; LOAD MYSQL USER b TO RUNTIME;").await;
+        let passwords = "SELECT DISTINCT username, password FROM runtime_mysql_users ORDER BY 1";
+        assert_eq!(bench.rows(passwords).await, [["a", "1"], ["b", "2x"]]);
+        assert!(bench.refused("LOAD MYSQL USER nosuch TO RUNTIME").await.contains("'nosuch' is not there"));
+        bench.run("SAVE MYSQL USERS TO MEMORY").await;
+        let rows = bench.rows("SELECT username, backend, frontend FROM mysql_users ORDER BY 1, 2").await;
+        assert_eq!(rows, [["a", "0", "1"], ["a", "1", "0"], ["b", "0", "1"], ["b", "1", "0"]]);
+    });
+}
+
+#[test]
+fn variables_go_up_and_down_the_layers() {
+    testing::with(Options::default(), |bench| async move {
+        let value = async |schema: &str| {
+            let sql = format!("SELECT variable_value FROM {schema}global_variables WHERE variable_name='mysql-max_connections'");
+            bench.rows(&sql).await.concat().concat()
+        };
+        bench.script("SET mysql-max_connections=77; SET mysql-multiplexing=0; SAVE MYSQL VARIABLES TO DISK;").await;
+        assert_eq!((value("").await, value("disk.").await, value("runtime_").await), ("77".into(), "77".into(), "10000".into()));
+        bench.run("SAVE MYSQL VARIABLES FROM RUNTIME").await;
+        assert_eq!(value("").await, "10000");
+        bench.script("LOAD MYSQL VARIABLES FROM DISK; LOAD MYSQL VARIABLES TO RUNTIME;").await;
+        assert_eq!((value("").await, value("runtime_").await), ("77".into(), "77".into()));
+        // A truth is spelled as it is in force.
+        assert_eq!(bench.rows("SELECT @@mysql-multiplexing").await, [["false"]]);
+        assert!(!bench.loaded.borrow().last().unwrap().variables.mysql_multiplexing);
+    });
+}
+
+#[test]
+fn statistics_are_those_of_the_cores_and_a_reset_asks_for_zero() {
+    let reports = |ask: Ask, reset: bool| match ask {
+        Ask::Global => {
+            let mut counts = Counts::zero();
+            counts.set(Counter::Questions, 42);
+            Some(Report::Global(counts))
+        }
+        Ask::Digests => Some(Report::Digests(vec![DigestRow {
+            hostgroup: -1,
+            schema: "s".into(),
+            user: "u".into(),
+            client_address: "".into(),
+            digest: 0xAB,
+            text: "SELECT ?".into(),
+            count: if reset { 2 } else { 1 },
+            first_seen: 1,
+            last_seen: 2,
+            sum_time_us: 3,
+            min_time_us: 1,
+            max_time_us: 2,
+            rows_affected: 0,
+            rows_sent: 9,
+        }])),
+        Ask::Pool => Some(Report::Pool(vec![PoolRow {
+            hostgroup: 1,
+            host: "a".into(),
+            port: 3306,
+            state: ServerState::Shunned,
+            used: 1,
+            free: 2,
+            ok: 3,
+            err: 4,
+            used_max: 5,
+            queries: 6,
+            bytes_sent: 7,
+            bytes_received: 8,
+            latency_us: 9,
+        }])),
+        _ => None,
+    };
+    testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
+        assert_eq!(bench.rows("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'").await, [["42"]]);
+        let digest = bench.rows("SELECT hostgroup, digest, digest_text, count_star FROM stats_mysql_query_digest").await;
+        assert_eq!(digest, [["-1", "0x00000000000000AB", "SELECT ?", "1"]]);
+        assert_eq!(bench.rows("SELECT count_star FROM stats.stats_mysql_query_digest_reset").await, [["2"]]);
+        let pool = bench.rows("SELECT * FROM `stats_mysql_connection_pool`").await;
+        assert_eq!(pool, [["1", "a", "3306", "SHUNNED", "1", "2", "3", "4", "5", "6", "0", "7", "8", "9"]]);
+        bench.script("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'), (1, 'b'); LOAD MYSQL SERVERS TO RUNTIME;").await;
+        let servers = bench.rows("SELECT hostname, status FROM runtime_mysql_servers ORDER BY 1").await;
+        assert_eq!(servers, [["a", "SHUNNED"], ["b", "ONLINE"]]);
+        let stats = bench.ask(View::Stats, "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'").await;
+        let Ok(Reply::Rows(grid)) = stats else { panic!("{stats:?}") };
+        assert_eq!(grid.texts(), [["42"]]);
+    });
+}
+
+#[test]
+fn a_route_is_explained_with_the_rules_in_force() {
+    testing::with(Options::default(), |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('app', 'x', 10); LOAD MYSQL USERS TO RUNTIME;
+                 INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES
+                 (1, 1, '^SELECT.*FOR UPDATE', 10, 1), (2, 1, '^SELECT', 20, 1); LOAD MYSQL QUERY RULES TO RUNTIME;",
+            )
+            .await;
+        let steps = bench.rows("EXPLAIN ROUTE 'SELECT * FROM t WHERE a = ''x''' AS app IN shop").await;
+        let mut text = String::new();
+        for step in &steps {
+            let _ = writeln!(text, "{}", step.join(" | "));
+        }
+        assert!(text.contains("| 1 |") && text.contains("| 2 |") && text.lines().last().unwrap().contains("20"), "{text}");
+        assert!(bench.refused("EXPLAIN ROUTE 'SELECT 1' AS nobody").await.contains("'nobody'"));
+    });
+}
+
+#[test]
+fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
+    let directory = Directory::new("start");
+    let config = directory.0.join("proxysql.cnf");
+    let write = |limit: u32| {
+        let text = format!("mysql_variables={{ max_connections={limit} }} mysql_servers=({{ address=\"h{limit}\" hostgroup=1 }})");
+        std::fs::write(&config, text).unwrap();
+    };
+    let start = |start: Start| {
+        let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), start };
+        let admin = Admin::open(&options).unwrap();
+        let servers: Vec<_> = admin.snapshot().servers.rows().into_iter().map(|row| row.hostname).collect();
+        (admin.snapshot().variables.mysql_max_connections, servers)
+    };
+    write(1);
+    assert_eq!(start(Start::Usual), (1, vec!["h1".into()]));
+    write(2);
+    assert_eq!(start(Start::Usual), (1, vec!["h1".into()]));
+    assert_eq!(start(Start::Reload), (2, vec!["h1".into(), "h2".into()]));
+    write(3);
+    assert_eq!(start(Start::Initial), (3, vec!["h3".into()]));
+    assert_eq!(start(Start::Usual), (3, vec!["h3".into()]));
+    assert!(directory.0.join("proxysql.db.bak.1").exists());
+}
+
+#[test]
+fn what_cannot_be_honoured_at_the_first_start_is_refused_and_saved_nowhere() {
+    let directory = Directory::new("refused-start");
+    let config = directory.0.join("proxysql.cnf");
+    let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), ..Options::default() };
+    std::fs::write(&config, "scheduler=({ interval_ms=1000 filename=\"x\" })").unwrap();
+    let refused = Admin::open(&options).err().unwrap();
+    assert!(refused[0].to_string().starts_with("scheduler: has 1 row"), "{refused:?}");
+    std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" }").unwrap();
+    let refused = Admin::open(&options).err().unwrap();
+    assert!(refused[0].to_string().contains("everybody knows"), "{refused:?}");
+    std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" admin_credentials=\"a:b\" stats_credentials=\"s:t\" }").unwrap();
+    assert!(Admin::open(&options).is_ok());
+}
+
+#[test]
+fn what_was_saved_and_cannot_be_honoured_leaves_that_module_out_and_the_operator_can_come_in() {
+    let directory = Directory::new("left-out");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options.clone(), |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_query_rules (rule_id, active, match_pattern) VALUES (1, 1, '('); SAVE MYSQL QUERY RULES TO DISK;
+                 INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'); SAVE MYSQL SERVERS TO DISK;",
+            )
+            .await;
+    });
+    let admin = Admin::open(&options).unwrap();
+    assert_eq!(admin.refused().len(), 1);
+    assert_eq!(admin.snapshot().servers.rows().len(), 1);
+}
