@@ -36,7 +36,8 @@ impl Listener {
         Self { core, listening }
     }
 
-    /// The next connection. An error (too many open files, say) concerns one attempt; the listener lives on. Cancel-safe.
+    /// The next connection. An error (too many open files, say) concerns one attempt; the listener lives on, but sleep a little
+    /// before the next attempt, because the reason may still be there. Cancel-safe.
     pub async fn accept(&self) -> io::Result<Socket> {
         poll_fn(|cx| self.core.io.poll_accept(&self.core, &self.listening, cx)).await
     }

@@ -253,11 +253,13 @@ pub(crate) fn peer_address(fd: RawFd) -> io::Result<Address> {
 
 /// Binds and listens. A unix socket that a dead process left behind is replaced; a live one is not.
 pub(crate) fn listener(at: &Address, backlog: u32, reuse_port: bool, nonblocking: bool) -> io::Result<OwnedFd> {
-    if let Address::Unix(path) = at
-        && let Err(e) = std::os::unix::net::UnixStream::connect(path)
-        && e.kind() == io::ErrorKind::ConnectionRefused
-    {
-        std::fs::remove_file(path)?;
+    if let Address::Unix(path) = at {
+        // Nonblocking: a live listener whose backlog is full must not hold us up.
+        let asks = stream_socket(at, true)?;
+        let answer = connect(asks.as_raw_fd(), &RawAddress::of(at)?);
+        if answer.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
+            std::fs::remove_file(path)?;
+        }
     }
     let fd = stream_socket(at, nonblocking)?;
     if let Address::Tcp(tcp) = at {

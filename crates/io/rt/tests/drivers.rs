@@ -1,30 +1,16 @@
 //! One suite for all drivers: what is true of sockets and tasks is true whoever moves the bytes.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests; and other threads may sleep")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
+use common::*;
 use rt::local::Notify;
-use rt::{Address, Chunk, Driver, Either, ListenOptions, Listener, Rt, Socket, select};
+use rt::{Address, Chunk, Driver, Either, ListenOptions, Rt, select};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// Runs `main` on a real driver, but never for longer than a minute.
-fn run<F: Future<Output = ()>>(driver: Driver, main: impl FnOnce(Rt) -> F) {
-    let (tx, rx) = std::sync::mpsc::channel::<()>();
-    std::thread::spawn(move || {
-        if rx.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("a test hangs");
-            std::process::abort();
-        }
-    });
-    rt::run(driver, |rt| {
-        assert_eq!(rt.driver(), driver);
-        main(rt)
-    })
-    .unwrap();
-    drop(tx);
-}
 
 fn run_sim<F: Future<Output = ()>>(main: impl FnOnce(Rt) -> F) {
     rt::sim::run(1, rt::sim::Faults::default(), main);
@@ -32,8 +18,8 @@ fn run_sim<F: Future<Output = ()>>(main: impl FnOnce(Rt) -> F) {
 
 macro_rules! on_every_driver {
     ($($(#[$doc:meta])* $name:ident;)*) => {
-        mod uring { $($(#[$doc])* #[test] fn $name() { super::run(super::Driver::Uring, super::$name); })* }
-        mod epoll { $($(#[$doc])* #[test] fn $name() { super::run(super::Driver::Epoll, super::$name); })* }
+        mod uring { $($(#[$doc])* #[test] fn $name() { super::common::run(super::Driver::Uring, super::$name); })* }
+        mod epoll { $($(#[$doc])* #[test] fn $name() { super::common::run(super::Driver::Epoll, super::$name); })* }
         mod sim { $($(#[$doc])* #[test] fn $name() { super::run_sim(super::$name); })* }
     };
 }
@@ -73,87 +59,6 @@ on_every_driver! {
     a_literal_address_resolves_at_once;
 }
 
-fn anywhere() -> Address {
-    "127.0.0.1:0".parse().unwrap()
-}
-
-fn listen(rt: &Rt) -> Listener {
-    rt.listen(&anywhere(), ListenOptions::default()).unwrap()
-}
-
-/// Two ends of one connection.
-async fn pair(rt: &Rt) -> (Socket, Socket) {
-    let listener = listen(rt);
-    let a = rt.connect(&listener.local()).await.unwrap();
-    (a, listener.accept().await.unwrap())
-}
-
-async fn recv_exactly(s: &Socket, n: usize) -> Vec<u8> {
-    let mut got = Vec::new();
-    while got.len() < n {
-        let chunk = s.recv().await.unwrap();
-        assert!(!chunk.is_empty(), "the end after {} of {n} bytes", got.len());
-        got.extend_from_slice(&chunk);
-    }
-    assert_eq!(got.len(), n);
-    got
-}
-
-async fn recv_all(s: &Socket) -> io::Result<Vec<u8>> {
-    let mut got = Vec::new();
-    loop {
-        let chunk = s.recv().await?;
-        if chunk.is_empty() {
-            return Ok(got);
-        }
-        got.extend_from_slice(&chunk);
-    }
-}
-
-fn pattern(from: usize, n: usize) -> Vec<u8> {
-    (from..from + n).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
-}
-
-/// Sends `n` bytes of the pattern in pieces of changing size.
-async fn send_pattern(s: &Socket, n: usize) {
-    let mut at = 0;
-    while at < n {
-        let len = (1 + (at * 7919) % 30_000).min(n - at);
-        s.send(pattern(at, len)).await.unwrap();
-        at += len;
-    }
-}
-
-async fn check_pattern(s: &Socket, n: usize) {
-    let mut at = 0;
-    while at < n {
-        let chunk = s.recv().await.unwrap();
-        assert!(!chunk.is_empty(), "the end after {at} of {n} bytes");
-        assert!(chunk[..] == pattern(at, chunk.len())[..], "wrong bytes at {at}");
-        at += chunk.len();
-    }
-}
-
-async fn an_echo_comes_back(rt: Rt) {
-    let listener = listen(&rt);
-    let to = listener.local();
-    rt.spawn(async move {
-        let s = listener.accept().await.unwrap();
-        loop {
-            let chunk = s.recv().await.unwrap();
-            if chunk.is_empty() {
-                break;
-            }
-            s.send(chunk).await.unwrap();
-        }
-    });
-    let s = rt.connect(&to).await.unwrap();
-    for i in 0..100u8 {
-        s.send(vec![i; usize::from(i) + 1]).await.unwrap();
-        assert_eq!(recv_exactly(&s, usize::from(i) + 1).await, vec![i; usize::from(i) + 1]);
-    }
-}
-
 async fn the_other_end_has_the_right_address(rt: Rt) {
     let listener = listen(&rt);
     let a = rt.connect(&listener.local()).await.unwrap();
@@ -164,43 +69,6 @@ async fn the_other_end_has_the_right_address(rt: Rt) {
     assert_ne!(a.local().port(), 0);
     a.keepalive(Some(60)).unwrap();
     a.keepalive(None).unwrap();
-}
-
-async fn megabytes_go_both_ways_at_once_in_order(rt: Rt) {
-    const N: usize = 6_000_000;
-    let (a, b) = pair(&rt).await;
-    let (a, b) = (Rc::new(a), Rc::new(b));
-    let left = Rc::new(Cell::new(3));
-    let done = Rc::new(Notify::new());
-    let finish = || {
-        let (left, done) = (left.clone(), done.clone());
-        move || {
-            left.set(left.get() - 1);
-            done.notify_one();
-        }
-    };
-    let (s, f) = (a.clone(), finish());
-    rt.spawn(async move {
-        send_pattern(&s, N).await;
-        s.flush().await.unwrap();
-        assert_eq!(s.unsent(), 0);
-        f();
-    });
-    let (s, f) = (b.clone(), finish());
-    rt.spawn(async move {
-        send_pattern(&s, N).await;
-        f();
-    });
-    let (s, f) = (a.clone(), finish());
-    rt.spawn(async move {
-        check_pattern(&s, N).await;
-        f();
-    });
-    check_pattern(&b, N).await;
-    while left.get() > 0 {
-        done.wait().await;
-    }
-    assert_eq!(rt.panics(), 0);
 }
 
 async fn a_slow_reader_stops_its_writer(rt: Rt) {
@@ -528,49 +396,8 @@ async fn a_yield_lets_the_others_run(rt: Rt) {
     assert_eq!(turns.get(), 10);
 }
 
-async fn connections(rt: Rt, n: usize) {
-    let listener = listen(&rt);
-    let to = listener.local();
-    rt.spawn({
-        let rt = rt.clone();
-        async move {
-            loop {
-                let s = listener.accept().await.unwrap();
-                rt.spawn(async move {
-                    while let Ok(chunk) = s.recv().await
-                        && !chunk.is_empty()
-                    {
-                        s.send(chunk).await.unwrap();
-                    }
-                });
-            }
-        }
-    });
-    let mut all = Vec::new();
-    for _ in 0..n {
-        all.push(rt.connect(&to).await.unwrap());
-    }
-    for round in 0..3u8 {
-        for s in &all {
-            s.send(vec![round; 100]).await.unwrap();
-        }
-        for s in &all {
-            assert_eq!(recv_exactly(s, 100).await, [round; 100]);
-        }
-    }
-    assert_eq!(rt.panics(), 0);
-    drop(all);
-    rt.sleep(Duration::from_millis(50)).await;
-    let (free, all) = rt.buffers();
-    assert_eq!(free, all);
-}
-
 async fn two_hundred_connections_at_once(rt: Rt) {
     connections(rt, 200).await;
-}
-
-async fn two_thousand_connections(rt: Rt) {
-    connections(rt, 2_000).await;
 }
 
 async fn the_pool_may_run_dry(rt: Rt) {
@@ -667,163 +494,4 @@ async fn a_literal_address_resolves_at_once(rt: Rt) {
     let local: Vec<Address> = rt.resolve("localhost", 3306).await.unwrap();
     assert!(local.iter().all(|a| a.ip().is_some_and(|ip| ip.is_loopback()) && a.port() == 3306), "{local:?}");
     assert_eq!(rt.resolve("localhost", 3307).await.unwrap().len(), local.len());
-}
-
-// What only the real world has: other threads, other people's sockets, many descriptors.
-
-macro_rules! on_real_drivers {
-    ($($name:ident;)*) => {
-        mod real_uring { $(#[test] fn $name() { super::$name(super::Driver::Uring); })* }
-        mod real_epoll { $(#[test] fn $name() { super::$name(super::Driver::Epoll); })* }
-    };
-}
-
-on_real_drivers! {
-    a_mailbox_wakes_another_core;
-    a_panicking_main_leaves_the_thread_usable;
-    a_waker_may_outlive_its_core;
-    ends_and_resets_of_other_peoples_sockets_are_told_apart;
-    everything_queued_is_sent_though_main_ends;
-    two_thousand_connections_are_served;
-    a_socket_that_outlives_its_core_only_fails;
-    a_small_pool_serves_many;
-}
-
-fn a_mailbox_wakes_another_core(driver: Driver) {
-    const N: u64 = 50_000;
-    let (tx, rx) = rt::mailbox::channel::<u64>(1_000);
-    let reader = std::thread::spawn(move || {
-        rt::run(driver, |_| async move {
-            let (mut sum, mut n) = (0, 0);
-            while let Some(m) = rx.recv().await {
-                sum += m;
-                n += 1;
-            }
-            (n, sum)
-        })
-        .unwrap()
-    });
-    std::thread::scope(|s| {
-        for _ in 0..2 {
-            let tx = tx.clone();
-            s.spawn(move || {
-                for i in 0..N {
-                    let mut m = i;
-                    while let Err(e) = tx.try_send(m) {
-                        m = e.into_inner();
-                        std::thread::yield_now();
-                    }
-                }
-            });
-        }
-    });
-    drop(tx);
-    assert_eq!(reader.join().unwrap(), (2 * N, N * (N - 1)));
-}
-
-fn a_panicking_main_leaves_the_thread_usable(driver: Driver) {
-    let panicked = std::panic::catch_unwind(|| {
-        rt::run(driver, |rt| async move {
-            let (a, b) = pair(&rt).await;
-            a.send(vec![1; 50_000]).await.unwrap();
-            b.recv().await.unwrap();
-            panic!("on purpose");
-        })
-    });
-    assert!(panicked.is_err());
-    run(driver, an_echo_comes_back);
-}
-
-fn a_waker_may_outlive_its_core(driver: Driver) {
-    let waker = rt::run(driver, |_| std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))).unwrap();
-    waker.wake_by_ref();
-    run(driver, move |rt| async move {
-        waker.wake();
-        an_echo_comes_back(rt).await;
-    });
-}
-
-fn ends_and_resets_of_other_peoples_sockets_are_told_apart(driver: Driver) {
-    use std::io::{Read, Write};
-    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = theirs.local_addr().unwrap();
-    let thread = std::thread::spawn(move || {
-        // One half-closes and still reads.
-        let (mut s, _) = theirs.accept().unwrap();
-        s.write_all(b"hello").unwrap();
-        s.shutdown(std::net::Shutdown::Write).unwrap();
-        let mut got = String::new();
-        s.read_to_string(&mut got).unwrap();
-        assert_eq!(got, "good bye");
-        // One closes with our bytes unread: a reset.
-        let (mut s, _) = theirs.accept().unwrap();
-        s.read_exact(&mut [0; 1]).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        drop(s);
-    });
-    run(driver, |rt| async move {
-        let s = rt.connect(&at.into()).await.unwrap();
-        assert_eq!(recv_all(&s).await.unwrap(), b"hello");
-        s.closed().await;
-        s.send(b"good bye").await.unwrap();
-        drop(s);
-        let s = rt.connect(&at.into()).await.unwrap();
-        s.send(b"12345678").await.unwrap();
-        assert_eq!(s.recv().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
-        assert!(!s.is_idle());
-    });
-    thread.join().unwrap();
-}
-
-fn everything_queued_is_sent_though_main_ends(driver: Driver) {
-    use std::io::Read;
-    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = theirs.local_addr().unwrap();
-    let thread = std::thread::spawn(move || {
-        let (mut s, _) = theirs.accept().unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-        let mut got = Vec::new();
-        s.read_to_end(&mut got).unwrap();
-        got
-    });
-    run(driver, |rt| async move {
-        let s = rt.connect(&at.into()).await.unwrap();
-        // Far more than the kernel takes at once.
-        let _ = rt.timeout(Duration::ZERO, s.send(pattern(0, 8_000_000))).await;
-    });
-    let got = thread.join().unwrap();
-    assert!(got == pattern(0, 8_000_000), "{} bytes", got.len());
-}
-
-fn two_thousand_connections_are_served(driver: Driver) {
-    run(driver, two_thousand_connections);
-}
-
-fn a_socket_that_outlives_its_core_only_fails(driver: Driver) {
-    let (a, listener, chunk) = rt::run(driver, |rt| async move {
-        let listener = listen(&rt);
-        let a = rt.connect(&listener.local()).await.unwrap();
-        let b = listener.accept().await.unwrap();
-        b.send(b"kept").await.unwrap();
-        let chunk = a.recv().await.unwrap();
-        (a, listener, chunk)
-    })
-    .unwrap();
-    assert_eq!(&*chunk, b"kept");
-    run(driver, |rt| async move {
-        let _ = a.send(b"x").await;
-        let r = rt.timeout(Duration::from_millis(20), a.recv()).await;
-        assert!(!matches!(r, Ok(Ok(c)) if !c.is_empty()));
-        drop((a, listener, chunk));
-        an_echo_comes_back(rt).await;
-    });
-}
-
-fn a_small_pool_serves_many(driver: Driver) {
-    let options = rt::Options { driver, buffers: 8 };
-    rt::run_with(options, |rt| async move {
-        megabytes_go_both_ways_at_once_in_order(rt.clone()).await;
-        connections(rt, 50).await;
-    })
-    .unwrap();
 }

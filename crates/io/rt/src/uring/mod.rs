@@ -7,7 +7,7 @@
 
 mod ring;
 
-use crate::chunk::{Chunk, Pool};
+use crate::chunk::{Buffer, Chunk, Pool};
 use crate::conn::{Conn, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno};
 use crate::core::{Core, LINGER, Sleep};
 use crate::io::Wait;
@@ -193,8 +193,10 @@ impl Uring {
         let place = done.data as u32;
         match Kind::of(done.data) {
             Some(Kind::Receive) => {
+                // Taken first, so that it goes back to the pool whatever follows.
+                let buffer = cqueue::buffer_select(done.flags).and_then(|index| self.pool.returned(index));
                 if let Some(conn) = self.conn_at(place) {
-                    self.received(&conn, done);
+                    self.received(&conn, done, buffer);
                 }
             }
             Some(Kind::Send) => {
@@ -255,11 +257,9 @@ impl Uring {
         }
     }
 
-    fn received(&self, conn: &Rc<Conn>, done: Done) {
+    fn received(&self, conn: &Rc<Conn>, done: Done, buffer: Option<Buffer>) {
         let mut state = conn.state.borrow_mut();
-        if let Some(buffer) = cqueue::buffer_select(done.flags).and_then(|index| self.pool.returned(index))
-            && let Ok(len @ 1..) = usize::try_from(done.result)
-        {
+        if let (Some(buffer), Ok(len @ 1..)) = (buffer, usize::try_from(done.result)) {
             let chunk = Chunk::pooled(buffer, len);
             // When few buffers are left they must not lie in queues: the bytes move to the heap.
             state.arrived(if self.pool.is_low() { Chunk::from(&chunk[..]) } else { chunk });

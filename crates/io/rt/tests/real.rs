@@ -1,0 +1,166 @@
+//! What only the real world has: other threads, other people's sockets, thousands of descriptors.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests; and other threads may sleep")]
+
+mod common;
+
+use common::*;
+use rt::Driver;
+use std::io;
+use std::time::Duration;
+
+macro_rules! on_both_drivers {
+    ($($name:ident;)*) => {
+        mod uring { $(#[test] fn $name() { super::$name(super::Driver::Uring); })* }
+        mod epoll { $(#[test] fn $name() { super::$name(super::Driver::Epoll); })* }
+    };
+}
+
+on_both_drivers! {
+    a_mailbox_wakes_another_core;
+    a_panicking_main_leaves_the_thread_usable;
+    a_waker_may_outlive_its_core;
+    ends_and_resets_of_other_peoples_sockets_are_told_apart;
+    everything_queued_is_sent_though_main_ends;
+    two_thousand_connections_are_served;
+    a_socket_that_outlives_its_core_only_fails;
+    a_small_pool_serves_many;
+}
+
+fn a_mailbox_wakes_another_core(driver: Driver) {
+    const N: u64 = 50_000;
+    let (tx, rx) = rt::mailbox::channel::<u64>(1_000);
+    let reader = std::thread::spawn(move || {
+        rt::run(driver, |_| async move {
+            let (mut sum, mut n) = (0, 0);
+            while let Some(m) = rx.recv().await {
+                sum += m;
+                n += 1;
+            }
+            (n, sum)
+        })
+        .unwrap()
+    });
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            let tx = tx.clone();
+            s.spawn(move || {
+                for i in 0..N {
+                    let mut m = i;
+                    while let Err(e) = tx.try_send(m) {
+                        m = e.into_inner();
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    drop(tx);
+    assert_eq!(reader.join().unwrap(), (2 * N, N * (N - 1)));
+}
+
+fn a_panicking_main_leaves_the_thread_usable(driver: Driver) {
+    let panicked = std::panic::catch_unwind(|| {
+        rt::run(driver, |rt| async move {
+            let (a, b) = pair(&rt).await;
+            a.send(vec![1; 50_000]).await.unwrap();
+            b.recv().await.unwrap();
+            panic!("on purpose");
+        })
+    });
+    assert!(panicked.is_err());
+    run(driver, an_echo_comes_back);
+}
+
+fn a_waker_may_outlive_its_core(driver: Driver) {
+    let waker = rt::run(driver, |_| std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))).unwrap();
+    waker.wake_by_ref();
+    run(driver, move |rt| async move {
+        waker.wake();
+        an_echo_comes_back(rt).await;
+    });
+}
+
+fn ends_and_resets_of_other_peoples_sockets_are_told_apart(driver: Driver) {
+    use std::io::{Read, Write};
+    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = theirs.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        // One half-closes and still reads.
+        let (mut s, _) = theirs.accept().unwrap();
+        s.write_all(b"hello").unwrap();
+        s.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut got = String::new();
+        s.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "good bye");
+        // One closes with our bytes unread: a reset.
+        let (mut s, _) = theirs.accept().unwrap();
+        s.read_exact(&mut [0; 1]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        drop(s);
+    });
+    run(driver, |rt| async move {
+        let s = rt.connect(&at.into()).await.unwrap();
+        assert_eq!(recv_all(&s).await.unwrap(), b"hello");
+        s.closed().await;
+        s.send(b"good bye").await.unwrap();
+        drop(s);
+        let s = rt.connect(&at.into()).await.unwrap();
+        s.send(b"12345678").await.unwrap();
+        assert_eq!(s.recv().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert!(!s.is_idle());
+    });
+    thread.join().unwrap();
+}
+
+fn everything_queued_is_sent_though_main_ends(driver: Driver) {
+    use std::io::Read;
+    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = theirs.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        let (mut s, _) = theirs.accept().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let mut got = Vec::new();
+        s.read_to_end(&mut got).unwrap();
+        got
+    });
+    run(driver, |rt| async move {
+        let s = rt.connect(&at.into()).await.unwrap();
+        // Far more than the kernel takes at once.
+        let _ = rt.timeout(Duration::ZERO, s.send(pattern(0, 8_000_000))).await;
+    });
+    let got = thread.join().unwrap();
+    assert!(got == pattern(0, 8_000_000), "{} bytes", got.len());
+}
+
+fn two_thousand_connections_are_served(driver: Driver) {
+    run(driver, |rt| connections(rt, 2_000));
+}
+
+fn a_socket_that_outlives_its_core_only_fails(driver: Driver) {
+    let (a, listener, chunk) = rt::run(driver, |rt| async move {
+        let listener = listen(&rt);
+        let a = rt.connect(&listener.local()).await.unwrap();
+        let b = listener.accept().await.unwrap();
+        b.send(b"kept").await.unwrap();
+        let chunk = a.recv().await.unwrap();
+        (a, listener, chunk)
+    })
+    .unwrap();
+    assert_eq!(&*chunk, b"kept");
+    run(driver, |rt| async move {
+        let _ = a.send(b"x").await;
+        let r = rt.timeout(Duration::from_millis(20), a.recv()).await;
+        assert!(!matches!(r, Ok(Ok(c)) if !c.is_empty()));
+        drop((a, listener, chunk));
+        an_echo_comes_back(rt).await;
+    });
+}
+
+fn a_small_pool_serves_many(driver: Driver) {
+    let options = rt::Options { driver, buffers: 8 };
+    rt::run_with(options, |rt| async move {
+        megabytes_go_both_ways_at_once_in_order(rt.clone()).await;
+        connections(rt, 50).await;
+    })
+    .unwrap();
+}
