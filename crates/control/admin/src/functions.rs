@@ -8,6 +8,11 @@ use wire::{auth, crypt};
 /// Adds them to a connection.
 pub(crate) fn add(conn: &Connection) -> rusqlite::Result<()> {
     let pure = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    // For tools that ask for them inside of other statements; alone, they are answered by the grammar.
+    for (name, value) in [("database", "main"), ("schema", "main"), ("version", config::Variables::default().admin_version.as_ref())] {
+        let value = value.to_owned();
+        conn.create_scalar_function(name, 0, pure, move |_| Ok(value.clone()))?;
+    }
     conn.create_scalar_function("mysql_native_password", 1, pure, |context| {
         let password: Option<String> = context.get(0)?;
         Ok(password.map(|password| auth::native_text(&auth::native_stage2(password.as_bytes()))))

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod catalog;
 mod conn;
 pub mod hello;
 mod login;

@@ -163,17 +163,20 @@ fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
         "SELECTCONCAT(@@VERSION,'',@@VERSION_COMMENT)" => "SELECT :version || ' Admin Module'",
         "SELECTSCHEMA()" => "SELECT 'admin' AS 'SCHEMA()'",
         "SELECTNOW()" => "SELECT datetime('now') AS 'NOW()'",
-        _ => return door::hello::variables_asked(text).map(Command::Variables).or_else(|| information_schema(words)),
+        _ => return door::hello::variables_asked(text).map(Command::Variables).or_else(|| information_schema(text, view)),
     };
     Some(Command::Query(answered.into()))
 }
 
-/// Dump tools look for histograms, tablespaces and the like: there are none. A list of schemas or tables is answered in SHOW forms only.
-fn information_schema(words: &[&str]) -> Option<Command> {
-    let at = words.iter().position(|word| word.eq_ignore_ascii_case("from"))?;
-    let from = words.get(at + 1)?.to_ascii_uppercase();
-    let none = ["INFORMATION_SCHEMA.COLUMN_STATISTICS", "INFORMATION_SCHEMA.FILES", "INFORMATION_SCHEMA.PARTITIONS", "MYSQL.PROC"];
-    none.contains(&from.as_str()).then(|| Command::Query("SELECT NULL AS Data WHERE 0".into()))
+/// Dump tools and graphical clients read what schemas, tables and columns there are.
+fn information_schema(text: &str, view: View) -> Option<Command> {
+    // Not for every SELECT of a script.
+    let names = text.as_bytes().windows(19).any(|part| part.eq_ignore_ascii_case(b"information_schema."));
+    let schemas: door::catalog::Schemas<'_> = match view {
+        View::Admin => &[("main", "main"), ("disk", "disk"), ("stats", "stats"), ("monitor", "monitor"), ("stats_history", "stats_history")],
+        View::Stats => &[("main", "main"), ("monitor", "monitor"), ("stats_history", "stats_history")],
+    };
+    names.then(|| door::catalog::replace(text, schemas)).flatten().map(Command::Query)
 }
 
 fn kill(words: &[&str]) -> Option<Command> {
