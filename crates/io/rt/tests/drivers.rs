@@ -57,6 +57,7 @@ on_every_driver! {
     an_accept_can_be_cancelled;
     a_unix_socket_echoes;
     a_literal_address_resolves_at_once;
+    random_lives_leave_nothing_behind;
 }
 
 async fn the_other_end_has_the_right_address(rt: Rt) {
@@ -494,4 +495,95 @@ async fn a_literal_address_resolves_at_once(rt: Rt) {
     let local: Vec<Address> = rt.resolve("localhost", 3306).await.unwrap();
     assert!(local.iter().all(|a| a.ip().is_some_and(|ip| ip.is_loopback()) && a.port() == 3306), "{local:?}");
     assert_eq!(rt.resolve("localhost", 3307).await.unwrap().len(), local.len());
+}
+
+/// Connections that are cancelled, dropped, finished and reset in every state: no byte of one reaches another, and in the
+/// end every buffer, task and waiting send is gone.
+async fn random_lives_leave_nothing_behind(rt: Rt) {
+    let listener = listen(&rt);
+    let to = listener.local();
+    let rt2 = rt.clone();
+    let server = async move {
+        loop {
+            let s = listener.accept().await.unwrap();
+            let rt3 = rt2.clone();
+            rt2.spawn(async move {
+                while let Ok(chunk) = s.recv().await
+                    && !chunk.is_empty()
+                {
+                    if rt3.random().is_multiple_of(50) || s.send(chunk).await.is_err() {
+                        return;
+                    }
+                    if rt3.random().is_multiple_of(20) {
+                        rt3.sleep(Duration::from_millis(rt3.random() % 4)).await;
+                    }
+                }
+            });
+        }
+    };
+    let left = Rc::new(Cell::new(300));
+    for life in 0..300u32 {
+        let (rt, to, left) = (rt.clone(), to.clone(), left.clone());
+        rt.clone().spawn(async move {
+            rt.sleep(Duration::from_millis(rt.random() % 300)).await;
+            let patience = Duration::from_micros(rt.random() % 3_000);
+            if let Ok(Ok(s)) = rt.timeout(patience, rt.connect(&to)).await {
+                one_life(&rt, &s, life as u8).await;
+            }
+            left.set(left.get() - 1);
+        });
+    }
+    let lives = async {
+        while left.get() > 0 {
+            rt.sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert_eq!(select(server, lives).await, Either::Right(()));
+    // What lingers does so for a second.
+    rt.sleep(Duration::from_millis(1_500)).await;
+    assert_eq!((rt.panics(), rt.tasks()), (0, 0));
+    let (free, all) = rt.buffers();
+    assert_eq!(free, all);
+}
+
+async fn one_life(rt: &Rt, s: &rt::Socket, byte: u8) {
+    for _ in 0..rt.random() % 30 {
+        let patience = Duration::from_micros(rt.random() % 2_000);
+        match rt.random() % 10 {
+            0..4 => {
+                let len = 1 << (rt.random() % 18);
+                if let Ok(Err(_)) = rt.timeout(patience, s.send(vec![byte; len])).await {
+                    return;
+                }
+            }
+            4..8 => match rt.timeout(patience, s.recv()).await {
+                Ok(Ok(chunk)) if chunk.is_empty() => return,
+                Ok(Ok(chunk)) => assert!(chunk.iter().all(|b| *b == byte), "bytes of another connection"),
+                Ok(Err(_)) => return,
+                Err(_) => {}
+            },
+            8 if rt.random().is_multiple_of(8) => s.finish(),
+            8 => drop(rt.timeout(patience, s.flush()).await),
+            _ => drop(rt.timeout(patience, s.closed()).await),
+        }
+    }
+}
+
+#[test]
+fn random_lives_leave_nothing_behind_in_a_rough_world_either() {
+    for seed in 0..40 {
+        let faults = rt::sim::Faults {
+            latency_min: Duration::from_micros(20),
+            latency_max: Duration::from_millis(2),
+            split: 0.2,
+            partial: 0.2,
+            stall: 0.02,
+            stall_max: Duration::from_millis(100),
+            reset: 0.01,
+            refuse: 0.02,
+            lose_connect: 0.01,
+            shuffle: true,
+        };
+        rt::sim::run(seed, faults, random_lives_leave_nothing_behind);
+    }
 }

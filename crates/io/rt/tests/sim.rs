@@ -276,3 +276,15 @@ fn two_listeners_share_an_address_if_both_agree() {
         assert!(taken[0] > 5 && taken[1] > 5, "{taken:?}");
     });
 }
+
+#[test]
+fn a_writer_learns_that_its_reader_has_left() {
+    run(6, rough(), |rt| async move {
+        let listener = listen(&rt, "10.0.0.1:3306");
+        let client = rt.connect(&listener.local()).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        assert!(rt.timeout(Duration::from_secs(5), server.send(vec![0; 1 << 20])).await.is_err(), "nobody reads");
+        drop(client);
+        assert!(rt.timeout(Duration::from_secs(5), server.flush()).await.unwrap().is_err());
+    });
+}

@@ -322,7 +322,13 @@ impl World {
         }
         if dropped {
             conn.place.set(NOWHERE);
-            self.ends.remove(&place);
+            let unread = self.ends.remove(&place).is_some_and(|end| end.coming_bytes > 0);
+            if unread {
+                // Closing with bytes unread is a reset, behind what was sent.
+                let sent = self.ends.get(&peer).and_then(|end| end.coming.back()).map_or(0, |(time, _)| *time);
+                let time = sent.max(self.now.get() + self.latency());
+                self.at(time, Event::Reset { end: peer });
+            }
         }
     }
 
