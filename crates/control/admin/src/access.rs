@@ -19,10 +19,9 @@ fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
 pub(crate) fn entry(variables: &Variables, user: &str, peer: &Address) -> Entry {
     let password = |list| credentials(list).find(|(name, _)| *name == user).map(|(_, password)| password.to_owned());
     match (password(&variables.admin_admin_credentials), password(&variables.admin_stats_credentials)) {
-        (Some(_), _) if user == "admin" && !is_local(peer) => Entry::Refuse(Refused::new(
-            Code { number: 1040, state: "42000" },
-            format!("User '{user}' can only connect locally"),
-        )),
+        (Some(_), _) if user == "admin" && !is_local(peer) => {
+            Entry::Refuse(Refused::new(Code { number: 1040, state: "42000" }, format!("User '{user}' can only connect locally")))
+        }
         (Some(password), _) | (None, Some(password)) => Entry::Password(password),
         (None, None) => Entry::Nobody,
     }
@@ -39,7 +38,10 @@ pub fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
     let open: Vec<_> = interfaces(&variables.admin_mysql_ifaces)
         .filter(|at| at.parse::<Address>().is_ok_and(|address| !is_local(&address)))
         .collect();
-    let lists = [("admin-admin_credentials", &variables.admin_admin_credentials), ("admin-stats_credentials", &variables.admin_stats_credentials)];
+    let lists = [
+        ("admin-admin_credentials", &variables.admin_admin_credentials),
+        ("admin-stats_credentials", &variables.admin_stats_credentials),
+    ];
     let mut refused = Vec::new();
     for (column, list) in lists {
         let known = list.split(';').map(str::trim).find(|pair| DEFAULTS.contains(pair) || pair.ends_with(':'));

@@ -210,7 +210,8 @@ impl Shared {
 
     fn set(&self, view: View, assignment: &Assignment) -> Result<Reply, Said> {
         let Assignment { name, value } = assignment;
-        let sql = |name: &str| format!("UPDATE global_variables SET variable_value={value} WHERE variable_name={}", literal(name));
+        let sql =
+            |name: &str| format!("UPDATE global_variables SET variable_value={value} WHERE variable_name={}", literal(name));
         if view == View::Stats {
             return Ok(self.stats.borrow().run(&sql(name), &[])?);
         }
@@ -329,7 +330,8 @@ impl Shared {
             Subject::Table { words, table, disk } => {
                 let schema = if *disk { "disk" } else { "main" };
                 let condition = if *table == "global_variables" { "WHERE variable_name LIKE 'mysql-%'" } else { "" };
-                let checksum = checksum_of(&engine.run(&format!("SELECT * FROM {schema}.{table} {condition} ORDER BY 1, 2"), &[])?);
+                let checksum =
+                    checksum_of(&engine.run(&format!("SELECT * FROM {schema}.{table} {condition} ORDER BY 1, 2"), &[])?);
                 let mut grid = Grid::new(["table", "checksum"]);
                 grid.push_row([Some(*words), Some(&checksum)]);
                 Ok(Reply::Rows(grid))
@@ -340,9 +342,20 @@ impl Shared {
     /// Of each module as it is in force.
     fn checksums(&self) -> Result<Vec<(&'static str, String)>, Said> {
         let snapshot = self.snapshot.borrow();
-        let hash = |text: String| if text.is_empty() { "0x0".into() } else { format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0)) };
+        let hash = |text: String| {
+            if text.is_empty() { "0x0".into() } else { format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0)) }
+        };
         let joined = |rows: &mut dyn Iterator<Item = String>| rows.collect::<Vec<_>>().join("\n");
-        let variables = |prefix: &str| joined(&mut snapshot.variables.pairs().into_iter().filter(|(name, _)| name.starts_with(prefix)).map(|pair| format!("{pair:?}")));
+        let variables = |prefix: &str| {
+            joined(
+                &mut snapshot
+                    .variables
+                    .pairs()
+                    .into_iter()
+                    .filter(|(name, _)| name.starts_with(prefix))
+                    .map(|pair| format!("{pair:?}")),
+            )
+        };
         let users: BTreeSet<String> = snapshot.users.rows().iter().map(|row| format!("{row:?}")).collect();
         let servers = &snapshot.servers;
         let servers_text = [

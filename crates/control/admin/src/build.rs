@@ -4,8 +4,8 @@ use crate::engine::SqlError;
 use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
-use config::{RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
 use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
+use config::{RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -46,7 +46,12 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Result<Sn
     let only = format!("WHERE username = {}", crate::commands::literal(name));
     let mine = rows::read::<UserRow>(engine.conn(), &only)?;
     if mine.is_empty() {
-        return Err(vec![Refusal { table: "mysql_users", row: String::new(), column: "username", words: format!("'{name}' is not there") }]);
+        return Err(vec![Refusal {
+            table: "mysql_users",
+            row: String::new(),
+            column: "username",
+            words: format!("'{name}' is not there"),
+        }]);
     }
     let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
     let others = now.users.rows().into_iter().filter(|row| row.username != name);
@@ -60,7 +65,8 @@ fn not_yet(conn: &Connection, module: Module) -> Vec<Refusal> {
     for table in module.tables() {
         let Kind::Declared { runtime: Runtime::NotYet { unless, does }, .. } = table.kind else { continue };
         let harmless = if unless.is_empty() { "0" } else { unless };
-        let count = conn.query_row(&format!("SELECT count(*) FROM main.{} WHERE NOT ({harmless})", table.name), [], |row| row.get(0));
+        let count =
+            conn.query_row(&format!("SELECT count(*) FROM main.{} WHERE NOT ({harmless})", table.name), [], |row| row.get(0));
         let words = match count {
             Ok(0) => continue,
             Ok(1) => format!("has 1 row, but this version {does} yet; without it, the rest can be loaded"),
@@ -77,9 +83,7 @@ fn servers(conn: &Connection) -> Result<Servers, Vec<Refusal>> {
         (rows::read::<ServerRow>(conn, ""), rows::read::<HostgroupAttributesRow>(conn, ""), rows::read::<SslParamsRow>(conn, ""));
     match (servers, attributes, ssl) {
         (Ok(servers), Ok(attributes), Ok(ssl)) => Servers::build(servers, attributes, ssl),
-        (servers, attributes, ssl) => {
-            Err([servers.err(), attributes.err(), ssl.err()].into_iter().flatten().flatten().collect())
-        }
+        (servers, attributes, ssl) => Err([servers.err(), attributes.err(), ssl.err()].into_iter().flatten().flatten().collect()),
     }
 }
 

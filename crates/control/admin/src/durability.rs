@@ -27,7 +27,8 @@ fn child_saves_until_it_is_killed() {
     for round in saved.unwrap_or(0) + 1..10_000_000 {
         engine.run("DELETE FROM mysql_servers", &[]).unwrap();
         for server in 0..SERVERS {
-            let sql = format!("INSERT INTO mysql_servers (hostgroup_id, hostname, weight) VALUES ({server}, 'h{server}', {round})");
+            let sql =
+                format!("INSERT INTO mysql_servers (hostgroup_id, hostname, weight) VALUES ({server}, 'h{server}', {round})");
             engine.run(&sql, &[]).unwrap();
         }
         layers::to_disk(&engine, Module::Servers).unwrap();

@@ -273,8 +273,16 @@ impl Engine {
             "ATTACH" | "DETACH" => Some(format!("{first} is not allowed")),
             "PRAGMA" => {
                 let name = words.next().unwrap_or_default().to_ascii_lowercase();
-                const HARMLESS: &[&str] =
-                    &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "compile_options", "function_list"];
+                const HARMLESS: &[&str] = &[
+                    "table_info",
+                    "table_xinfo",
+                    "table_list",
+                    "index_list",
+                    "index_info",
+                    "database_list",
+                    "compile_options",
+                    "function_list",
+                ];
                 (!HARMLESS.contains(&name.as_str())).then(|| format!("PRAGMA {name} is not allowed"))
             }
             "VACUUM" => words.any(|word| word.eq_ignore_ascii_case("into")).then(|| "VACUUM INTO is not allowed".into()),

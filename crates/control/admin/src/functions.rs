@@ -9,7 +9,9 @@ use wire::{auth, crypt};
 pub(crate) fn add(conn: &Connection) -> rusqlite::Result<()> {
     let pure = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     // For tools that ask for them inside of other statements; alone, they are answered by the grammar.
-    for (name, value) in [("database", "main"), ("schema", "main"), ("version", config::Variables::default().admin_version.as_ref())] {
+    for (name, value) in
+        [("database", "main"), ("schema", "main"), ("version", config::Variables::default().admin_version.as_ref())]
+    {
         let value = value.to_owned();
         conn.create_scalar_function(name, 0, pure, move |_| Ok(value.clone()))?;
     }
@@ -20,7 +22,8 @@ pub(crate) fn add(conn: &Connection) -> rusqlite::Result<()> {
     conn.create_scalar_function("caching_sha2_password", 1, FunctionFlags::SQLITE_UTF8, |context| sha2(context, fresh_salt()))?;
     conn.create_scalar_function("caching_sha2_password", 2, pure, |context| {
         let salt: String = context.get(1)?;
-        let salt = salt.as_bytes().try_into().map_err(|_| failure("the salt of CACHING_SHA2_PASSWORD must have 20 characters"))?;
+        let salt =
+            salt.as_bytes().try_into().map_err(|_| failure("the salt of CACHING_SHA2_PASSWORD must have 20 characters"))?;
         sha2(context, salt)
     })?;
     conn.create_scalar_function("from_unixtime", 1, pure, |context| {

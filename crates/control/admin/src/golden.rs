@@ -25,25 +25,77 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
     ("SAVE MYSQL VARIABLES TO DISK", "OK affected=165", "two variables of our own"),
     ("SHOW MYSQL STATUS", "columns [\"Variable_name\", \"Value\"]\nrows 111", "three counters of our own"),
     ("SHOW PROMETHEUS METRICS", "ERROR 1045 28000 ProxySQL Admin Error: metrics for Prometheus are not", "not yet"),
-    ("SHOW CHARSET", "columns [\"Charset\", \"Default collation\"]\nrows 41", "the collations of MySQL 8 and MariaDB, with the right defaults"),
-    ("SHOW COLLATION", "columns [\"Id\", \"Collation\", \"Charset\", \"Default\"]\nrows 1309", "the collations of MySQL 8 and MariaDB"),
+    (
+        "SHOW CHARSET",
+        "columns [\"Charset\", \"Default collation\"]\nrows 41",
+        "the collations of MySQL 8 and MariaDB, with the right defaults",
+    ),
+    (
+        "SHOW COLLATION",
+        "columns [\"Id\", \"Collation\", \"Charset\", \"Default\"]\nrows 1309",
+        "the collations of MySQL 8 and MariaDB",
+    ),
     ("SHOW COLUMNS FROM mysql_servers", "columns [\"Field\"", "as SHOW FIELDS, which dump tools need"),
-    ("SELECT CONCAT(@@version, ' ', @@version_comment)", "columns [\":version || ' Admin Module'\"]", "the column has another name"),
-    ("SELECT @@global.mysql-max_connections", "columns [\"@@global.mysql-max_connections\"]\nrows 1\n10000", "a scope is understood"),
+    (
+        "SELECT CONCAT(@@version, ' ', @@version_comment)",
+        "columns [\":version || ' Admin Module'\"]",
+        "the column has another name",
+    ),
+    (
+        "SELECT @@global.mysql-max_connections",
+        "columns [\"@@global.mysql-max_connections\"]\nrows 1\n10000",
+        "a scope is understood",
+    ),
     ("USE nosuch", "ERROR 1049 28000 ProxySQL Admin Error: Unknown database 'nosuch'", "an unknown schema is an error"),
     (";", "ERROR 1045 28000 ProxySQL Admin Error: not an error", "a lone ; is an empty statement"),
     ("SELECT CONFIG INTO OUTFILE DATADIR/out.cnf", "OK affected=7", "other comments in the file"),
     ("SELECT CONFIG FILE", "columns [\"Data\"]\nrows 1\n# Written by Millrace", "other comments in the file"),
-    ("LOAD MYSQL VARIABLES TO RUNTIME", "ERROR 1045 28000 ProxySQL Admin Error: MYSQL VARIABLES not loaded", "bad values and unknown names are refused with every reason"),
-    ("SELECT variable_value FROM global_variables WHERE variable_name='mysql-max_connections'", "columns [\"variable_value\"]\nrows 1\n-1", "what was refused stays in memory, to be corrected"),
-    ("SELECT variable_value FROM global_variables WHERE variable_name='mysql-poll_timeout'", "columns [\"variable_value\"]\nrows 1\nzzz", "what was refused stays in memory, to be corrected"),
-    ("SELECT * FROM global_variables WHERE variable_name='mysql-nosuch'", "columns [\"variable_name\", \"variable_value\"]\nrows 1", "what was refused stays in memory, to be corrected"),
-    ("DELETE FROM global_variables WHERE variable_name IN ('mysql-nosuch','nosuch-x')", "OK affected=2", "what was refused stays in memory, to be corrected"),
+    (
+        "LOAD MYSQL VARIABLES TO RUNTIME",
+        "ERROR 1045 28000 ProxySQL Admin Error: MYSQL VARIABLES not loaded",
+        "bad values and unknown names are refused with every reason",
+    ),
+    (
+        "SELECT variable_value FROM global_variables WHERE variable_name='mysql-max_connections'",
+        "columns [\"variable_value\"]\nrows 1\n-1",
+        "what was refused stays in memory, to be corrected",
+    ),
+    (
+        "SELECT variable_value FROM global_variables WHERE variable_name='mysql-poll_timeout'",
+        "columns [\"variable_value\"]\nrows 1\nzzz",
+        "what was refused stays in memory, to be corrected",
+    ),
+    (
+        "SELECT * FROM global_variables WHERE variable_name='mysql-nosuch'",
+        "columns [\"variable_name\", \"variable_value\"]\nrows 1",
+        "what was refused stays in memory, to be corrected",
+    ),
+    (
+        "DELETE FROM global_variables WHERE variable_name IN ('mysql-nosuch','nosuch-x')",
+        "OK affected=2",
+        "what was refused stays in memory, to be corrected",
+    ),
     ("SAVE MYSQL DIGEST TO DISK", "ERROR 1045 28000 ProxySQL Admin Error: digests are not kept", "not yet"),
-    ("LOAD MYSQL QUERY RULES TO RUNTIME", "ERROR 1045 28000 ProxySQL Admin Error: MYSQL QUERY RULES not loaded", "a pattern that is no expression is refused"),
-    ("SELECT rule_id FROM runtime_mysql_query_rules", "columns [\"rule_id\"]\nrows 0", "a pattern that is no expression is refused"),
-    ("DROP TABLE mysql_servers", "ERROR 1045 28000 ProxySQL Admin Error: table mysql_servers may not be dropped", "tables of the proxy cannot be dropped"),
-    ("ATTACH DATABASE 'FILE' AS y", "ERROR 1045 28000 ProxySQL Admin Error: ATTACH is not allowed", "other files are out of reach"),
+    (
+        "LOAD MYSQL QUERY RULES TO RUNTIME",
+        "ERROR 1045 28000 ProxySQL Admin Error: MYSQL QUERY RULES not loaded",
+        "a pattern that is no expression is refused",
+    ),
+    (
+        "SELECT rule_id FROM runtime_mysql_query_rules",
+        "columns [\"rule_id\"]\nrows 0",
+        "a pattern that is no expression is refused",
+    ),
+    (
+        "DROP TABLE mysql_servers",
+        "ERROR 1045 28000 ProxySQL Admin Error: table mysql_servers may not be dropped",
+        "tables of the proxy cannot be dropped",
+    ),
+    (
+        "ATTACH DATABASE 'FILE' AS y",
+        "ERROR 1045 28000 ProxySQL Admin Error: ATTACH is not allowed",
+        "other files are out of reach",
+    ),
     ("CHECKSUM MYSQL VARIABLES", "columns [\"table\", \"checksum\"]\nrows 1\nMYSQL VARIABLES\t0x", "another value"),
     ("VACUUM", "OK affected=0", "affected rows are those of the statement itself"),
     ("PROXYSQL STOP", "ERROR 1045 28000 ProxySQL Admin Error: PROXYSQL STOP is not available", "not yet"),
@@ -52,8 +104,16 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
     ("SELECT CONCAT('a','b')", "columns [\"CONCAT('a','b')\"]\nrows 1\nab", "a newer SQLite"),
     ("SELECT IF(1,2,3)", "columns [\"IF(1,2,3)\"]\nrows 1\n2", "a newer SQLite"),
     ("SELECT sqlite_version()", "columns [\"sqlite_version()\"]\nrows 1\n3.", "a newer SQLite"),
-    ("SELECT * FROM stats_mysql_global LIMIT 2", "columns [\"Variable_Name\", \"Variable_Value\"]\nrows 2\nProxySQL_Uptime\t0", "a younger process"),
-    ("SHOW VARIABLES LIKE 'mysql-max%'", "columns [\"Variable_name\", \"Value\"]\nrows 1\nmysql-max_allowed_packet\t67108864", "the statistics user sees the value in force"),
+    (
+        "SELECT * FROM stats_mysql_global LIMIT 2",
+        "columns [\"Variable_Name\", \"Variable_Value\"]\nrows 2\nProxySQL_Uptime\t0",
+        "a younger process",
+    ),
+    (
+        "SHOW VARIABLES LIKE 'mysql-max%'",
+        "columns [\"Variable_name\", \"Value\"]\nrows 1\nmysql-max_allowed_packet\t67108864",
+        "the statistics user sees the value in force",
+    ),
 ];
 
 /// One statement and its answer, as they were recorded.
@@ -74,7 +134,11 @@ fn recordings(text: &str) -> Vec<Recorded<'_>> {
         }
     }
     for recorded in &mut all {
-        while recorded.lines.last().is_some_and(|line| line.is_empty() || line.starts_with("(connection") || line.starts_with("!!!")) {
+        while recorded
+            .lines
+            .last()
+            .is_some_and(|line| line.is_empty() || line.starts_with("(connection") || line.starts_with("!!!"))
+        {
             recorded.lines.pop();
         }
     }
@@ -111,7 +175,8 @@ fn wanted(recorded: &Recorded<'_>) -> String {
     let first = recorded.lines.first().copied().unwrap_or_default();
     if let Some(rest) = first.strip_prefix("OK affected=") {
         let affected = rest.split(' ').next().unwrap_or_default();
-        let info = rest.split_once("message=b").map_or("", |(_, rest)| rest.rsplit_once(" warnings").map_or("", |(info, _)| info));
+        let info =
+            rest.split_once("message=b").map_or("", |(_, rest)| rest.rsplit_once(" warnings").map_or("", |(info, _)| info));
         let info: String = info[1..info.len() - 1].chars().skip(1).collect();
         return format!("OK affected={affected} {info}").trim_end().to_owned();
     }
@@ -181,7 +246,8 @@ fn statements_are_answered_as_they_were_recorded() {
         let mut differences = replay(&bench, View::Admin, SHOWS, &datadir, &mut used).await;
         differences.extend(replay(&bench, View::Admin, COMMANDS, &datadir, &mut used).await);
         differences.extend(replay(&bench, View::Stats, STATS_USER, &datadir, &mut used).await);
-        differences.extend(DIFFERENT.iter().filter(|(sql, ..)| !used.contains(sql)).map(|(sql, ..)| format!("{sql} is no different")));
+        differences
+            .extend(DIFFERENT.iter().filter(|(sql, ..)| !used.contains(sql)).map(|(sql, ..)| format!("{sql} is no different")));
         assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
     });
 }

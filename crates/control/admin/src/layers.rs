@@ -31,7 +31,8 @@ fn copy(conn: &Connection, module: Module, from: &str, to: &str) -> Result<u64, 
     if let Some(prefix) = module.prefix() {
         let which = format!("WHERE substr(variable_name, 1, {}) = '{prefix}'", prefix.len());
         conn.execute(&format!("DELETE FROM {to}.global_variables {which}"), [])?;
-        let moved = conn.execute(&format!("INSERT INTO {to}.global_variables SELECT * FROM {from}.global_variables {which}"), [])?;
+        let moved =
+            conn.execute(&format!("INSERT INTO {to}.global_variables SELECT * FROM {from}.global_variables {which}"), [])?;
         if to == "main" {
             // A database of an older version does not know all of them.
             add_defaults(conn)?;

@@ -14,10 +14,10 @@ mod answer;
 mod build;
 pub mod commands;
 mod cores;
-pub mod engine;
-pub mod file;
 #[cfg(test)]
 mod durability;
+pub mod engine;
+pub mod file;
 mod functions;
 #[cfg(test)]
 mod golden;

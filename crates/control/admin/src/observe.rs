@@ -4,8 +4,8 @@ use crate::engine::SqlError;
 use crate::rows::{self, Mapped};
 use bridge::{Ask, Counter, Report, ServerState};
 use config::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
-use rusqlite::types::ToSql;
 use rusqlite::Connection;
+use rusqlite::types::ToSql;
 
 /// What a core must be asked for to fill a table.
 pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
@@ -110,7 +110,13 @@ fn signed(number: u64) -> i64 {
 }
 
 /// Fills a table (named with its schema) from a report.
-pub(crate) fn report(conn: &Connection, table: &str, report: &Report, snapshot: &Snapshot, process: &Process) -> Result<(), SqlError> {
+pub(crate) fn report(
+    conn: &Connection,
+    table: &str,
+    report: &Report,
+    snapshot: &Snapshot,
+    process: &Process,
+) -> Result<(), SqlError> {
     match report {
         Report::Global(counts) => {
             let mut into = Into::table(conn, table, 2)?;

@@ -68,7 +68,10 @@ fn the_legacy_sharding_script_loads() {
             }
             Err(other) => panic!("{other:?}"),
         }
-        assert_eq!(bench.rows("SELECT count(*), min(rule_id), max(rule_id) FROM runtime_mysql_query_rules").await, [["201", "1", "201"]]);
+        assert_eq!(
+            bench.rows("SELECT count(*), min(rule_id), max(rule_id) FROM runtime_mysql_query_rules").await,
+            [["201", "1", "201"]]
+        );
         assert_eq!(bench.loaded.borrow().last().unwrap().rules.chain().len(), 201);
     });
 }
@@ -127,10 +130,17 @@ fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
     testing::with(Options::default(), |bench| async move {
         for (module, insert, delete) in [
             ("SCHEDULER", "INSERT INTO scheduler (interval_ms, filename) VALUES (1000, '/bin/x')", "DELETE FROM scheduler"),
-            ("RESTAPI", "INSERT INTO restapi_routes (timeout_ms, method, uri, script) VALUES (1000, 'GET', 'a', 'b')", "UPDATE restapi_routes SET active=0"),
+            (
+                "RESTAPI",
+                "INSERT INTO restapi_routes (timeout_ms, method, uri, script) VALUES (1000, 'GET', 'a', 'b')",
+                "UPDATE restapi_routes SET active=0",
+            ),
             ("PROXYSQL SERVERS", "INSERT INTO proxysql_servers (hostname) VALUES ('b')", "DELETE FROM proxysql_servers"),
-            ("MYSQL FIREWALL", "INSERT INTO mysql_firewall_whitelist_users (username, client_address, mode, comment) VALUES ('u', '', 'PROTECTING', '')",
-             "UPDATE mysql_firewall_whitelist_users SET mode='OFF'"),
+            (
+                "MYSQL FIREWALL",
+                "INSERT INTO mysql_firewall_whitelist_users (username, client_address, mode, comment) VALUES ('u', '', 'PROTECTING', '')",
+                "UPDATE mysql_firewall_whitelist_users SET mode='OFF'",
+            ),
         ] {
             bench.run(insert).await;
             let words = bench.refused(&format!("LOAD {module} TO RUNTIME")).await;
@@ -144,7 +154,9 @@ fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
 #[test]
 fn one_user_can_be_loaded_alone_and_users_come_back_as_two_rows() {
     testing::with(Options::default(), |bench| async move {
-        bench.script("INSERT INTO mysql_users (username, password) VALUES ('a', '1'), ('b', '2'); LOAD MYSQL USERS TO RUNTIME;").await;
+        bench
+            .script("INSERT INTO mysql_users (username, password) VALUES ('a', '1'), ('b', '2'); LOAD MYSQL USERS TO RUNTIME;")
+            .await;
         bench.script("UPDATE mysql_users SET password = password || 'x'; LOAD MYSQL USER b TO RUNTIME;").await;
         let passwords = "SELECT DISTINCT username, password FROM runtime_mysql_users ORDER BY 1";
         assert_eq!(bench.rows(passwords).await, [["a", "1"], ["b", "2x"]]);
@@ -222,7 +234,11 @@ fn statistics_are_those_of_the_cores_and_a_reset_asks_for_zero() {
         assert_eq!(bench.rows("SELECT count_star FROM stats.stats_mysql_query_digest_reset").await, [["2"]]);
         let pool = bench.rows("SELECT * FROM `stats_mysql_connection_pool`").await;
         assert_eq!(pool, [["1", "a", "3306", "SHUNNED", "1", "2", "3", "4", "5", "6", "0", "7", "8", "9"]]);
-        bench.script("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'), (1, 'b'); LOAD MYSQL SERVERS TO RUNTIME;").await;
+        bench
+            .script(
+                "INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'), (1, 'b'); LOAD MYSQL SERVERS TO RUNTIME;",
+            )
+            .await;
         let servers = bench.rows("SELECT hostname, status FROM runtime_mysql_servers ORDER BY 1").await;
         assert_eq!(servers, [["a", "SHUNNED"], ["b", "ONLINE"]]);
         let stats = bench.ask(View::Stats, "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'").await;
@@ -256,7 +272,8 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
     let directory = Directory::new("start");
     let config = directory.0.join("proxysql.cnf");
     let write = |limit: u32| {
-        let text = format!("mysql_variables={{ max_connections={limit} }} mysql_servers=({{ address=\"h{limit}\" hostgroup=1 }})");
+        let text =
+            format!("mysql_variables={{ max_connections={limit} }} mysql_servers=({{ address=\"h{limit}\" hostgroup=1 }})");
         std::fs::write(&config, text).unwrap();
     };
     let start = |start: Start| {
@@ -287,7 +304,11 @@ fn what_cannot_be_honoured_at_the_first_start_is_refused_and_saved_nowhere() {
     std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" }").unwrap();
     let refused = Admin::open(&options).err().unwrap();
     assert!(refused[0].to_string().contains("everybody knows"), "{refused:?}");
-    std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" admin_credentials=\"a:b\" stats_credentials=\"s:t\" }").unwrap();
+    std::fs::write(
+        &config,
+        "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" admin_credentials=\"a:b\" stats_credentials=\"s:t\" }",
+    )
+    .unwrap();
     assert!(Admin::open(&options).is_ok());
 }
 

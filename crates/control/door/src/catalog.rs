@@ -41,8 +41,10 @@ fn find(text: &str, what: &str, from: usize) -> Option<usize> {
 
 /// Whether an alias follows: a word that is no keyword.
 fn has_alias(rest: &str) -> bool {
-    const KEYWORDS: &[&str] =
-        &["where", "order", "group", "limit", "join", "left", "inner", "right", "natural", "cross", "on", "using", "union", "having"];
+    const KEYWORDS: &[&str] = &[
+        "where", "order", "group", "limit", "join", "left", "inner", "right", "natural", "cross", "on", "using", "union",
+        "having",
+    ];
     let word: String = rest.trim_start().chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     !word.is_empty() && !KEYWORDS.contains(&word.as_str())
 }

@@ -61,16 +61,34 @@ fn asked(item: &str) -> Option<Asked> {
 #[must_use]
 pub fn usual(name: &str) -> Option<&'static str> {
     Some(match name {
-        "auto_increment_increment" | "auto_increment_offset" | "autocommit" | "sql_auto_is_null" | "foreign_key_checks"
-        | "unique_checks" | "server_id" => "1",
-        "character_set_client" | "character_set_connection" | "character_set_results" | "character_set_server"
+        "auto_increment_increment"
+        | "auto_increment_offset"
+        | "autocommit"
+        | "sql_auto_is_null"
+        | "foreign_key_checks"
+        | "unique_checks"
+        | "server_id" => "1",
+        "character_set_client"
+        | "character_set_connection"
+        | "character_set_results"
+        | "character_set_server"
         | "character_set_database" => "utf8mb4",
         "character_set_system" => "utf8mb3",
         "collation_connection" | "collation_server" | "collation_database" => "utf8mb4_general_ci",
         "interactive_timeout" | "wait_timeout" => "28800",
         "license" => "Apache-2.0",
-        "lower_case_table_names" | "query_cache_size" | "performance_schema" | "read_only" | "super_read_only" | "innodb_read_only"
-        | "transaction_read_only" | "tx_read_only" | "profiling" | "sql_safe_updates" | "warning_count" | "error_count" => "0",
+        "lower_case_table_names"
+        | "query_cache_size"
+        | "performance_schema"
+        | "read_only"
+        | "super_read_only"
+        | "innodb_read_only"
+        | "transaction_read_only"
+        | "tx_read_only"
+        | "profiling"
+        | "sql_safe_updates"
+        | "warning_count"
+        | "error_count" => "0",
         "max_allowed_packet" => "67108864",
         "net_buffer_length" => "16384",
         "net_write_timeout" | "net_read_timeout" => "60",
@@ -103,7 +121,9 @@ mod tests {
             ["a=auto_increment_increment", "b=sql_mode", "@@GLOBAL.Read_Only=read_only"]
         );
         assert_eq!(names("SELECT @@mysql-max_connections").unwrap(), ["@@mysql-max_connections=mysql-max_connections"]);
-        for other in ["SELECT 1", "SELECT @@a, 1", "SELECT @a", "SELECT @@a+1", "SELECT @@", "SHOW @@a", "SELECT @@a FROM t", "sel"] {
+        for other in
+            ["SELECT 1", "SELECT @@a, 1", "SELECT @a", "SELECT @@a+1", "SELECT @@", "SHOW @@a", "SELECT @@a FROM t", "sel"]
+        {
             assert_eq!(names(other), None, "{other}");
         }
     }

@@ -111,7 +111,8 @@ impl<'c> Out<'c> {
     pub async fn rows(&mut self, columns: Vec<Column>, rows: &[Vec<Option<String>>], status: u16) -> io::Result<()> {
         self.columns(columns, status);
         for row in rows {
-            let values: Vec<_> = row.iter().map(|cell| cell.as_ref().map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))).collect();
+            let values: Vec<_> =
+                row.iter().map(|cell| cell.as_ref().map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))).collect();
             self.row(&values);
             self.room().await?;
         }

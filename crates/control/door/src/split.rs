@@ -93,7 +93,10 @@ mod tests {
     #[test]
     fn statements_end_at_semicolons_that_stand_alone() {
         assert_eq!(split("SELECT 1; SELECT 2;"), ["SELECT 1", "SELECT 2"]);
-        assert_eq!(split("SELECT ';', \";\", `;`, [;] -- ;\n, 1 /* ; */;;  ; DELETE"), ["SELECT ';', \";\", `;`, [;] -- ;\n, 1 /* ; */", "DELETE"]);
+        assert_eq!(
+            split("SELECT ';', \";\", `;`, [;] -- ;\n, 1 /* ; */;;  ; DELETE"),
+            ["SELECT ';', \";\", `;`, [;] -- ;\n, 1 /* ; */", "DELETE"]
+        );
         assert_eq!(split("SELECT 'a\\'; SELECT 'it''s;'"), ["SELECT 'a\\'", "SELECT 'it''s;'"]);
         assert_eq!(split(" ; -- nothing"), [""; 0]);
         assert_eq!(split("SELECT 'open; SELECT 2"), ["SELECT 'open; SELECT 2"]);

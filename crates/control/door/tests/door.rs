@@ -109,14 +109,22 @@ async fn enter(rt: &Rt, at: &Address) -> Client {
 fn clients_of_both_plugins_come_in_with_the_right_password_only() {
     with(Limits::default(), |rt, at| async move {
         for plugin in [Plugin::MysqlNative, Plugin::CachingSha2, Plugin::ClearPassword] {
-            for (user, password, comes_in) in
-                [("poll", "secret", true), ("poll", "wrong", false), ("poll", "", false), ("nobody", "secret", false), ("nobody", "", false), ("open", "", true)]
-            {
+            for (user, password, comes_in) in [
+                ("poll", "secret", true),
+                ("poll", "wrong", false),
+                ("poll", "", false),
+                ("nobody", "secret", false),
+                ("nobody", "", false),
+                ("open", "", true),
+            ] {
                 let outcome = Client::login(&rt, &at, user, password, plugin, 0).await.map(drop);
                 match outcome {
                     Ok(()) => assert!(comes_in, "{plugin:?} {user} {password}"),
                     Err((code, words)) => {
-                        assert!(!comes_in && code == 1045 && words.starts_with("Access denied for user"), "{plugin:?} {user}: {words}");
+                        assert!(
+                            !comes_in && code == 1045 && words.starts_with("Access denied for user"),
+                            "{plugin:?} {user}: {words}"
+                        );
                     }
                 }
             }

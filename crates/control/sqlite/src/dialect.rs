@@ -70,7 +70,8 @@ fn select(text: &str) -> Said {
         return Said::Variables(asked);
     }
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
-    let seconds = compact.strip_prefix("SELECTSLEEP(").and_then(|rest| rest.strip_suffix(')')).and_then(|number| number.parse().ok());
+    let seconds =
+        compact.strip_prefix("SELECTSLEEP(").and_then(|rest| rest.strip_suffix(')')).and_then(|number| number.parse().ok());
     if let Some(seconds) = seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0) {
         return Said::Sleep(seconds);
     }
@@ -124,7 +125,8 @@ fn set_statement(text: &str) -> Said {
 }
 
 fn pragma(words: &[&str], text: &str) -> Said {
-    const HARMLESS: &[&str] = &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list", "integrity_check"];
+    const HARMLESS: &[&str] =
+        &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list", "integrity_check"];
     let name = words.get(1).map_or("", |word| word.split(['(', '=']).next().unwrap_or_default());
     let is_harmless = HARMLESS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name)) && !text.contains('=');
     if is_harmless { Said::Sql(text.to_owned()) } else { Said::Refuse("this PRAGMA is not allowed") }
@@ -134,13 +136,19 @@ fn show(words: &[&str], upper: &[&str]) -> Said {
     let sql = |sql: &str| Said::Sql(sql.to_owned());
     match upper {
         [_, "DATABASES" | "SCHEMAS", ..] => sql("SELECT 'information_schema' AS \"Database\" UNION ALL SELECT 'main'"),
-        [_, "FULL", "TABLES", rest @ ..] => tables(rest, words, ", CASE type WHEN 'view' THEN 'VIEW' ELSE 'BASE TABLE' END AS Table_type"),
+        [_, "FULL", "TABLES", rest @ ..] => {
+            tables(rest, words, ", CASE type WHEN 'view' THEN 'VIEW' ELSE 'BASE TABLE' END AS Table_type")
+        }
         [_, "TABLES", rest @ ..] => tables(rest, words, ""),
         [_, "CREATE", "TABLE", _] => {
             let name = literal(name(words[3]));
-            Said::Sql(format!("SELECT name AS \"Table\", sql AS \"Create Table\" FROM sqlite_master WHERE type='table' AND name={name} COLLATE NOCASE"))
+            Said::Sql(format!(
+                "SELECT name AS \"Table\", sql AS \"Create Table\" FROM sqlite_master WHERE type='table' AND name={name} COLLATE NOCASE"
+            ))
         }
-        [_, "CREATE", "DATABASE" | "SCHEMA", ..] => sql("SELECT 'main' AS \"Database\", 'CREATE DATABASE main' AS \"Create Database\""),
+        [_, "CREATE", "DATABASE" | "SCHEMA", ..] => {
+            sql("SELECT 'main' AS \"Database\", 'CREATE DATABASE main' AS \"Create Database\"")
+        }
         [_, "COLUMNS" | "FIELDS", "FROM" | "IN", _, ..] => columns_of(words[3]),
         [_, "FULL", "COLUMNS" | "FIELDS", "FROM" | "IN", _, ..] => columns_of(words[4]),
         [_, "VARIABLES", rest @ ..] | [_, "SESSION" | "GLOBAL", "VARIABLES", rest @ ..] => {
@@ -154,18 +162,28 @@ fn show(words: &[&str], upper: &[&str]) -> Said {
         [_, "STATUS", ..] | [_, "SESSION" | "GLOBAL", "STATUS", ..] => Said::Empty(&["Variable_name", "Value"]),
         [_, "WARNINGS" | "ERRORS", ..] => Said::Empty(&["Level", "Code", "Message"]),
         [_, "COUNT(*)", "WARNINGS" | "ERRORS"] => sql("SELECT 0 AS '@@session.warning_count'"),
-        [_, "ENGINES"] => sql("SELECT 'SQLite' AS Engine, 'DEFAULT' AS Support, 'SQLite inside of Millrace' AS Comment, 'YES' AS Transactions, 'NO' AS XA, 'YES' AS Savepoints"),
+        [_, "ENGINES"] => sql(
+            "SELECT 'SQLite' AS Engine, 'DEFAULT' AS Support, 'SQLite inside of Millrace' AS Comment, 'YES' AS Transactions, 'NO' AS XA, 'YES' AS Savepoints",
+        ),
         [_, "COLLATION", ..] => Said::Empty(&["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen"]),
-        [_, "CHARSET", ..] | [_, "CHARACTER", "SET", ..] => Said::Empty(&["Charset", "Description", "Default collation", "Maxlen"]),
-        [_, "PROCESSLIST"] | [_, "FULL", "PROCESSLIST"] => Said::Empty(&["Id", "User", "Host", "db", "Command", "Time", "State", "Info"]),
+        [_, "CHARSET", ..] | [_, "CHARACTER", "SET", ..] => {
+            Said::Empty(&["Charset", "Description", "Default collation", "Maxlen"])
+        }
+        [_, "PROCESSLIST"] | [_, "FULL", "PROCESSLIST"] => {
+            Said::Empty(&["Id", "User", "Host", "db", "Command", "Time", "State", "Info"])
+        }
         [_, "INDEX" | "INDEXES" | "KEYS", ..] => Said::Empty(&["Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name"]),
-        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..] | [_, "TABLE", "STATUS", ..] | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
+        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..] | [_, "TABLE", "STATUS", ..] | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => {
+            Said::Empty(&["Name"])
+        }
         _ => Said::Refuse("this SHOW is not known to this server"),
     }
 }
 
 fn tables(rest: &[&str], words: &[&str], more: &str) -> Said {
-    let mut sql = format!("SELECT name AS Tables_in_main{more} FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'");
+    let mut sql = format!(
+        "SELECT name AS Tables_in_main{more} FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    );
     let tail = &words[words.len() - rest.len()..];
     let (rest, tail) = match rest {
         ["FROM" | "IN", schema, rest @ ..] => {
@@ -232,9 +250,15 @@ mod tests {
 
     #[test]
     fn what_clients_say_at_their_start_is_understood() {
-        assert_eq!(parse("SET NAMES utf8mb4 COLLATE utf8mb4_bin").set_names(), ["character_set_client", "character_set_connection", "character_set_results"]);
+        assert_eq!(
+            parse("SET NAMES utf8mb4 COLLATE utf8mb4_bin").set_names(),
+            ["character_set_client", "character_set_connection", "character_set_results"]
+        );
         assert_eq!(parse("set autocommit=0;"), Said::Set(vec![("autocommit".into(), "0".into())]));
-        assert_eq!(parse("SET sql_mode='STRICT_TRANS_TABLES'"), Said::Set(vec![("sql_mode".into(), "STRICT_TRANS_TABLES".into())]));
+        assert_eq!(
+            parse("SET sql_mode='STRICT_TRANS_TABLES'"),
+            Said::Set(vec![("sql_mode".into(), "STRICT_TRANS_TABLES".into())])
+        );
         assert_eq!(parse("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), Said::Set(vec![]));
         assert!(matches!(parse("SET @a=1"), Said::Refuse(_)));
         assert!(matches!(parse("/* c */ select @@tx_isolation"), Said::Variables(_)));
@@ -260,7 +284,13 @@ mod tests {
 
     #[test]
     fn other_files_and_settings_of_sqlite_are_out_of_reach() {
-        for text in ["ATTACH 'x' AS y", "/* */ attach database 'x' as y", "VACUUM INTO '/tmp/x'", "PRAGMA journal_mode=DELETE", "PRAGMA writable_schema(1)"] {
+        for text in [
+            "ATTACH 'x' AS y",
+            "/* */ attach database 'x' as y",
+            "VACUUM INTO '/tmp/x'",
+            "PRAGMA journal_mode=DELETE",
+            "PRAGMA writable_schema(1)",
+        ] {
             assert!(matches!(parse(text), Said::Refuse(_)), "{text}");
         }
         assert!(matches!(parse("PRAGMA table_info(t)"), Said::Sql(_)));

@@ -53,10 +53,9 @@ pub(crate) fn refused(error: &Error) -> Refused {
         (_, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => {
             (code(1205, "HY000"), "Lock wait timeout exceeded; try restarting transaction".into())
         }
-        (_, ffi::SQLITE_INTERRUPT) => (
-            code(3024, "HY000"),
-            "Query execution was interrupted, maximum statement execution time exceeded".into(),
-        ),
+        (_, ffi::SQLITE_INTERRUPT) => {
+            (code(3024, "HY000"), "Query execution was interrupted, maximum statement execution time exceeded".into())
+        }
         (_, ffi::SQLITE_READONLY) => (code(1290, "HY000"), words),
         (_, ffi::SQLITE_FULL) => (code(1114, "HY000"), words),
         (_, ffi::SQLITE_TOOBIG) => (code(1153, "08S01"), words),

@@ -2,8 +2,8 @@
 
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the functions tell of the session. SQLite wants what they hold to be fit for other threads.
 #[derive(Debug)]
@@ -31,9 +31,8 @@ impl Told {
 
 /// Adds them to a connection.
 pub(crate) fn add(conn: &Connection, version: &str, user: &str, id: u32, told: &Arc<Told>) -> rusqlite::Result<()> {
-    let text = |name: &str, value: String| {
-        conn.create_scalar_function(name, 0, FunctionFlags::SQLITE_UTF8, move |_| Ok(value.clone()))
-    };
+    let text =
+        |name: &str, value: String| conn.create_scalar_function(name, 0, FunctionFlags::SQLITE_UTF8, move |_| Ok(value.clone()));
     text("version", version.to_owned())?;
     for name in ["user", "session_user", "system_user"] {
         text(name, format!("{user}@%"))?;

@@ -74,16 +74,8 @@ impl Session {
             Ok(conn)
         });
         let conn = conn.map_err(|error| errors::refused(&error))?;
-        let mut session = Self {
-            conn,
-            rt,
-            version: version.to_owned(),
-            autocommit: true,
-            variables: BTreeMap::new(),
-            told,
-            until_ms,
-            anchor,
-        };
+        let mut session =
+            Self { conn, rt, version: version.to_owned(), autocommit: true, variables: BTreeMap::new(), told, until_ms, anchor };
         if let Some(schema) = &who.schema {
             session.use_schema(schema)?;
         }
@@ -306,13 +298,34 @@ impl Session {
 
     fn show_variables(&self, pattern: Option<&str>) -> Vec<Vec<Option<String>>> {
         const SHOWN: &[&str] = &[
-            "auto_increment_increment", "autocommit", "character_set_client", "character_set_connection", "character_set_results",
-            "character_set_server", "collation_connection", "collation_server", "hostname", "init_connect", "interactive_timeout",
-            "license", "lower_case_table_names", "max_allowed_packet", "net_buffer_length", "net_write_timeout", "read_only",
-            "sql_mode", "system_time_zone", "time_zone", "transaction_isolation", "tx_isolation", "version", "version_comment",
+            "auto_increment_increment",
+            "autocommit",
+            "character_set_client",
+            "character_set_connection",
+            "character_set_results",
+            "character_set_server",
+            "collation_connection",
+            "collation_server",
+            "hostname",
+            "init_connect",
+            "interactive_timeout",
+            "license",
+            "lower_case_table_names",
+            "max_allowed_packet",
+            "net_buffer_length",
+            "net_write_timeout",
+            "read_only",
+            "sql_mode",
+            "system_time_zone",
+            "time_zone",
+            "transaction_isolation",
+            "tx_isolation",
+            "version",
+            "version_comment",
             "wait_timeout",
         ];
-        let matches = |name: &&&str| pattern.is_none_or(|pattern| is_like(name.as_bytes(), pattern.to_ascii_lowercase().as_bytes()));
+        let matches =
+            |name: &&&str| pattern.is_none_or(|pattern| is_like(name.as_bytes(), pattern.to_ascii_lowercase().as_bytes()));
         SHOWN.iter().filter(matches).map(|name| vec![Some((*name).to_owned()), self.variable(name)]).collect()
     }
 }
@@ -388,8 +401,9 @@ impl Answer for Session {
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
         let Said::Sql(sql) = dialect::parse(sql) else { return Ok(Prepared::default()) };
         let statement = self.conn.prepare_cached(&sql).map_err(|error| errors::refused(&error))?;
-        let params = u16::try_from(statement.parameter_count())
-            .map_err(|_| Refused::new(Code { number: 1390, state: "HY000" }, "Prepared statement contains too many placeholders"))?;
+        let params = u16::try_from(statement.parameter_count()).map_err(|_| {
+            Refused::new(Code { number: 1390, state: "HY000" }, "Prepared statement contains too many placeholders")
+        })?;
         let columns = statement.columns();
         let columns = columns.iter().map(|column| rows::column(column.name(), column.decl_type(), Seen::default())).collect();
         Ok(Prepared { params, columns })
@@ -413,7 +427,10 @@ impl Answer for Session {
         let sql = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
         let statement = self.conn.prepare(&sql).map_err(|error| errors::refused(&error))?;
         let columns = statement.columns();
-        Ok(columns.iter().map(|column| rows::column(column.name(), column.decl_type(), Seen::default()).of("main", table)).collect())
+        Ok(columns
+            .iter()
+            .map(|column| rows::column(column.name(), column.decl_type(), Seen::default()).of("main", table))
+            .collect())
     }
 
     fn reset(&mut self) {

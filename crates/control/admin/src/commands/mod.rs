@@ -102,7 +102,9 @@ pub fn parse(text: &str, view: View) -> Command {
         "BEGIN" | "COMMIT" | "ROLLBACK" | "START" if is(&words, &["BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION"]) => {
             Some(Command::Accept)
         }
-        "LOCK" | "UNLOCK" if words.get(1).is_some_and(|word| word.to_ascii_uppercase().starts_with("TABLE")) => Some(Command::Accept),
+        "LOCK" | "UNLOCK" if words.get(1).is_some_and(|word| word.to_ascii_uppercase().starts_with("TABLE")) => {
+            Some(Command::Accept)
+        }
         comment if comment.starts_with("/*!") && is_set_in_comment(text) => Some(Command::Accept),
         _ => None,
     };
@@ -173,7 +175,9 @@ fn information_schema(text: &str, view: View) -> Option<Command> {
     // Not for every SELECT of a script.
     let names = text.as_bytes().windows(19).any(|part| part.eq_ignore_ascii_case(b"information_schema."));
     let schemas: door::catalog::Schemas<'_> = match view {
-        View::Admin => &[("main", "main"), ("disk", "disk"), ("stats", "stats"), ("monitor", "monitor"), ("stats_history", "stats_history")],
+        View::Admin => {
+            &[("main", "main"), ("disk", "disk"), ("stats", "stats"), ("monitor", "monitor"), ("stats_history", "stats_history")]
+        }
         View::Stats => &[("main", "main"), ("monitor", "monitor"), ("stats_history", "stats_history")],
     };
     names.then(|| door::catalog::replace(text, schemas)).flatten().map(Command::Query)
@@ -192,7 +196,6 @@ fn truncate(words: &[&str]) -> Option<Command> {
     let name = name.strip_prefix("stats.").unwrap_or(&name);
     matches!(name, "stats_mysql_query_digest" | "stats_mysql_query_digest_reset").then_some(Command::ForgetDigests)
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -213,7 +216,12 @@ mod tests {
         ] {
             assert_eq!(admin(text), wanted, "{text}");
         }
-        for text in ["LOAD MYSQL SERVERS TO RUNTIME;;", "/* c */ LOAD MYSQL SERVERS TO RUNTIME", "LOAD MYSQL SERVERS TO RUNTIME; -- x", "LOAD"] {
+        for text in [
+            "LOAD MYSQL SERVERS TO RUNTIME;;",
+            "/* c */ LOAD MYSQL SERVERS TO RUNTIME",
+            "LOAD MYSQL SERVERS TO RUNTIME; -- x",
+            "LOAD",
+        ] {
             assert!(matches!(admin(text), Command::Sql(_)), "{text}");
         }
         assert_eq!(admin(" ; "), Command::Blank);
@@ -221,7 +229,9 @@ mod tests {
 
     #[test]
     fn what_only_an_operator_may_do_is_plain_sql_for_the_statistics_user() {
-        for text in ["LOAD MYSQL SERVERS TO RUNTIME", "PROXYSQL SHUTDOWN", "KILL CONNECTION 1", "USE main", "SAVE CONFIG TO FILE x"] {
+        for text in
+            ["LOAD MYSQL SERVERS TO RUNTIME", "PROXYSQL SHUTDOWN", "KILL CONNECTION 1", "USE main", "SAVE CONFIG TO FILE x"]
+        {
             assert_eq!(parse(text, View::Stats), Command::Sql(text.into()), "{text}");
             assert_ne!(admin(text), Command::Sql(text.into()), "{text}");
         }

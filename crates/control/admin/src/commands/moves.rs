@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn every_module_has_every_form() {
         for module in Module::ALL {
-            let moved = |verb: &str, direction: &str| match parse(&format!("{verb} {} {direction}", module.words()), View::Admin) {
+            let moved = |verb: &str, direction: &str| match parse(&format!("{verb} {} {direction}", module.words()), View::Admin)
+            {
                 Command::Move { module: found, from, to } => {
                     assert_eq!(found, *module);
                     Some((from, to))

@@ -14,7 +14,8 @@ pub struct Question {
 }
 
 pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
-    after(words, "EXPLAIN ROUTE").or_else(|| words.get(1).filter(|word| word.to_ascii_uppercase().starts_with("ROUTE'")).map(|_| words))?;
+    after(words, "EXPLAIN ROUTE")
+        .or_else(|| words.get(1).filter(|word| word.to_ascii_uppercase().starts_with("ROUTE'")).map(|_| words))?;
     let at = text.find(['\'', '"'])?;
     let (sql, rest) = quoted(&text[at..])?;
     let mut question = Question { sql, user: None, schema: None };

@@ -12,7 +12,8 @@ pub struct Assignment {
 }
 
 /// What clients set and nobody minds, as ProxySQL has it.
-const ACCEPTED: &[&str] = &["names", "autocommit", "character_set_results", "sql_safe_updates", "session", "wait_timeout", "global", "character"];
+const ACCEPTED: &[&str] =
+    &["names", "autocommit", "character_set_results", "sql_safe_updates", "session", "wait_timeout", "global", "character"];
 
 pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
     let rest = after(words, "SET").filter(|rest| !rest.is_empty()).map(|_| text[3..].trim_start())?;
@@ -42,7 +43,10 @@ mod tests {
             Command::Set(Assignment { name, value }) => format!("{name} {value}"),
             other => format!("{other:?}"),
         };
-        assert_eq!(set("SET mysql-ssl_p2s_cert=\"/var/lib/proxysql/client-cert.pem\";"), "mysql-ssl_p2s_cert \"/var/lib/proxysql/client-cert.pem\"");
+        assert_eq!(
+            set("SET mysql-ssl_p2s_cert=\"/var/lib/proxysql/client-cert.pem\";"),
+            "mysql-ssl_p2s_cert \"/var/lib/proxysql/client-cert.pem\""
+        );
         assert_eq!(set("SET mysql-ssl_p2s_cipher='ECDHE-RSA-AES256-SHA'"), "mysql-ssl_p2s_cipher 'ECDHE-RSA-AES256-SHA'");
         assert_eq!(set("set  mysql-verbose_query_error = true"), "mysql-verbose_query_error 'true'");
         assert_eq!(set("SET mysql-max_connections=-1"), "mysql-max_connections -1");

@@ -18,7 +18,8 @@ const FIXED: &[(&str, &str)] = &[
     ("SHOW COLLATIONS", "SELECT * FROM mysql_collations ORDER BY Id"),
 ];
 
-const CHARSETS: &str = "SELECT Charset, Collation AS 'Default collation' FROM mysql_collations WHERE \"Default\"='Yes' ORDER BY Id";
+const CHARSETS: &str =
+    "SELECT Charset, Collation AS 'Default collation' FROM mysql_collations WHERE \"Default\"='Yes' ORDER BY Id";
 
 /// Which variables, by the beginning of their names.
 const VARIABLES: &[(&str, &str)] = &[
@@ -75,7 +76,8 @@ fn tables(words: &[&str]) -> Option<String> {
         [from, schema, rest @ ..] if is(&[from], &["FROM", "IN"]) => (unquoted(schema), rest),
         rest => ("main", rest),
     };
-    let mut sql = format!("SELECT name AS tables FROM {}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence'", name(schema)?);
+    let mut sql =
+        format!("SELECT name AS tables FROM {}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence'", name(schema)?);
     if let Some(condition) = like(rest)? {
         sql += &format!(" AND name {condition}");
     }
@@ -105,7 +107,9 @@ fn create(words: &[&str], view: View) -> Option<String> {
     let [named] = after(words, "SHOW CREATE TABLE")? else { return None };
     let (schema, table) = table(named, view)?;
     let name = literal(table);
-    Some(format!("SELECT name AS 'table', sql AS 'Create Table' FROM {schema}.sqlite_master WHERE type='table' AND name={name} COLLATE NOCASE"))
+    Some(format!(
+        "SELECT name AS 'table', sql AS 'Create Table' FROM {schema}.sqlite_master WHERE type='table' AND name={name} COLLATE NOCASE"
+    ))
 }
 
 fn fields(words: &[&str], view: View) -> Option<String> {

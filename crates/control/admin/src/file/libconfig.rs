@@ -70,7 +70,8 @@ impl<'t> Parser<'t> {
             if !(c.is_ascii_alphabetic() || c == '*') {
                 break;
             }
-            let len = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))).unwrap_or(self.rest.len());
+            let len =
+                self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))).unwrap_or(self.rest.len());
             let line = self.line;
             let name = self.advance(len).to_owned();
             if !self.eat(&['=', ':'])? {
@@ -166,9 +167,14 @@ impl<'t> Parser<'t> {
         let lower = word.to_ascii_lowercase();
         let plain = match lower.as_str() {
             "true" | "false" => lower,
-            number => match integer(number).map(|number| number.to_string()).or_else(|| number.parse::<f64>().ok().map(|_| number.to_owned())) {
+            number => match integer(number)
+                .map(|number| number.to_string())
+                .or_else(|| number.parse::<f64>().ok().map(|_| number.to_owned()))
+            {
                 Some(number) => number,
-                None => return self.wrong(format!("'{word}' is neither a number nor true or false; texts stand in double quotes")),
+                None => {
+                    return self.wrong(format!("'{word}' is neither a number nor true or false; texts stand in double quotes"));
+                }
             },
         };
         self.advance(end);
@@ -201,7 +207,8 @@ mod tests {
     }
 
     fn parsed(text: &str) -> String {
-        parse(text).map_or_else(|(line, words)| format!("line {line}: {words}"), |all| all.iter().map(one).collect::<Vec<_>>().join(" "))
+        parse(text)
+            .map_or_else(|(line, words)| format!("line {line}: {words}"), |all| all.iter().map(one).collect::<Vec<_>>().join(" "))
     }
 
     #[test]

@@ -65,7 +65,8 @@ impl Settings {
         let mut settings = Self::default();
         let mut refused = Vec::new();
         for setting in &file.settings {
-            let is_rows = LISTS.iter().any(|(name, ..)| *name == setting.name) || GROUPS.iter().any(|(name, _)| *name == setting.name);
+            let is_rows =
+                LISTS.iter().any(|(name, ..)| *name == setting.name) || GROUPS.iter().any(|(name, _)| *name == setting.name);
             if is_rows {
                 continue;
             }
@@ -116,7 +117,13 @@ pub(crate) fn into_memory(engine: &Engine, file: &File, modules: &[Module]) -> R
     }
 }
 
-fn variables(conn: &Connection, file: &File, setting: &Setting, module: Module, refused: &mut Vec<Refusal>) -> Result<u64, SqlError> {
+fn variables(
+    conn: &Connection,
+    file: &File,
+    setting: &Setting,
+    module: Module,
+    refused: &mut Vec<Refusal>,
+) -> Result<u64, SqlError> {
     let Value::Group(variables) = &setting.value else {
         refused.push(wrong(file, setting, "must be a group of variables"));
         return Ok(0);

@@ -1,5 +1,6 @@
 //! A small client for tests of doors: logs in, asks, and takes answers apart.
 #![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::or_fun_call, reason = "a test may")]
 
 use rt::{Address, Rt, Socket};
 use std::cell::Cell;
@@ -38,7 +39,8 @@ pub enum Got {
 impl Got {
     pub fn texts(&self) -> Vec<Vec<String>> {
         let Self::Rows { rows, .. } = self else { panic!("{self:?}") };
-        let text = |cell: &Option<Vec<u8>>| cell.as_ref().map_or("NULL".into(), |bytes| String::from_utf8_lossy(bytes).into_owned());
+        let text =
+            |cell: &Option<Vec<u8>>| cell.as_ref().map_or("NULL".into(), |bytes| String::from_utf8_lossy(bytes).into_owned());
         rows.iter().map(|row| row.iter().map(text).collect()).collect()
     }
 
@@ -64,7 +66,14 @@ impl Client {
     }
 
     /// Logs in as a client that begins with `plugin`, whatever the server says.
-    pub async fn login(rt: &Rt, at: &Address, user: &str, password: &str, plugin: Plugin, more: Caps) -> Result<Self, (u16, String)> {
+    pub async fn login(
+        rt: &Rt,
+        at: &Address,
+        user: &str,
+        password: &str,
+        plugin: Plugin,
+        more: Caps,
+    ) -> Result<Self, (u16, String)> {
         let mut client = Self::raw(rt, at).await;
         client.caps |= more;
         let first = client.packet().await.unwrap();
@@ -75,7 +84,11 @@ impl Client {
         let greeting = Greeting::read(&first).unwrap();
         // As MySQL's own client: a proof is only made for the plugin that the greeting names.
         let is_named = greeting.auth_plugin == plugin.name();
-        let response = if is_named && !password.is_empty() { auth::native_scramble(password.as_bytes(), &greeting.scramble) } else { Vec::new() };
+        let response = if is_named && !password.is_empty() {
+            auth::native_scramble(password.as_bytes(), &greeting.scramble)
+        } else {
+            Vec::new()
+        };
         let login = Login {
             caps: client.caps,
             max_packet: 1 << 24,
