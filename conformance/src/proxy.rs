@@ -1,5 +1,7 @@
 //! Millrace as a process of a test: its own data folder, its own ports, configured as an operator would.
 
+use std::io::Read;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -57,9 +59,21 @@ impl Wish {
                     { username = \"other\", password = \"geheim\", default_hostgroup = 0 },\n\
                     { username = \"secured\", password = \"verschlossen\", default_hostgroup = 0 }"
                 .to_owned(),
+            // Drivers choose their statements by the version that they are greeted with: as a DBA does, we claim the server's.
+            variables: version(server.port).map_or_else(String::new, |version| format!("    server_version = \"{version}\"")),
             ..Self::default()
         }
     }
+}
+
+/// The version in a server's greeting: a header of four bytes, the protocol's number, then the words up to a zero.
+fn version(port: u16) -> Option<String> {
+    let mut greeting = [0; 256];
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let read = stream.read(&mut greeting).ok()?;
+    let words = greeting.get(5..read)?.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(words).into_owned())
 }
 
 /// A running proxy. Dropping it kills it and removes its data.

@@ -25,6 +25,12 @@ pub(crate) enum Need {
     Another,
 }
 
+/// Does `SET NAMES` of this collation work everywhere? MySQL and MariaDB share the ids up to 247; above, each has its own, and a
+/// login with one that the server does not know gives the server's default instead of an error. So a connection of its own.
+fn is_shared(names: &Names) -> bool {
+    !matches!(names, Names::Collation(248..))
+}
+
 /// What it takes.
 pub(crate) fn need(have: &State, want: &State) -> Need {
     let schema = have.schema != want.schema;
@@ -39,8 +45,8 @@ pub(crate) fn need(have: &State, want: &State) -> Need {
     let mut alone: Vec<String> = Vec::new();
     if names {
         match want.names.words() {
-            Some(words) => list.push(words),
-            None => return Need::Another,
+            Some(words) if is_shared(&want.names) => list.push(words),
+            _ => return Need::Another,
         }
     }
     if have.autocommit != want.autocommit {
@@ -55,8 +61,8 @@ pub(crate) fn need(have: &State, want: &State) -> Need {
             if !(names && CHARSET_VARIABLES.contains(&name)) {
                 if CHARSET_VARIABLES.contains(&name) {
                     match want.names.words() {
-                        Some(words) => list.insert(0, words),
-                        None => return Need::Another,
+                        Some(words) if is_shared(&want.names) => list.insert(0, words),
+                        _ => return Need::Another,
                     }
                 } else {
                     list.push(format!("@@SESSION.{name}=DEFAULT"));
@@ -146,6 +152,14 @@ mod tests {
             "SET NAMES latin1 COLLATE latin1_swedish_ci, @@SESSION.character_set_results=NULL"
         );
         assert_eq!(steps(&want, &State::new("a", 8)), "SET NAMES latin1 COLLATE latin1_swedish_ci");
+    }
+
+    /// MariaDB takes a login with MySQL's utf8mb4_0900_ai_ci (255) and uses its own default; SET NAMES it refuses.
+    #[test]
+    fn a_collation_of_one_vendor_gets_a_connection_of_its_own() {
+        assert_eq!(steps(&State::new("a", 45), &State::new("a", 255)), "Another");
+        assert_eq!(steps(&State::new("a", 255), &State::new("a", 255)), "Nothing");
+        assert_eq!(steps(&State::new("a", 255), &State::new("a", 45)), "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use net::LoginFailed;
 use std::time::Duration;
 use wire::handshake::ChangeUser;
 
+/// Failed attempts to become somebody else before the connection is closed; MariaDB allows as many.
+const REFUSED_CHANGES_MAX: u8 = 3;
+
 impl Session {
     pub(crate) async fn change_user(&mut self, body: &[u8]) -> Result<(), Ended> {
         let change = match ChangeUser::read(body, self.caps) {
@@ -60,11 +63,14 @@ impl Session {
         Ok(self.client.reply(&payload).await?)
     }
 
+    /// It stays who it was, without anything that it had set: as a server does. Whoever guesses passwords is not let try for ever.
     async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
+        self.forget_everything();
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let mut payload = Vec::new();
         wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
         self.client.reply(&payload).await?;
-        Err(Ended::Broken)
+        self.refused_changes += 1;
+        if self.refused_changes < REFUSED_CHANGES_MAX { Ok(()) } else { Err(Ended::Broken) }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) statements: ClientStatements,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
+    /// COM_CHANGE_USERs that failed.
+    pub(crate) refused_changes: u8,
     pub(crate) entry: Rc<Entry>,
     /// Where it came in.
     pub(crate) local: (String, u16),
@@ -246,6 +248,7 @@ impl Session {
             held: Held::default(),
             statements: ClientStatements::default(),
             next_flag_in: None,
+            refused_changes: 0,
             entry,
             local,
             seats,
