@@ -1,4 +1,5 @@
 //! The door with a host that repeats what it is told.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod client;
 

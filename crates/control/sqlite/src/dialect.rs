@@ -159,6 +159,7 @@ fn show(words: &[&str], upper: &[&str]) -> Said {
             };
             Said::ShowVariables(pattern)
         }
+        [_, "TABLE", "STATUS", rest @ ..] => table_status(rest, words),
         [_, "STATUS", ..] | [_, "SESSION" | "GLOBAL", "STATUS", ..] => Said::Empty(&["Variable_name", "Value"]),
         [_, "WARNINGS" | "ERRORS", ..] => Said::Empty(&["Level", "Code", "Message"]),
         [_, "COUNT(*)", "WARNINGS" | "ERRORS"] => sql("SELECT 0 AS '@@session.warning_count'"),
@@ -173,9 +174,7 @@ fn show(words: &[&str], upper: &[&str]) -> Said {
             Said::Empty(&["Id", "User", "Host", "db", "Command", "Time", "State", "Info"])
         }
         [_, "INDEX" | "INDEXES" | "KEYS", ..] => Said::Empty(&["Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name"]),
-        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..] | [_, "TABLE", "STATUS", ..] | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => {
-            Said::Empty(&["Name"])
-        }
+        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..] | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
         _ => Said::Refuse("this SHOW is not known to this server"),
     }
 }
@@ -198,6 +197,20 @@ fn tables(rest: &[&str], words: &[&str], more: &str) -> Said {
         sql += &format!(" AND name LIKE {} ESCAPE '\\'", literal(&unquote(&tail[1..].join(" "))));
     }
     Said::Sql(sql + " ORDER BY name")
+}
+
+fn table_status(rest: &[&str], words: &[&str]) -> Said {
+    let mut sql = "SELECT TABLE_NAME AS Name, ENGINE AS Engine, VERSION AS Version, ROW_FORMAT AS Row_format, TABLE_ROWS AS Rows, \
+                   AVG_ROW_LENGTH AS Avg_row_length, DATA_LENGTH AS Data_length, MAX_DATA_LENGTH AS Max_data_length, \
+                   INDEX_LENGTH AS Index_length, DATA_FREE AS Data_free, AUTO_INCREMENT AS Auto_increment, CREATE_TIME AS Create_time, \
+                   UPDATE_TIME AS Update_time, CHECK_TIME AS Check_time, TABLE_COLLATION AS Collation, CHECKSUM AS Checksum, \
+                   CREATE_OPTIONS AS Create_options, TABLE_COMMENT AS Comment FROM information_schema.tables"
+        .to_owned();
+    if let [.., "LIKE", _] = rest {
+        let pattern = words.last().map_or("", |pattern| *pattern);
+        sql += &format!(" WHERE TABLE_NAME LIKE {} ESCAPE '\\'", literal(&unquote(pattern)));
+    }
+    Said::Sql(door::catalog::replace(&sql, &[("main", "main")]).unwrap_or(sql))
 }
 
 fn columns_of(table: &str) -> Said {

@@ -1,4 +1,5 @@
 //! The embedded server over its sockets.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 #[path = "../../door/tests/client/mod.rs"]
 mod client;

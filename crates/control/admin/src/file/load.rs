@@ -7,7 +7,9 @@ use config::Refusal;
 use rusqlite::Connection;
 
 /// What a list of a file is: its name, the table, other names of columns, and the module.
-const LISTS: &[(&str, &str, &[(&str, &str)], Module)] = &[
+type List = (&'static str, &'static str, &'static [(&'static str, &'static str)], Module);
+
+const LISTS: &[List] = &[
     ("mysql_servers", "mysql_servers", &[("address", "hostname"), ("hostgroup", "hostgroup_id")], Module::Servers),
     ("mysql_users", "mysql_users", &[], Module::Users),
     ("mysql_query_rules", "mysql_query_rules", &[], Module::Rules),

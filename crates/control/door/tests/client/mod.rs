@@ -11,7 +11,7 @@ use wire::ok;
 use wire::packet;
 use wire::read::Reader;
 
-pub const CAPS: Caps = caps::LONG_PASSWORD
+pub(crate) const CAPS: Caps = caps::LONG_PASSWORD
     | caps::PROTOCOL_41
     | caps::SECURE_CONNECTION
     | caps::PLUGIN_AUTH
@@ -21,37 +21,37 @@ pub const CAPS: Caps = caps::LONG_PASSWORD
     | caps::TRANSACTIONS
     | caps::DEPRECATE_EOF;
 
-pub struct Client {
-    pub socket: Socket,
+pub(crate) struct Client {
+    pub(crate) socket: Socket,
     buf: std::cell::RefCell<Vec<u8>>,
     seq: Cell<u8>,
-    pub caps: Caps,
+    pub(crate) caps: Caps,
 }
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Got {
+pub(crate) enum Got {
     Ok { affected: u64, insert_id: u64, status: u16, info: String },
     Err(u16, String),
     Rows { columns: Vec<(String, u8)>, rows: Vec<Vec<Option<Vec<u8>>>>, status: u16 },
 }
 
 impl Got {
-    pub fn texts(&self) -> Vec<Vec<String>> {
+    pub(crate) fn texts(&self) -> Vec<Vec<String>> {
         let Self::Rows { rows, .. } = self else { panic!("{self:?}") };
         let text =
             |cell: &Option<Vec<u8>>| cell.as_ref().map_or("NULL".into(), |bytes| String::from_utf8_lossy(bytes).into_owned());
         rows.iter().map(|row| row.iter().map(text).collect()).collect()
     }
 
-    pub fn code(&self) -> u16 {
+    pub(crate) fn code(&self) -> u16 {
         match self {
             Self::Err(code, _) => *code,
             other => panic!("{other:?}"),
         }
     }
 
-    pub fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         match self {
             Self::Ok { status, .. } | Self::Rows { status, .. } => *status,
             Self::Err(..) => panic!("{self:?}"),
@@ -60,13 +60,13 @@ impl Got {
 }
 
 impl Client {
-    pub async fn raw(rt: &Rt, at: &Address) -> Self {
+    pub(crate) async fn raw(rt: &Rt, at: &Address) -> Self {
         let socket = rt.connect(at).await.unwrap();
         Self { socket, buf: Default::default(), seq: Cell::new(0), caps: CAPS }
     }
 
     /// Logs in as a client that begins with `plugin`, whatever the server says.
-    pub async fn login(
+    pub(crate) async fn login(
         rt: &Rt,
         at: &Address,
         user: &str,
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    pub async fn send(&self, fill: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) async fn send(&self, fill: impl FnOnce(&mut Vec<u8>)) {
         let mut out = Vec::new();
         let mut seq = self.seq.get();
         packet::append_with(&mut out, &mut seq, fill);
@@ -129,7 +129,7 @@ impl Client {
     }
 
     /// The next payload; `None` if the server has closed.
-    pub async fn packet(&self) -> Option<Vec<u8>> {
+    pub(crate) async fn packet(&self) -> Option<Vec<u8>> {
         loop {
             let joined = packet::join(&self.buf.borrow()).map(|(payload, used, seq)| (payload.into_owned(), used, seq));
             if let Some((payload, used, seq)) = joined {
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    pub async fn command(&self, byte: u8, body: &[u8]) {
+    pub(crate) async fn command(&self, byte: u8, body: &[u8]) {
         self.seq.set(0);
         self.send(|out| {
             out.push(byte);
@@ -151,13 +151,13 @@ impl Client {
         .await;
     }
 
-    pub async fn query(&self, sql: &str) -> Got {
+    pub(crate) async fn query(&self, sql: &str) -> Got {
         self.command(3, sql.as_bytes()).await;
         self.answer(false).await
     }
 
     /// One answer; rows in the text or binary protocol (of which only the bytes are taken).
-    pub async fn answer(&self, binary: bool) -> Got {
+    pub(crate) async fn answer(&self, binary: bool) -> Got {
         let first = self.packet().await.expect("the server has closed");
         match first[0] {
             0x00 => {
@@ -202,7 +202,7 @@ impl Client {
     }
 
     /// Prepares; (id, columns, params).
-    pub async fn prepare(&self, sql: &str) -> Result<(u32, u16, u16), Got> {
+    pub(crate) async fn prepare(&self, sql: &str) -> Result<(u32, u16, u16), Got> {
         self.command(0x16, sql.as_bytes()).await;
         let first = self.packet().await.unwrap();
         if first[0] == 0xFF {
@@ -218,7 +218,7 @@ impl Client {
     }
 
     /// Executes with parameters that are all texts.
-    pub async fn execute(&self, id: u32, texts: &[Option<&str>]) -> Got {
+    pub(crate) async fn execute(&self, id: u32, texts: &[Option<&str>]) -> Got {
         let mut body = id.to_le_bytes().to_vec();
         body.push(0);
         body.extend_from_slice(&1u32.to_le_bytes());
