@@ -1,0 +1,205 @@
+//! A client that speaks MySQL by itself: it reads answers with code of its own, and counts packets.
+
+use crate::chance::Chance;
+use net::{Conn, NetError, Refused};
+use rt::{Address, Rt};
+use std::time::Duration;
+use wire::caps::{self, Caps};
+use wire::read::Reader;
+use wire::{ok, packet};
+
+const PACKET_LEN_MAX: usize = 64 << 20;
+
+/// Values of a row; `None` is NULL.
+pub(crate) type Row = Vec<Option<String>>;
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Ok,
+    Err { code: u16, message: String },
+    Rows(Vec<Row>),
+    Prepared { id: u32, params: u16 },
+}
+
+/// What kind of answer is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    Text,
+    Binary,
+    Prepared,
+}
+
+/// What went wrong with the connection or its protocol.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// It is gone.
+    Net(NetError),
+    /// What came is not MySQL.
+    Protocol(String),
+}
+
+impl From<NetError> for Broken {
+    fn from(error: NetError) -> Self {
+        match error {
+            NetError::Malformed(what) => Self::Protocol(what.to_string()),
+            other => Self::Net(other),
+        }
+    }
+}
+
+impl From<wire::Malformed> for Broken {
+    fn from(what: wire::Malformed) -> Self {
+        Self::Protocol(what.to_string())
+    }
+}
+
+/// A connection of a client.
+pub(crate) struct Client {
+    rt: Rt,
+    conn: Conn,
+    caps: Caps,
+    /// Number of the next packet of the answer.
+    seq: u8,
+    /// It rests so long after every so many packets.
+    pub(crate) rest: Option<(u64, Duration)>,
+    packets: u64,
+}
+
+impl Client {
+    pub(crate) async fn log_in(
+        rt: &Rt,
+        to: &Address,
+        user: &str,
+        schema: Option<&str>,
+        charset: u16,
+        chance: &mut Chance,
+    ) -> Result<Self, Refused> {
+        let mut conn = Conn::new(rt.connect(to).await?);
+        let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
+        let account = net::Account {
+            user,
+            secret: &net::Secret::Clear(crate::server::PASSWORD.to_owned()),
+            database: schema,
+            caps: caps::LONG_PASSWORD | caps::LONG_FLAG | caps::TRANSACTIONS | caps::MULTI_RESULTS | deprecate,
+            charset,
+            attributes: &[],
+            tls: None,
+            host: "millrace",
+        };
+        let hello = net::login(&mut conn, &account).await?;
+        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0 })
+    }
+
+    /// Sends a command without waiting for anything.
+    pub(crate) async fn send(&mut self, payload: &[u8]) -> Result<(), Broken> {
+        let mut framed = Vec::new();
+        packet::append(&mut framed, &mut 0, payload);
+        self.seq = 1;
+        Ok(self.conn.send(framed).await?)
+    }
+
+    /// A command and its answer.
+    pub(crate) async fn ask(&mut self, payload: &[u8], due: Due) -> Result<Reply, Broken> {
+        self.send(payload).await?;
+        let first = self.packet().await?;
+        match first.first() {
+            Some(&ok::ERR_HEADER) => return self.error(&first),
+            Some(&ok::OK_HEADER) if due == Due::Prepared => return self.prepared(&first).await,
+            Some(&ok::OK_HEADER) => {
+                ok::Ok::read(&first, self.caps)?;
+                return Ok(Reply::Ok);
+            }
+            _ => {}
+        }
+        let columns = usize::try_from(Reader::new(&first).lenenc_int()?).unwrap_or(usize::MAX);
+        self.definitions(columns).await?;
+        let mut rows = Vec::new();
+        loop {
+            let payload = self.packet().await?;
+            match payload.first() {
+                Some(&ok::ERR_HEADER) => return self.error(&payload),
+                Some(&ok::EOF_HEADER) if payload.len() < 0xFF_FFFF => return Ok(Reply::Rows(rows)),
+                _ if due == Due::Binary => rows.push(binary_row(&payload, columns)?),
+                _ => rows.push(text_row(&payload, columns)?),
+            }
+        }
+    }
+
+    fn error(&self, payload: &[u8]) -> Result<Reply, Broken> {
+        let error = ok::Err::read(payload)?;
+        Ok(Reply::Err { code: error.code, message: String::from_utf8_lossy(error.message).into_owned() })
+    }
+
+    async fn prepared(&mut self, first: &[u8]) -> Result<Reply, Broken> {
+        let mut r = Reader::new(first);
+        r.u8()?;
+        let (id, columns, params) = (r.u32()?, r.u16()?, r.u16()?);
+        for n in [params, columns] {
+            if n > 0 {
+                self.definitions(n.into()).await?;
+            }
+        }
+        Ok(Reply::Prepared { id, params })
+    }
+
+    async fn definitions(&mut self, n: usize) -> Result<(), Broken> {
+        for _ in 0..n {
+            let definition = self.packet().await?;
+            if definition.get(..4) != Some(b"\x03def") {
+                return Err(Broken::Protocol("no column definition where one is due".to_owned()));
+            }
+        }
+        if !caps::has(self.caps, caps::DEPRECATE_EOF) {
+            let eof = self.packet().await?;
+            if eof.first() != Some(&ok::EOF_HEADER) || eof.len() != 5 {
+                return Err(Broken::Protocol("no EOF packet after the definitions".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next packet of the answer, which has the next number.
+    pub(crate) async fn packet(&mut self) -> Result<Vec<u8>, Broken> {
+        self.packets += 1;
+        if let Some((every, rest)) = self.rest
+            && self.packets.is_multiple_of(every)
+        {
+            self.rt.sleep(rest).await;
+        }
+        let packet = self.conn.packet(PACKET_LEN_MAX).await?;
+        if packet.seq != self.seq {
+            return Err(Broken::Protocol(format!("packet {} where {} is due", packet.seq, self.seq)));
+        }
+        self.seq = self.seq.wrapping_add(1);
+        Ok(packet.payload().to_vec())
+    }
+}
+
+fn words(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn text_row(payload: &[u8], columns: usize) -> Result<Row, Broken> {
+    let mut r = Reader::new(payload);
+    let mut row = Row::new();
+    for _ in 0..columns {
+        row.push(r.lenenc_or_null()?.map(words));
+    }
+    if r.is_empty() { Ok(row) } else { Err(Broken::Protocol("bytes after the end of a row".to_owned())) }
+}
+
+/// All columns of our world are text.
+fn binary_row(payload: &[u8], columns: usize) -> Result<Row, Broken> {
+    let mut r = Reader::new(payload);
+    if r.u8()? != 0 {
+        return Err(Broken::Protocol("a binary row that does not begin with 0".to_owned()));
+    }
+    let nulls = r.take((columns + 2).div_ceil(8))?.to_vec();
+    let mut row = Row::new();
+    for at in 2..columns + 2 {
+        let null = nulls.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 != 0);
+        row.push(if null { None } else { Some(words(r.lenenc_bytes()?)) });
+    }
+    if r.is_empty() { Ok(row) } else { Err(Broken::Protocol("bytes after the end of a row".to_owned())) }
+}

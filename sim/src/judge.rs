@@ -1,0 +1,171 @@
+//! The oracles' book: what happened, what must not have happened, and what was promised to clients.
+
+use rt::{Instant, Rt};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What came of a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The seed.
+    pub seed: u64,
+    /// Everything that happened, in order.
+    pub story: Vec<String>,
+    /// What must not happen and did.
+    pub violations: Vec<String>,
+    /// Commands that were answered well.
+    pub answered: u64,
+    /// Errors that a fault explains, and connections that broke.
+    pub excused: u64,
+    /// Transactions and single inserts that were acknowledged.
+    pub committed: u64,
+}
+
+/// What a client knows of an insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its commit was acknowledged.
+    Acknowledged,
+    /// Nobody knows: the answer did not come.
+    Unknown,
+    /// It was rolled back, or its transaction was lost before COMMIT was asked for.
+    Never,
+}
+
+pub(crate) struct Judge {
+    rt: Rt,
+    began: Instant,
+    /// Something may break here: errors have an excuse.
+    pub(crate) rough: Cell<bool>,
+    story: RefCell<Vec<String>>,
+    violations: RefCell<Vec<String>>,
+    answered: Cell<u64>,
+    excused: Cell<u64>,
+    fates: RefCell<BTreeMap<String, Fate>>,
+    /// From when to when the servers saw a connection: (server, from, to).
+    seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
+}
+
+impl Judge {
+    pub(crate) fn new(rt: Rt, rough: bool) -> Self {
+        Self {
+            began: rt.now(),
+            rt,
+            rough: Cell::new(rough),
+            story: RefCell::default(),
+            violations: RefCell::default(),
+            answered: Cell::new(0),
+            excused: Cell::new(0),
+            fates: RefCell::default(),
+            seen: RefCell::default(),
+        }
+    }
+
+    /// Writes a line of the story.
+    pub(crate) fn tell(&self, who: &str, what: &str) {
+        let at = self.rt.now() - self.began;
+        self.story.borrow_mut().push(format!("{:>12.3} ms  {who}: {what}", at.as_secs_f64() * 1000.0));
+    }
+
+    /// Something happened that must not.
+    pub(crate) fn accuse(&self, who: &str, what: &str) {
+        self.tell(who, &format!("VIOLATION: {what}"));
+        self.violations.borrow_mut().push(format!("{who}: {what}"));
+    }
+
+    pub(crate) fn check(&self, holds: bool, who: &str, what: impl FnOnce() -> String) {
+        if !holds {
+            self.accuse(who, &what());
+        }
+    }
+
+    pub(crate) fn was_answered(&self) {
+        self.answered.set(self.answered.get() + 1);
+    }
+
+    /// An error or a broken connection: right only where something may break.
+    pub(crate) fn excuse(&self, who: &str, what: &str) {
+        if self.rough.get() {
+            self.excused.set(self.excused.get() + 1);
+            self.tell(who, what);
+        } else {
+            self.accuse(who, &format!("no fault explains this: {what}"));
+        }
+    }
+
+    /// What became of an insert, as its client knows.
+    pub(crate) fn fate(&self, tag: &str, fate: Fate) {
+        self.fates.borrow_mut().insert(tag.to_owned(), fate);
+    }
+
+    /// A server accepted a connection; the number is for [`closed`](Self::closed).
+    pub(crate) fn opened(&self, server: &'static str) -> usize {
+        let mut seen = self.seen.borrow_mut();
+        seen.push((server, self.rt.now(), None));
+        seen.len() - 1
+    }
+
+    /// A server saw the end of a connection. The first word counts.
+    pub(crate) fn closed(&self, number: usize) {
+        if let Some((_, _, to)) = self.seen.borrow_mut().get_mut(number) {
+            to.get_or_insert(self.rt.now());
+        }
+    }
+
+    /// Never more than `max` connections to a server. An end is heard of up to `late` after it was.
+    pub(crate) fn judge_connections(&self, server: &'static str, max: u32, late: Duration) {
+        let mut turns = Vec::new();
+        for (whose, from, to) in self.seen.borrow().iter() {
+            if *whose == server {
+                let from = *from - self.began;
+                let to = to.map_or(Duration::MAX, |to| (to - self.began).saturating_sub(late));
+                if from < to {
+                    turns.push((from, 1i64));
+                    turns.push((to, -1));
+                }
+            }
+        }
+        turns.sort();
+        let (mut now, mut most) = (0, 0);
+        for (_, by) in turns {
+            now += by;
+            most = most.max(now);
+        }
+        let enough = most <= i64::from(max);
+        self.check(enough, server, || format!("{most} connections at once; max_connections is {max}"));
+    }
+
+    /// What was acknowledged is in the log once, what was rolled back is not, anything else at most once.
+    pub(crate) fn judge_log(&self, log: &[String]) {
+        let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+        for tag in log {
+            *times.entry(tag).or_default() += 1;
+        }
+        let fates = self.fates.borrow();
+        for (tag, fate) in fates.iter() {
+            let n = times.remove(tag.as_str()).unwrap_or(0);
+            let right = match fate {
+                Fate::Acknowledged => n == 1,
+                Fate::Unknown => n <= 1,
+                Fate::Never => n == 0,
+            };
+            self.check(right, "log", || format!("{tag} is there {n} times, and its client was told {fate:?}"));
+        }
+        for tag in times.keys() {
+            self.accuse("log", &format!("{tag} was inserted by nobody"));
+        }
+    }
+
+    pub(crate) fn verdict(&self, seed: u64) -> Verdict {
+        let committed = self.fates.borrow().values().filter(|fate| **fate == Fate::Acknowledged).count();
+        Verdict {
+            seed,
+            story: self.story.borrow().clone(),
+            violations: self.violations.borrow().clone(),
+            answered: self.answered.get(),
+            excused: self.excused.get(),
+            committed: committed as u64,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The simulator: Millrace's own core, fake servers and random clients in one thread, in a world made from a seed.
+//!
+//! ```text
+//!  programme.rs ── client.rs ──> worker::run (what ships) ──> server.rs ── mind.rs
+//!       └───────────── judge.rs: the story, and what must never happen ─────┘
+//! ```
+#![forbid(unsafe_code)]
+
+mod chance;
+mod client;
+mod judge;
+mod mind;
+mod programme;
+mod server;
+mod world;
+
+pub use judge::Verdict;
+pub use world::{Weather, World, run};

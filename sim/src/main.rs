@@ -1,0 +1,88 @@
+//! `cargo run -p sim -- 123` plays a seed and prints its story; `-- --minutes 10` plays fresh seeds until time is up.
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use sim::World;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Millrace in a world made from a seed.
+#[derive(Parser)]
+struct Flags {
+    /// Play these seeds and print their stories.
+    seeds: Vec<u64>,
+    /// Play fresh seeds for so many minutes and print those that fail.
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Begin with this seed instead of one from the clock (with --minutes).
+    #[arg(long)]
+    from: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    match flags.minutes {
+        Some(minutes) => soak(minutes, flags.from),
+        None if flags.seeds.is_empty() => {
+            eprintln!("which seed? For example: cargo run -p sim -- 123, or cargo run -p sim -- --minutes 5");
+            ExitCode::from(2)
+        }
+        None => tell(&flags.seeds),
+    }
+}
+
+fn tell(seeds: &[u64]) -> ExitCode {
+    let mut bad = false;
+    for seed in seeds {
+        let verdict = sim::run(&World::of(*seed));
+        for line in &verdict.story {
+            println!("{line}");
+        }
+        println!(
+            "seed {seed}: {} answered, {} excused by faults, {} committed, {} violations",
+            verdict.answered,
+            verdict.excused,
+            verdict.committed,
+            verdict.violations.len()
+        );
+        for violation in &verdict.violations {
+            println!("  {violation}");
+        }
+        bad |= !verdict.violations.is_empty();
+    }
+    if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() * 1000);
+    let mut seed = from.unwrap_or_else(clock);
+    let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
+    let (mut played, mut failing) = (0u64, Vec::new());
+    let (mut answered, mut excused, mut committed) = (0, 0, 0);
+    while Instant::now() < until {
+        let verdict = catch_unwind(AssertUnwindSafe(|| sim::run(&World::of(seed))));
+        match verdict {
+            Ok(verdict) => {
+                answered += verdict.answered;
+                excused += verdict.excused;
+                committed += verdict.committed;
+                if let Some(first) = verdict.violations.first() {
+                    println!("seed {seed} fails: {first}");
+                    failing.push(seed);
+                }
+            }
+            Err(_) => {
+                println!("seed {seed} fails: it never ends, or the world broke");
+                failing.push(seed);
+            }
+        }
+        played += 1;
+        seed += 1;
+    }
+    println!("{played} seeds up to {}: {answered} answered, {excused} excused, {committed} committed, {} failing", seed - 1, failing.len());
+    for seed in &failing {
+        println!("  cargo run -p sim -- {seed}");
+    }
+    if failing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

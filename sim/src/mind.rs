@@ -1,0 +1,231 @@
+//! What a fake server keeps of a connection, and the small language in which it answers.
+//!
+//! ```text
+//! SELECT 'tag' FROM few                    one to three rows of (tag, connection, server)
+//! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
+//! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
+//! INSERT INTO log VALUES ('tag')           one tag, in the log from the commit on
+//! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in
+//! BEGIN, COMMIT, ROLLBACK, SET ..., USE
+//! ```
+
+use sql::set::{Access, Isolation, Scope, Setting, Value};
+use std::collections::BTreeMap;
+
+/// The names of the columns that [`Mind::report`] fills.
+pub(crate) const STATE_COLUMNS: [&str; 8] =
+    ["schema", "names", "autocommit", "transaction", "isolation", "sql_mode", "time_zone", "access"];
+/// The schemas that exist.
+pub(crate) const SCHEMAS: [&str; 3] = ["red", "green", "blue"];
+/// The text of the one statement that can be prepared.
+pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
+
+/// An error of the server.
+#[derive(Debug)]
+pub(crate) struct Complaint(pub(crate) u16, pub(crate) String);
+
+/// What a statement answers.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Ok,
+    Schema(String),
+    Rows { tag: String, rows: u64, large: bool },
+    State { tag: String },
+}
+
+/// One connection's state.
+#[derive(Debug)]
+pub(crate) struct Mind {
+    pub(crate) schema: String,
+    names: (String, String),
+    pub(crate) autocommit: bool,
+    pub(crate) in_transaction: bool,
+    isolation: Isolation,
+    read_only: bool,
+    variables: BTreeMap<String, String>,
+    /// Tags inserted by the open transaction.
+    pending: Vec<String>,
+    prepared: BTreeMap<u32, String>,
+    last_prepared: u32,
+}
+
+fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), Complaint> {
+    let unknown = || Complaint(1115, format!("Unknown character set: '{charset}'"));
+    let default = wire::charset::default_of(charset).ok_or_else(unknown)?;
+    let chosen = match collation {
+        None => default,
+        Some(name) => wire::charset::by_name(name)
+            .filter(|c| c.charset == default.charset)
+            .ok_or_else(|| Complaint(1253, format!("COLLATION '{name}' is not valid for CHARACTER SET '{charset}'")))?,
+    };
+    Ok((chosen.charset.to_owned(), chosen.name.to_owned()))
+}
+
+/// The text between the first two quotes.
+fn quoted(sql: &str) -> Result<String, Complaint> {
+    sql.split('\'').nth(1).map(str::to_owned).ok_or_else(|| syntax(sql))
+}
+
+fn syntax(sql: &str) -> Complaint {
+    Complaint(1064, format!("You have an error in your SQL syntax near '{sql}'"))
+}
+
+impl Mind {
+    /// After a login.
+    pub(crate) fn new(schema: Option<&str>, collation: u16) -> Self {
+        let collation = wire::charset::by_id(collation).or_else(|| wire::charset::by_id(8)).expect("latin1 is in the table");
+        Self {
+            schema: schema.unwrap_or("").to_owned(),
+            names: (collation.charset.to_owned(), collation.name.to_owned()),
+            autocommit: true,
+            in_transaction: false,
+            isolation: Isolation::RepeatableRead,
+            read_only: false,
+            variables: BTreeMap::new(),
+            pending: Vec::new(),
+            prepared: BTreeMap::new(),
+            last_prepared: 0,
+        }
+    }
+
+    /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema stays.
+    pub(crate) fn reset(&mut self) {
+        *self = Self { schema: std::mem::take(&mut self.schema), last_prepared: self.last_prepared, ..Self::new(None, 8) };
+    }
+
+    /// What [`STATE_COLUMNS`] are here.
+    pub(crate) fn report(&self) -> [String; 8] {
+        let variable = |name: &str| self.variables.get(name).map_or_else(|| "'default'".to_owned(), Clone::clone);
+        [
+            self.schema.clone(),
+            format!("{}/{}", self.names.0, self.names.1),
+            u8::from(self.autocommit).to_string(),
+            u8::from(self.in_transaction).to_string(),
+            self.isolation.name().to_owned(),
+            variable("sql_mode"),
+            variable("time_zone"),
+            if self.read_only { "READ ONLY" } else { "READ WRITE" }.to_owned(),
+        ]
+    }
+
+    /// Runs a statement. What it commits goes into the log.
+    pub(crate) fn query(&mut self, sql: &str, log: &mut Vec<String>) -> Result<Said, Complaint> {
+        let words: Vec<&str> = sql.split_whitespace().collect();
+        match words.as_slice() {
+            ["BEGIN"] | ["START", "TRANSACTION"] => {
+                self.commit(log);
+                self.in_transaction = true;
+                Ok(Said::Ok)
+            }
+            ["COMMIT"] => {
+                self.commit(log);
+                Ok(Said::Ok)
+            }
+            ["ROLLBACK"] => {
+                self.roll_back();
+                Ok(Said::Ok)
+            }
+            ["USE", name] => self.use_schema(name.trim_matches('`')),
+            ["SET", ..] => self.set(sql, log),
+            ["INSERT", "INTO", "log", "VALUES", _] => {
+                let tag = quoted(sql)?;
+                self.pending.push(tag);
+                self.in_transaction |= !self.autocommit;
+                if !self.in_transaction {
+                    self.commit(log);
+                }
+                Ok(Said::Ok)
+            }
+            ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
+            ["SELECT", _, "FROM", "few", ..] => {
+                self.in_transaction |= !self.autocommit;
+                let tag = quoted(sql)?;
+                Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, large: false })
+            }
+            ["SELECT", _, "FROM", "big", "LIMIT", rows] => {
+                self.in_transaction |= !self.autocommit;
+                Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, large: true })
+            }
+            _ => Err(syntax(sql)),
+        }
+    }
+
+    /// USE and COM_INIT_DB.
+    pub(crate) fn use_schema(&mut self, name: &str) -> Result<Said, Complaint> {
+        if !SCHEMAS.contains(&name) {
+            return Err(Complaint(1049, format!("Unknown database '{name}'")));
+        }
+        name.clone_into(&mut self.schema);
+        Ok(Said::Schema(name.to_owned()))
+    }
+
+    fn commit(&mut self, log: &mut Vec<String>) {
+        log.append(&mut self.pending);
+        self.in_transaction = false;
+    }
+
+    fn roll_back(&mut self) {
+        self.pending.clear();
+        self.in_transaction = false;
+    }
+
+    fn set(&mut self, sql: &str, log: &mut Vec<String>) -> Result<Said, Complaint> {
+        let settings = sql::set::parse(sql.as_bytes()).map_err(|_| syntax(sql))?;
+        for setting in settings {
+            match setting {
+                Setting::Names { charset, collate } => {
+                    self.names = names_of(charset.as_deref().unwrap_or("latin1"), collate.as_deref())?;
+                }
+                Setting::Transaction { scope: Scope::Session, isolation, access } => {
+                    self.isolation = isolation.unwrap_or(self.isolation);
+                    self.read_only = access.map_or(self.read_only, |access| access == Access::ReadOnly);
+                }
+                Setting::Variable(one) if one.scope == Scope::Session => {
+                    let value = match one.value {
+                        Value::Default => None,
+                        Value::Literal(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                        Value::Expression(_) => return Err(syntax(sql)),
+                    };
+                    match (one.name.as_str(), value) {
+                        ("autocommit", value) => {
+                            let on = !matches!(value.as_deref(), Some("0" | "OFF" | "off"));
+                            if on && !self.autocommit {
+                                self.commit(log);
+                            }
+                            self.autocommit = on;
+                        }
+                        ("sql_mode" | "time_zone", Some(value)) => {
+                            self.variables.insert(one.name, value);
+                        }
+                        ("sql_mode" | "time_zone", None) => {
+                            self.variables.remove(&one.name);
+                        }
+                        (name, _) => return Err(Complaint(1193, format!("Unknown system variable '{name}'"))),
+                    }
+                }
+                _ => return Err(syntax(sql)),
+            }
+        }
+        Ok(Said::Ok)
+    }
+
+    /// COM_STMT_PREPARE: its id. The statement remembers the schema that it was prepared in, as MySQL does.
+    pub(crate) fn prepare(&mut self, sql: &str) -> Result<u32, Complaint> {
+        if sql != ECHO {
+            return Err(syntax(sql));
+        }
+        self.last_prepared += 1;
+        self.prepared.insert(self.last_prepared, self.schema.clone());
+        Ok(self.last_prepared)
+    }
+
+    /// The schema in which a statement was prepared.
+    pub(crate) fn prepared_in(&self, id: u32) -> Result<&str, Complaint> {
+        let schema = self.prepared.get(&id).map(String::as_str);
+        schema.ok_or_else(|| Complaint(1243, format!("Unknown prepared statement handler ({id}) given to EXECUTE")))
+    }
+
+    pub(crate) fn close(&mut self, id: u32) {
+        self.prepared.remove(&id);
+    }
+}

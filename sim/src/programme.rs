@@ -1,0 +1,528 @@
+//! A client's life: random statements, and what each answer must be.
+
+use crate::chance::Chance;
+use crate::client::{Broken, Client, Due, Reply, Row};
+use crate::judge::{Fate, Judge};
+use crate::mind::{ECHO, SCHEMAS};
+use net::Refused;
+use rt::{Address, Rt};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// No command takes longer, whatever breaks.
+const PATIENCE: Duration = Duration::from_secs(600);
+const USERS: [&str; 2] = ["miller", "baker"];
+/// latin1, utf8mb3, utf8mb4: logins have room for a byte.
+const CHARSETS: [u16; 3] = [8, 33, 45];
+
+/// What this client has set, as [`crate::mind::Mind::report`] would say it.
+#[derive(Debug, Clone)]
+struct Own {
+    schema: String,
+    names: String,
+    autocommit: bool,
+    in_transaction: bool,
+    isolation: &'static str,
+    sql_mode: &'static str,
+    time_zone: &'static str,
+    access: &'static str,
+}
+
+impl Own {
+    fn new(schema: &str, charset: u16) -> Self {
+        let collation = wire::charset::by_id(charset).expect("one of CHARSETS");
+        Self {
+            schema: schema.to_owned(),
+            names: format!("{}/{}", collation.charset, collation.name),
+            autocommit: true,
+            in_transaction: false,
+            isolation: "REPEATABLE-READ",
+            sql_mode: "'default'",
+            time_zone: "'default'",
+            access: "READ WRITE",
+        }
+    }
+
+    fn report(&self) -> [String; 8] {
+        [
+            self.schema.clone(),
+            self.names.clone(),
+            u8::from(self.autocommit).to_string(),
+            u8::from(self.in_transaction).to_string(),
+            self.isolation.to_owned(),
+            self.sql_mode.to_owned(),
+            self.time_zone.to_owned(),
+            self.access.to_owned(),
+        ]
+    }
+}
+
+/// A statement that this client has prepared.
+struct Statement {
+    id: u32,
+    schema: String,
+    /// Types as last bound.
+    types: Option<[u8; 4]>,
+}
+
+/// The session is over.
+struct Over;
+type Goes<T = ()> = Result<T, Over>;
+
+struct Session<'a> {
+    who: String,
+    judge: &'a Judge,
+    rt: &'a Rt,
+    chance: &'a mut Chance,
+    /// Tags made so far by this client.
+    tags: &'a mut u32,
+    client: Client,
+    charset: u16,
+    own: Own,
+    /// Inserted by the open transaction.
+    pending: Vec<String>,
+    /// Server and connection of the open transaction, once an answer has told.
+    spot: Option<(String, String)>,
+    prepared: Vec<Statement>,
+    /// Its transaction was reported lost: the proxy must end the session.
+    lost: bool,
+}
+
+/// Lives the sessions of one client.
+pub(crate) async fn live(rt: Rt, judge: Rc<Judge>, proxy: Address, number: u64, mut chance: Chance) {
+    let mut tags = 0;
+    for _ in 0..chance.between(1, 3) {
+        session(&rt, &judge, &proxy, number, &mut chance, &mut tags).await;
+        rt.sleep(Duration::from_millis(chance.below(100))).await;
+    }
+}
+
+async fn session(rt: &Rt, judge: &Judge, proxy: &Address, number: u64, chance: &mut Chance, tags: &mut u32) {
+    let who = format!("client {number}");
+    let user = chance.one_of(&USERS);
+    let charset = *chance.one_of(&CHARSETS);
+    let schema = if chance.percent(70) { Some(*chance.one_of(&SCHEMAS)) } else { None };
+    let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, chance)).await;
+    let client = match entered {
+        Ok(Ok(client)) => client,
+        Ok(Err(Refused::Net(error))) => return judge.excuse(&who, &format!("cannot log in: {error}")),
+        Ok(Err(refused)) => return judge.accuse(&who, &format!("was not let in: {refused}")),
+        Err(_) => return judge.accuse(&who, "the login never ends"),
+    };
+    judge.tell(&who, &format!("is in as {user}, schema {schema:?}, collation {charset}"));
+    let own = Own::new(schema.unwrap_or(""), charset);
+    let mut session = Session {
+        who,
+        judge,
+        rt,
+        chance,
+        tags,
+        client,
+        charset,
+        own,
+        pending: Vec::new(),
+        spot: None,
+        prepared: Vec::new(),
+        lost: false,
+    };
+    // A fresh client sees the defaults.
+    if session.state(false).await.is_ok() {
+        for _ in 0..session.chance.between(5, 30) {
+            if session.step().await.is_err() {
+                break;
+            }
+        }
+    }
+    // What was not committed by now never will be.
+    session.forget_pending();
+}
+
+impl Session<'_> {
+    async fn step(&mut self) -> Goes {
+        let open = self.own.in_transaction;
+        match self.chance.below(100) {
+            0..=17 => self.few().await,
+            18..=32 => self.state(false).await,
+            33..=38 => self.state(true).await,
+            39..=43 => self.big().await,
+            44..=55 if !open => self.run("BEGIN", true, |own| own.in_transaction = true).await,
+            44..=51 => self.run("COMMIT", true, |own| own.in_transaction = false).await,
+            52..=55 => self.roll_back().await,
+            56..=65 => self.insert().await,
+            66..=76 => self.set().await,
+            77..=80 => self.use_schema().await,
+            81..=83 => self.prepare().await,
+            84..=91 => self.execute().await,
+            92 => self.close().await,
+            93 => self.reset().await,
+            94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
+            95 => self.mistake().await,
+            96 => self.leave().await,
+            _ => {
+                self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// A command and its answer. `None` is an error that a fault explains, after which the session goes on.
+    async fn ask(&mut self, words: &str, payload: &[u8], due: Due) -> Goes<Option<Reply>> {
+        self.judge.tell(&self.who, words);
+        let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
+        match answer {
+            Err(_) => self.judge.accuse(&self.who, &format!("{words}: never answered")),
+            Ok(Err(Broken::Protocol(what))) => self.judge.accuse(&self.who, &format!("{words}: {what}")),
+            Ok(Err(Broken::Net(_))) if self.lost => {}
+            Ok(Err(Broken::Net(error))) => self.judge.excuse(&self.who, &format!("{words}: {error}")),
+            Ok(Ok(_)) if self.lost => self.judge.accuse(&self.who, &format!("{words}: answered although the transaction is lost")),
+            Ok(Ok(reply)) => {
+                if !matches!(reply, Reply::Err { .. }) {
+                    self.judge.was_answered();
+                }
+                return Ok(Some(reply));
+            }
+        }
+        Err(Over)
+    }
+
+    async fn query(&mut self, sql: &str) -> Goes<Option<Reply>> {
+        let mut payload = vec![0x03];
+        payload.extend_from_slice(sql.as_bytes());
+        self.ask(sql, &payload, Due::Text).await
+    }
+
+    /// An error answer to something that is right: a fault must explain it.
+    fn complained(&mut self, words: &str, code: u16, message: &str) {
+        let gone = matches!(code, 2013 | 9001 | 1053 | 2002 | 2003 | 2006);
+        let what = format!("{words}: error {code}: {message}");
+        if gone { self.judge.excuse(&self.who, &what) } else { self.judge.accuse(&self.who, &what) }
+        // With a transaction's connection goes the session: whatever comes next must not be answered.
+        self.lost = code == 2013 && (self.own.in_transaction || !self.own.autocommit);
+    }
+
+    /// A statement without rows. What it changes is ours once it is acknowledged. `ends`: it commits what is pending.
+    async fn run(&mut self, sql: &str, ends: bool, change: impl FnOnce(&mut Own)) -> Goes {
+        if ends {
+            for tag in &self.pending {
+                self.judge.fate(tag, Fate::Unknown);
+            }
+        }
+        let pending = if ends { std::mem::take(&mut self.pending) } else { Vec::new() };
+        match self.query(sql).await? {
+            Some(Reply::Ok) => {
+                for tag in &pending {
+                    self.judge.fate(tag, Fate::Acknowledged);
+                }
+                change(&mut self.own);
+                if !self.own.in_transaction || ends {
+                    self.spot = None;
+                }
+            }
+            Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
+            other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
+        }
+        Ok(())
+    }
+
+    async fn roll_back(&mut self) -> Goes {
+        self.forget_pending();
+        self.run("ROLLBACK", true, |own| own.in_transaction = false).await
+    }
+
+    fn forget_pending(&mut self) {
+        for tag in self.pending.drain(..) {
+            self.judge.fate(&tag, Fate::Never);
+        }
+    }
+
+    fn tag(&mut self) -> String {
+        *self.tags += 1;
+        format!("{}-{}", self.who.replace("client ", "c"), self.tags)
+    }
+
+    /// Rows of which each must carry our tag, and come from where this session's statements have to go.
+    fn rows(&mut self, sql: &str, tag: &str, place: (usize, usize), reply: Option<Reply>) -> ControlFlow<(), Vec<Row>> {
+        let rows = match reply {
+            Some(Reply::Rows(rows)) => rows,
+            Some(Reply::Err { code, message }) => {
+                self.complained(sql, code, &message);
+                return ControlFlow::Break(());
+            }
+            other => {
+                self.judge.accuse(&self.who, &format!("{sql}: {other:?}"));
+                return ControlFlow::Break(());
+            }
+        };
+        for row in &rows {
+            let value = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+            if value(0) != tag {
+                self.judge.accuse(&self.who, &format!("{sql}: somebody else's row: {row:?}"));
+                return ControlFlow::Break(());
+            }
+            let here = (value(place.1), value(place.0));
+            let master = self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE");
+            let right = if master { "a" } else { "b" };
+            self.judge.check(here.0 == right, &self.who, || format!("{sql}: went to server {} instead of {right}", here.0));
+            if self.own.in_transaction {
+                match &self.spot {
+                    None => self.spot = Some(here),
+                    Some(spot) => {
+                        self.judge.check(*spot == here, &self.who, || format!("{sql}: the transaction moved from {spot:?} to {here:?}"));
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(rows)
+    }
+
+    async fn few(&mut self) -> Goes {
+        let tag = self.tag();
+        let sql = format!("SELECT '{tag}' FROM few");
+        self.plain(&sql, &tag, 1 + tag.len() % 3).await
+    }
+
+    async fn big(&mut self) -> Goes {
+        let tag = self.tag();
+        let n = self.chance.between(1, 3000);
+        let slow = self.chance.percent(50);
+        if slow {
+            self.client.rest = Some((self.chance.between(1, 400), Duration::from_micros(self.chance.below(20_000))));
+        }
+        let sql = format!("SELECT '{tag}' FROM big LIMIT {n}");
+        let done = self.plain(&sql, &tag, usize::try_from(n).unwrap_or(0)).await;
+        self.client.rest = None;
+        done
+    }
+
+    async fn plain(&mut self, sql: &str, tag: &str, n: usize) -> Goes {
+        let reply = self.query(sql).await?;
+        // With autocommit off, reading begins a transaction.
+        if matches!(reply, Some(Reply::Rows(_))) {
+            self.own.in_transaction |= !self.own.autocommit;
+        }
+        if let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) {
+            self.judge.check(rows.len() == n, &self.who, || format!("{sql}: {} rows instead of {n}", rows.len()));
+        }
+        Ok(())
+    }
+
+    /// What the connection has is what this client has set, and nobody else.
+    async fn state(&mut self, on_master: bool) -> Goes {
+        let tag = self.tag();
+        let sql = format!("SELECT '{tag}' FROM state{}", if on_master { " FOR UPDATE" } else { "" });
+        let reply = self.query(&sql).await?;
+        if let ControlFlow::Continue(rows) = self.rows(&sql, &tag, (1, 2), reply) {
+            let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
+            let own = self.own.report();
+            self.judge.check(told == own, &self.who, || format!("{sql}: the connection has {told:?}, the client has {own:?}"));
+        }
+        Ok(())
+    }
+
+    async fn insert(&mut self) -> Goes {
+        let tag = self.tag();
+        let sql = format!("INSERT INTO log VALUES ('{tag}')");
+        let alone = self.own.autocommit && !self.own.in_transaction;
+        self.judge.fate(&tag, if alone { Fate::Unknown } else { Fate::Never });
+        match self.query(&sql).await? {
+            Some(Reply::Ok) if alone => self.judge.fate(&tag, Fate::Acknowledged),
+            Some(Reply::Ok) => {
+                self.own.in_transaction = true;
+                self.pending.push(tag);
+            }
+            Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
+            other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
+        }
+        Ok(())
+    }
+
+    async fn set(&mut self) -> Goes {
+        match self.chance.below(12) {
+            0 => self.run("SET sql_mode='ANSI'", false, |own| own.sql_mode = "'ANSI'").await,
+            1 => self.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'", false, |own| own.sql_mode = "'STRICT_ALL_TABLES'").await,
+            2 => self.run("SET @@sql_mode=DEFAULT", false, |own| own.sql_mode = "'default'").await,
+            3 => self.run("SET time_zone='+01:00'", false, |own| own.time_zone = "'+01:00'").await,
+            4 => self.run("SET time_zone=DEFAULT", false, |own| own.time_zone = "'default'").await,
+            5 => {
+                let change = |own: &mut Own| (own.time_zone, own.sql_mode) = ("'+02:00'", "'ANSI'");
+                self.run("SET time_zone='+02:00', sql_mode='ANSI'", false, change).await
+            }
+            6 => self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin", false, |own| own.names = "utf8mb4/utf8mb4_bin".to_owned()).await,
+            7 => self.run("SET NAMES latin1", false, |own| own.names = "latin1/latin1_swedish_ci".to_owned()).await,
+            8 => {
+                let (level, isolation) = *self.chance.one_of(&[
+                    ("READ COMMITTED", "READ-COMMITTED"),
+                    ("SERIALIZABLE", "SERIALIZABLE"),
+                    ("REPEATABLE READ", "REPEATABLE-READ"),
+                ]);
+                let sql = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
+                self.run(&sql, false, |own| own.isolation = isolation).await
+            }
+            9 => {
+                let access = *self.chance.one_of(&["READ ONLY", "READ WRITE"]);
+                self.run(&format!("SET SESSION TRANSACTION {access}"), false, |own| own.access = access).await
+            }
+            10 if self.own.autocommit => self.run("SET autocommit=0", false, |own| own.autocommit = false).await,
+            // Only from off to on does it commit.
+            _ if self.own.autocommit => self.run("SET autocommit=1", false, |_| ()).await,
+            _ => {
+                let change = |own: &mut Own| (own.autocommit, own.in_transaction) = (true, false);
+                self.run("SET autocommit=1", true, change).await
+            }
+        }
+    }
+
+    async fn use_schema(&mut self) -> Goes {
+        let name = *self.chance.one_of(&SCHEMAS);
+        if self.chance.percent(50) {
+            return self.run(&format!("USE {name}"), false, |own| name.clone_into(&mut own.schema)).await;
+        }
+        let mut payload = vec![0x02];
+        payload.extend_from_slice(name.as_bytes());
+        match self.ask(&format!("COM_INIT_DB {name}"), &payload, Due::Text).await? {
+            Some(Reply::Ok) => name.clone_into(&mut self.own.schema),
+            Some(Reply::Err { code, message }) => self.complained("COM_INIT_DB", code, &message),
+            other => self.judge.accuse(&self.who, &format!("COM_INIT_DB: {other:?}")),
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self) -> Goes {
+        let mut payload = vec![0x16];
+        payload.extend_from_slice(ECHO.as_bytes());
+        match self.ask("PREPARE", &payload, Due::Prepared).await? {
+            Some(Reply::Prepared { id, params: 4 }) => {
+                let known = self.prepared.iter().any(|statement| statement.id == id);
+                self.judge.check(!known, &self.who, || format!("PREPARE: id {id} is given twice"));
+                self.prepared.push(Statement { id, schema: self.own.schema.clone(), types: None });
+            }
+            Some(Reply::Err { code, message }) => self.complained("PREPARE", code, &message),
+            other => self.judge.accuse(&self.who, &format!("PREPARE: {other:?}")),
+        }
+        Ok(())
+    }
+
+    async fn execute(&mut self) -> Goes {
+        if self.prepared.is_empty() {
+            self.prepare().await?;
+        }
+        if self.prepared.is_empty() {
+            return Ok(());
+        }
+        let tag = self.tag();
+        let at = usize::try_from(self.chance.below(self.prepared.len() as u64)).unwrap_or(0);
+        let Some(statement) = self.prepared.get_mut(at) else { return Ok(()) };
+        let mut values: Vec<Option<String>> = vec![Some(tag.clone())];
+        // VAR_STRING is 0xFD, LONGLONG is 8, TINY is 1.
+        let same = statement.types.filter(|_| self.chance.percent(60));
+        let types = same.unwrap_or_else(|| [0xFD, *self.chance.one_of(&[8, 0xFD]), *self.chance.one_of(&[1, 8]), 0xFD]);
+        let mut body = Vec::new();
+        let mut nulls = 0u8;
+        for (at, kind) in types.iter().enumerate() {
+            if at > 0 && self.chance.percent(25) {
+                nulls |= 1 << at;
+                values.push(None);
+                continue;
+            }
+            let number = self.chance.below(100);
+            match kind {
+                1 => body.push(u8::try_from(number).unwrap_or(0)),
+                8 => body.extend_from_slice(&number.to_le_bytes()),
+                _ => {
+                    let text = if at == 0 { tag.clone() } else { format!("{tag}:{}", "y".repeat(usize::try_from(number).unwrap_or(0))) };
+                    body.push(u8::try_from(text.len()).unwrap_or(0));
+                    body.extend_from_slice(text.as_bytes());
+                    if at > 0 {
+                        values.push(Some(text));
+                    }
+                    continue;
+                }
+            }
+            values.push(Some(number.to_string()));
+        }
+        let mut payload = vec![0x17];
+        payload.extend_from_slice(&statement.id.to_le_bytes());
+        payload.extend_from_slice(&[0, 1, 0, 0, 0, nulls]);
+        if same.is_some() && self.chance.percent(70) {
+            payload.push(0);
+        } else {
+            payload.push(1);
+            payload.extend(types.iter().flat_map(|kind| [*kind, 0]));
+        }
+        payload.extend_from_slice(&body);
+        statement.types = Some(types);
+        let (id, schema) = (statement.id, statement.schema.clone());
+        let words = format!("EXECUTE {id} with {values:?}");
+        let reply = self.ask(&words, &payload, Due::Binary).await?;
+        if let ControlFlow::Continue(rows) = self.rows(&words, &tag, (4, 5), reply) {
+            values.extend([None, None, Some(schema)]);
+            let told = rows.first().map(|row| {
+                let mut row = row.clone();
+                row.iter_mut().skip(4).take(2).for_each(|value| *value = None);
+                row
+            });
+            let right = rows.len() == 1 && told.as_ref() == Some(&values);
+            self.judge.check(right, &self.who, || format!("{words}: {rows:?} instead of {values:?}"));
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self) -> Goes {
+        if let Some(statement) = self.prepared.pop() {
+            let mut payload = vec![0x19];
+            payload.extend_from_slice(&statement.id.to_le_bytes());
+            self.judge.tell(&self.who, &format!("CLOSE {}", statement.id));
+            // It has no answer; what is wrong shows with the next command.
+            let _later = self.client.send(&payload).await;
+        }
+        Ok(())
+    }
+
+    /// COM_RESET_CONNECTION: all is as after the login, but for the schema.
+    async fn reset(&mut self) -> Goes {
+        self.forget_pending();
+        let reply = self.ask("COM_RESET_CONNECTION", &[0x1F], Due::Text).await?;
+        match reply {
+            Some(Reply::Ok) => {
+                self.own = Own::new(&self.own.schema, self.charset);
+                self.spot = None;
+                self.prepared.clear();
+            }
+            other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// A statement that no server understands.
+    async fn mistake(&mut self) -> Goes {
+        match self.query("SELEKT 1").await? {
+            Some(Reply::Err { code: 1064, .. }) => {}
+            Some(Reply::Err { code, message }) => self.complained("SELEKT 1", code, &message),
+            other => self.judge.accuse(&self.who, &format!("SELEKT 1: {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// Goes away in the middle of an answer.
+    async fn leave(&mut self) -> Goes {
+        let tag = self.tag();
+        let sql = if self.chance.percent(70) {
+            format!("SELECT '{tag}' FROM big LIMIT 2000")
+        } else {
+            self.judge.fate(&tag, if self.own.autocommit && !self.own.in_transaction { Fate::Unknown } else { Fate::Never });
+            format!("INSERT INTO log VALUES ('{tag}')")
+        };
+        self.judge.tell(&self.who, &format!("{sql}, and leaves"));
+        let mut payload = vec![0x03];
+        payload.extend_from_slice(sql.as_bytes());
+        let _gone_anyway = self.client.send(&payload).await;
+        for _ in 0..self.chance.below(20) {
+            let packet = self.rt.timeout(Duration::from_millis(100), self.client.packet()).await;
+            if !matches!(packet, Ok(Ok(_))) {
+                break;
+            }
+        }
+        Err(Over)
+    }
+}

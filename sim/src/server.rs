@@ -1,0 +1,277 @@
+//! A fake MySQL server: honest about every connection's state, slow at times, and mortal.
+
+use crate::chance::Chance;
+use crate::judge::Judge;
+use crate::mind::{Complaint, Mind, STATE_COLUMNS, Said};
+use net::{Conn, NetError};
+use rt::{Address, ListenOptions, Rt, Socket};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use wire::auth;
+use wire::caps::{self, Caps};
+use wire::command::Command;
+use wire::execute::{Parts, Value};
+use wire::handshake::{Greeting, Login};
+use wire::ok;
+use wire::resultset::{Column, Writer};
+use wire::status;
+
+const PACKET_LEN_MAX: usize = 64 << 20;
+/// Every user's password.
+pub(crate) const PASSWORD: &str = "grist";
+
+const OFFERED: Caps = caps::LONG_PASSWORD
+    | caps::FOUND_ROWS
+    | caps::LONG_FLAG
+    | caps::CONNECT_WITH_DB
+    | caps::PROTOCOL_41
+    | caps::TRANSACTIONS
+    | caps::SECURE_CONNECTION
+    | caps::MULTI_STATEMENTS
+    | caps::MULTI_RESULTS
+    | caps::PS_MULTI_RESULTS
+    | caps::PLUGIN_AUTH
+    | caps::CONNECT_ATTRS
+    | caps::PLUGIN_AUTH_LENENC
+    | caps::SESSION_TRACK;
+
+/// A server.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) at: Address,
+    pub(crate) log: RefCell<Vec<String>>,
+    rt: Rt,
+    judge: Rc<Judge>,
+    chance: RefCell<Chance>,
+    caps: Caps,
+    /// A statement takes at most so long.
+    delay_max_us: u64,
+    /// Which life it is in: a crash ends one.
+    life: Cell<u32>,
+    last_connection: Cell<u32>,
+}
+
+impl Server {
+    pub(crate) fn start(rt: &Rt, judge: &Rc<Judge>, name: &'static str, at: Address, mut chance: Chance) -> Rc<Self> {
+        let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
+        let server = Rc::new(Self {
+            name,
+            log: RefCell::default(),
+            rt: rt.clone(),
+            judge: judge.clone(),
+            caps: OFFERED | deprecate,
+            delay_max_us: *chance.one_of(&[0, 500, 20_000]),
+            chance: RefCell::new(chance),
+            life: Cell::new(0),
+            last_connection: Cell::new(0),
+            at,
+        });
+        let listener = rt.listen(&server.at, ListenOptions::default()).expect("an address of the world is free");
+        let host = server.clone();
+        rt.spawn(async move {
+            while let Ok(socket) = listener.accept().await {
+                let id = host.last_connection.get() + 1;
+                host.last_connection.set(id);
+                let server = host.clone();
+                host.rt.spawn(async move {
+                    let seen = server.judge.opened(server.name);
+                    let mut guest = Guest { life: server.life.get(), server: server.clone(), id, seen };
+                    let _over = guest.serve(socket).await;
+                    server.judge.closed(seen);
+                });
+            }
+        });
+        server
+    }
+
+    /// It dies: transactions that are open are lost, the log stays. The world resets its connections.
+    pub(crate) fn crash(&self) {
+        self.life.set(self.life.get() + 1);
+    }
+
+    /// How long the next statement takes.
+    fn delay(&self) -> Duration {
+        let mut chance = self.chance.borrow_mut();
+        if self.delay_max_us == 0 || chance.percent(50) { Duration::ZERO } else { Duration::from_micros(chance.below(self.delay_max_us)) }
+    }
+}
+
+/// One connection of a server.
+struct Guest {
+    server: Rc<Server>,
+    id: u32,
+    seen: usize,
+    life: u32,
+}
+
+fn written(complaint: &Complaint) -> ok::Err<'_> {
+    let mut state = *b"HY000";
+    if let Ok(five) = wire::errors::state_of(complaint.0).as_bytes().try_into() {
+        state = five;
+    }
+    ok::Err { code: complaint.0, state, message: complaint.1.as_bytes() }
+}
+
+impl Guest {
+    async fn serve(&mut self, socket: Socket) -> Result<(), NetError> {
+        let mut conn = Conn::new(socket);
+        let Some((caps, mut mind)) = self.log_in(&mut conn).await? else { return Ok(()) };
+        loop {
+            let packet = conn.packet(PACKET_LEN_MAX).await?;
+            let command = Command::read(packet.payload(), caps)?;
+            if matches!(command, Command::Quit) {
+                return Ok(());
+            }
+            self.work(&conn).await;
+            if self.life != self.server.life.get() {
+                return Ok(()); // it died while it worked
+            }
+            let mut out = Vec::new();
+            self.answer(&mut mind, &command, caps, packet.seq, &mut out)?;
+            for piece in out.chunks(32 << 10) {
+                conn.send(piece.to_vec()).await?;
+            }
+        }
+    }
+
+    /// Takes its time. A server notices that a client has left only when it has the answer; the judge is told at once.
+    async fn work(&self, conn: &Conn) {
+        let delay = self.server.delay();
+        if !delay.is_zero() {
+            let until = self.server.rt.now() + delay;
+            if let rt::Either::Left(()) = rt::select(conn.socket().closed(), self.server.rt.sleep_until(until)).await {
+                self.server.judge.closed(self.seen);
+                self.server.rt.sleep_until(until).await;
+            }
+        }
+    }
+
+    async fn log_in(&self, conn: &mut Conn) -> Result<Option<(Caps, Mind)>, NetError> {
+        let mut random = [0; 20];
+        for byte in &mut random {
+            *byte = (self.server.chance.borrow_mut().next() >> 32) as u8;
+        }
+        let nonce = auth::nonce(random);
+        let greeting = Greeting {
+            server_version: format!("8.0.36-sim-{}", self.server.name),
+            thread_id: self.id,
+            scramble: nonce,
+            caps: self.server.caps,
+            charset: 8,
+            status: status::AUTOCOMMIT,
+            auth_plugin: "mysql_native_password".to_owned(),
+        };
+        let mut payload = Vec::new();
+        greeting.write(&mut payload);
+        conn.reply(&payload).await?;
+        let packet = conn.packet(PACKET_LEN_MAX).await?;
+        let login = Login::read(packet.payload())?;
+        let stage2 = auth::native_stage2(PASSWORD.as_bytes());
+        payload.clear();
+        let who = format!("server {}", self.server.name);
+        if auth::native_verify(&stage2, &nonce, &login.auth_response).is_none() {
+            self.server.judge.accuse(&who, "a login with a wrong password");
+            written(&Complaint(1045, "Access denied".to_owned())).write(&mut payload);
+            conn.reply(&payload).await?;
+            return Ok(None);
+        }
+        let caps = login.caps & self.server.caps;
+        ok::Ok { status: status::AUTOCOMMIT, ..ok::Ok::default() }.write(&mut payload, caps);
+        conn.reply(&payload).await?;
+        self.server.judge.tell(&who, &format!("{} is connection {}", login.user, self.id));
+        Ok(Some((caps, Mind::new(login.database.as_deref(), login.charset))))
+    }
+
+    fn answer(&self, mind: &mut Mind, command: &Command<'_>, caps: Caps, seq: u8, out: &mut Vec<u8>) -> Result<(), NetError> {
+        let said = match command {
+            Command::Query(query) => {
+                let text = String::from_utf8_lossy(query.sql);
+                self.server.judge.tell(&format!("server {} connection {}", self.server.name, self.id), &text);
+                mind.query(&text, &mut self.server.log.borrow_mut())
+            }
+            Command::InitDb(name) => mind.use_schema(&String::from_utf8_lossy(name)),
+            Command::Ping => Ok(Said::Ok),
+            Command::ResetConnection => {
+                mind.reset();
+                Ok(Said::Ok)
+            }
+            Command::Prepare(text) => {
+                let prepared = mind.prepare(&String::from_utf8_lossy(text));
+                let mut writer = Writer::new(out, seq, caps, flags(mind));
+                match prepared {
+                    Ok(id) => writer.prepared(id, 4, &echo_columns()),
+                    Err(complaint) => writer.err(&written(&complaint)),
+                }
+                return Ok(());
+            }
+            Command::Execute(execute) => {
+                let mut writer = Writer::new(out, seq, caps, flags(mind));
+                match mind.prepared_in(execute.id) {
+                    Ok(schema) => {
+                        let parts = Parts::read(execute, 4, caps)?;
+                        // It was not told types by anybody else: they have to come with every first execution.
+                        let values = parts.decode(4, None, |_| None)?;
+                        self.echo(&mut writer, schema, &values);
+                    }
+                    Err(complaint) => writer.err(&written(&complaint)),
+                }
+                return Ok(());
+            }
+            Command::Close(id) => {
+                mind.close(*id);
+                return Ok(());
+            }
+            other => Err(Complaint(1047, format!("Unknown command {other:?}"))),
+        };
+        let mut writer = Writer::new(out, seq, caps, flags(mind));
+        match said {
+            Ok(Said::Ok) => writer.ok(&ok::Ok::default()),
+            Ok(Said::Schema(name)) => {
+                let mut changes = vec![1, u8::try_from(name.len() + 1).unwrap_or(0), u8::try_from(name.len()).unwrap_or(0)];
+                changes.extend_from_slice(name.as_bytes());
+                writer.ok(&ok::Ok { changes: &changes, ..ok::Ok::default() });
+            }
+            Ok(Said::Rows { tag, rows, large }) => {
+                let id = self.id.to_string();
+                let filler = if large { "x".repeat(100) } else { String::new() };
+                writer.columns(&["tag", "connection", "server", "filler"].map(Column::text));
+                for _ in 0..rows {
+                    writer.text_row([tag.as_str(), &id, self.server.name, &filler].map(|value| Some(value.as_bytes())));
+                }
+                writer.end(0);
+            }
+            Ok(Said::State { tag }) => {
+                let mut columns: Vec<Column> = ["tag", "connection", "server"].map(Column::text).into();
+                columns.extend(STATE_COLUMNS.map(Column::text));
+                writer.columns(&columns);
+                let mut row = vec![tag, self.id.to_string(), self.server.name.to_owned()];
+                row.extend(mind.report());
+                writer.text_row(row.iter().map(|value| Some(value.as_bytes())));
+                writer.end(0);
+            }
+            Err(complaint) => writer.err(&written(&complaint)),
+        }
+        Ok(())
+    }
+
+    fn echo(&self, writer: &mut Writer<'_>, schema: &str, values: &[Value<'_>]) {
+        let columns = echo_columns();
+        let id = self.id.to_string();
+        writer.columns(&columns);
+        let mut row: Vec<Value<'_>> = values.iter().take(4).copied().collect();
+        row.extend([id.as_str(), self.server.name, schema].map(|text| Value::Bytes(text.as_bytes())));
+        // The columns are text: numbers come back in words.
+        writer.binary_row(&columns, &row);
+        writer.end(0);
+    }
+}
+
+fn echo_columns() -> Vec<Column> {
+    ["tag", "a", "b", "c", "connection", "server", "schema"].map(Column::text).into()
+}
+
+fn flags(mind: &Mind) -> u16 {
+    let on = |yes: bool, flag: u16| if yes { flag } else { 0 };
+    on(mind.autocommit, status::AUTOCOMMIT) | on(mind.in_transaction, status::IN_TRANS)
+}

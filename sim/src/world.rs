@@ -1,0 +1,266 @@
+//! A world: what is in it, what breaks, and what must be true when all is over.
+
+use crate::chance::Chance;
+use crate::judge::{Judge, Verdict};
+use crate::programme;
+use crate::server::{PASSWORD, Server};
+use bridge::{Ask, Counter, Report, ToCore};
+use config::{RuleRow, Rules, ServerRow, Servers, Snapshot, UserRow, Users, Variables};
+use rt::permits::Registry;
+use rt::sim::{Faults, Limits};
+use rt::{Address, Rt, mailbox};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How bad it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weather {
+    /// Nothing goes wrong, and nothing takes time.
+    Calm,
+    /// Bytes are late and come in pieces; nothing is lost.
+    Windy,
+    /// Connections break too.
+    Stormy,
+    /// Servers crash and come back as well.
+    Disastrous,
+}
+
+/// A world before it begins.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// Everything else follows from it.
+    pub seed: u64,
+    /// How bad it gets.
+    pub weather: Weather,
+    /// How many clients there are.
+    pub clients: u64,
+    /// `max_connections` of each server.
+    pub connections: u32,
+    /// What goes wrong with bytes.
+    pub faults: Faults,
+}
+
+impl World {
+    /// The world of this seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let weather = match seed % 4 {
+            0 => Weather::Calm,
+            1 => Weather::Windy,
+            2 => Weather::Stormy,
+            _ => Weather::Disastrous,
+        };
+        Self::with(seed, weather)
+    }
+
+    /// The world of this seed in this weather.
+    #[must_use]
+    pub fn with(seed: u64, weather: Weather) -> Self {
+        let mut chance = Chance::new(seed, 1);
+        let clients = chance.between(2, 7);
+        let connections = u32::try_from(chance.between(1, 4)).unwrap_or(1);
+        let mut part = |of: u64| chance.below(of + 1) as f64 / 1000.0;
+        let mut faults = Faults::perfect();
+        if weather != Weather::Calm {
+            faults.split = part(500);
+            faults.partial = part(300);
+            faults.stall = part(30);
+            faults.shuffle = part(1) > 0.0;
+            faults.latency_max = Duration::from_micros(chance.below(5_000));
+            faults.stall_max = Duration::from_millis(chance.between(1, 300));
+        }
+        if matches!(weather, Weather::Stormy | Weather::Disastrous) {
+            faults.reset = chance.below(15) as f64 / 1000.0;
+            faults.refuse = chance.below(60) as f64 / 1000.0;
+        }
+        Self { seed, weather, clients, connections, faults }
+    }
+
+    fn rough(&self) -> bool {
+        matches!(self.weather, Weather::Stormy | Weather::Disastrous)
+    }
+}
+
+const LIMITS: Limits = Limits { time_max: Duration::from_secs(4 * 3600), turns_max: 20_000_000 };
+/// After the last client: so long until nothing is left. A server that was shunned is back, and a lost connect is given up.
+const SETTLE: Duration = Duration::from_secs(150);
+
+/// Runs a world to its end.
+///
+/// # Panics
+/// The world never ends: it reaches the limits of virtual time or of turns, or nothing can ever happen.
+#[must_use]
+pub fn run(world: &World) -> Verdict {
+    let world = world.clone();
+    rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move { play(rt, &world).await })
+}
+
+async fn play(rt: Rt, world: &World) -> Verdict {
+    let judge = Rc::new(Judge::new(rt.clone(), world.rough()));
+    let (panicked, note) = (judge.clone(), judge.clone());
+    rt.on_panic(move |words| panicked.accuse("core", &format!("a task panicked: {words}")));
+    note.tell("world", &format!("{world:?}"));
+
+    let chance = |who: u64| Chance::new(world.seed, who);
+    let master = Server::start(&rt, &judge, "a", address("10.0.0.1:3306"), chance(10));
+    let replica = Server::start(&rt, &judge, "b", address("10.0.0.2:3306"), chance(11));
+    let proxy = address("127.0.0.1:6033");
+    let (tell, mailbox) = mailbox::channel(64);
+    let (notes, noted) = mailbox::channel::<String>(100_000);
+    let setup = worker::Setup {
+        index: 0,
+        cores: 1,
+        snapshot: Arc::new(snapshot(world.connections)),
+        registry: Registry::new(),
+        listen: vec![proxy.clone()],
+        acceptor: None,
+        mailbox,
+        // The judge is of this thread, the core's note of any.
+        note: Arc::new(move |words| drop(notes.try_send(words.to_owned()))),
+        ready: Box::new(|()| ()),
+    };
+    let (done, core_ended) = rt::local::oneshot();
+    let (core_rt, core_judge) = (rt.clone(), judge.clone());
+    rt.spawn(async move {
+        if let Err(error) = worker::run(core_rt, setup).await {
+            core_judge.accuse("core", &error.to_string());
+        }
+        let _nobody = done.send(());
+    });
+    rt.yield_now().await;
+
+    // Clients, and what happens to the servers meanwhile.
+    let mut lives = Vec::new();
+    for number in 0..world.clients {
+        let (done, ended) = rt::local::oneshot();
+        let life = programme::live(rt.clone(), judge.clone(), proxy.clone(), number, chance(100 + number));
+        rt.spawn(async move {
+            life.await;
+            let _nobody = done.send(());
+        });
+        lives.push(ended);
+    }
+    if world.weather == Weather::Disastrous {
+        disasters(&rt, &judge, &[master.clone(), replica.clone()], chance(2)).await;
+    }
+    for life in lives {
+        let _panicked_or_over = life.await;
+    }
+
+    // Nothing breaks any more: everything comes to rest, and a newcomer is served as if nothing had been.
+    let hand = rt.sim_faults().expect("this is the simulated world");
+    hand.set(Faults::perfect());
+    rt.sleep(SETTLE).await;
+    judge.rough.set(false);
+    programme::live(rt.clone(), judge.clone(), proxy, world.clients, chance(3)).await;
+    rt.sleep(SETTLE).await;
+    judge_rest(&rt, &judge, &tell, world.connections).await;
+
+    // It ends when it is told to.
+    let _full = tell.try_send(ToCore::Drain { deadline_ms: 1000 });
+    let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
+    judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
+    let late = 4 * world.faults.latency_max + 2 * world.faults.stall_max + Duration::from_millis(50);
+    for server in [&master, &replica] {
+        judge.judge_connections(server.name, world.connections, late);
+    }
+    judge.judge_log(&master.log.borrow());
+    judge.check(replica.log.borrow().is_empty(), "log", || "something was written to the replica".to_owned());
+    while let Some(words) = noted.try_recv() {
+        judge.tell("core noted", &words);
+    }
+    judge.verdict(world.seed)
+}
+
+/// Servers crash and come back, a few times.
+async fn disasters(rt: &Rt, judge: &Judge, servers: &[Rc<Server>], mut chance: Chance) {
+    let hand = rt.sim_faults().expect("this is the simulated world");
+    for _ in 0..chance.between(1, 4) {
+        rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
+        let server = chance.one_of(servers);
+        judge.tell("world", &format!("server {} crashes", server.name));
+        server.crash();
+        hand.crash(&server.at);
+        rt.sleep(Duration::from_millis(chance.between(1, 3000))).await;
+        hand.restore(&server.at);
+        judge.tell("world", &format!("server {} is back", server.name));
+    }
+}
+
+/// What the core says of itself when all clients have left.
+async fn judge_rest(rt: &Rt, judge: &Judge, tell: &mailbox::Sender<ToCore>, max: u32) {
+    for what in [Ask::Global, Ask::Pool, Ask::Processes] {
+        let (answer, answered) = mailbox::channel(1);
+        let reply = Box::new(move |report| drop(answer.try_send(report)));
+        let _full = tell.try_send(ToCore::Ask { what, reset: false, reply });
+        let Ok(Some(report)) = rt.timeout(Duration::from_secs(1), answered.recv()).await else {
+            judge.accuse("core", &format!("{what:?} is not answered"));
+            continue;
+        };
+        match report {
+            Report::Global(counts) => {
+                for counter in [
+                    Counter::ClientConnectionsConnected,
+                    Counter::ClientConnectionsNonIdle,
+                    Counter::TasksPanicked,
+                    Counter::StmtClientActiveTotal,
+                ] {
+                    let n = counts.value(counter);
+                    judge.check(n == 0, "core", || format!("{counter:?} is {n} when all have left"));
+                }
+            }
+            Report::Pool(rows) => {
+                for row in rows {
+                    judge.check(row.used == 0, "core", || format!("{} connections to {} are still used", row.used, row.host));
+                    judge.check(row.free <= u64::from(max), "core", || format!("{} idle connections to {}", row.free, row.host));
+                }
+            }
+            Report::Processes(rows) => {
+                judge.check(rows.is_empty(), "core", || format!("{} sessions are left: {rows:?}", rows.len()));
+            }
+            _ => judge.accuse("core", &format!("{what:?} was answered with something else")),
+        }
+    }
+}
+
+fn address(text: &str) -> Address {
+    text.parse().expect("an address of this file")
+}
+
+/// Two servers, two hostgroups, and the two classic rules.
+fn snapshot(connections: u32) -> Snapshot {
+    let settings = [
+        ("mysql-have_ssl", "false"),
+        ("mysql-default_authentication_plugin", "mysql_native_password"),
+        // Waiting for others is no error here, however long they take.
+        ("mysql-connect_timeout_server_max", "300000"),
+    ];
+    let (variables, _) = Variables::build(settings).expect("settings of this file");
+    let user = |name: &str| UserRow { username: name.to_owned(), password: Some(PASSWORD.to_owned()), ..UserRow::default() };
+    let server = |hostgroup_id, hostname: &str| ServerRow {
+        hostgroup_id,
+        hostname: hostname.to_owned(),
+        max_connections: i64::from(connections),
+        ..ServerRow::default()
+    };
+    let rule = |rule_id, pattern: &str, hostgroup| RuleRow {
+        rule_id,
+        active: 1,
+        match_digest: Some(pattern.to_owned()),
+        destination_hostgroup: Some(hostgroup),
+        apply: 1,
+        ..RuleRow::default()
+    };
+    let users = Users::build(["miller", "baker"].map(user), &variables).expect("users of this file");
+    let servers = Servers::build([server(0, "10.0.0.1"), server(1, "10.0.0.2")], [], []).expect("servers of this file");
+    let rules = [rule(1, "^SELECT.*FOR UPDATE", 0), rule(2, "^SELECT", 1)];
+    let rules = Rules::build(rules, [], &variables).expect("rules of this file");
+    Snapshot {
+        generation: 1,
+        variables: Arc::new(variables),
+        users: Arc::new(users),
+        servers: Arc::new(servers),
+        rules: Arc::new(rules),
+    }
+}
