@@ -6,6 +6,7 @@ use crate::rows::sql_refusal;
 use crate::tables::Module;
 use crate::{access, build, layers};
 use config::{Refusal, Snapshot};
+use net::tls::Acceptor;
 use std::path::PathBuf;
 
 /// What to make of the configuration file.
@@ -37,6 +38,7 @@ pub struct Admin {
     pub(crate) stats: Engine,
     pub(crate) snapshot: Snapshot,
     pub(crate) config: Option<PathBuf>,
+    pub(crate) acceptor: Option<Acceptor>,
     notices: Vec<Refusal>,
     refused: Vec<Refusal>,
 }
@@ -73,6 +75,7 @@ impl Admin {
             stats,
             snapshot: Snapshot::default(),
             config: options.config.clone(),
+            acceptor: None,
             notices: Vec::new(),
             refused: Vec::new(),
         };
@@ -100,6 +103,11 @@ impl Admin {
             }
         }
         self.snapshot.generation = 1;
+    }
+
+    /// Offers TLS to operators, with this certificate.
+    pub fn set_tls(&mut self, acceptor: Acceptor) {
+        self.acceptor = Some(acceptor);
     }
 
     /// What the proxy begins with.

@@ -8,6 +8,7 @@ use crate::{access, file};
 use bridge::ToCore;
 use config::Snapshot;
 use door::{Door, Entry, Host, Limits, Refused, Who};
+use net::tls::Acceptor;
 use rt::local::Notify;
 use rt::mailbox::Sender;
 use rt::{Address, Instant, Listener, Rt};
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) cores: Cores,
     pub(crate) hooks: Hooks,
     pub(crate) config: Option<PathBuf>,
+    acceptor: Option<Acceptor>,
     pub(crate) started: Instant,
     pub(crate) paused: Cell<bool>,
     /// Which `runtime_` tables are filled already, for which generation.
@@ -79,6 +81,7 @@ impl Admin {
             snapshot: RefCell::new(self.snapshot),
             hooks,
             config: self.config,
+            acceptor: self.acceptor,
             paused: Cell::new(false),
             filled: RefCell::default(),
             loading: Cell::new(false),
@@ -130,6 +133,10 @@ impl Host for Port {
 
     fn server_version(&self) -> String {
         self.0.snapshot.borrow().variables.mysql_server_version.to_string()
+    }
+
+    fn acceptor(&self) -> Option<Acceptor> {
+        self.0.acceptor.clone()
     }
 
     fn prefix(&self) -> &'static str {

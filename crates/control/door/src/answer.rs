@@ -1,6 +1,7 @@
 //! What stands behind a door: somebody who knows the passwords, and one who answers for each client.
 
 use crate::Out;
+use net::tls::Acceptor;
 use rt::Address;
 use std::future::Future;
 use std::io;
@@ -21,6 +22,11 @@ pub trait Host: 'static {
     /// What stands before the words of a refused login.
     fn prefix(&self) -> &'static str {
         ""
+    }
+
+    /// The certificate for clients that want TLS; without one they are not offered it.
+    fn acceptor(&self) -> Option<Acceptor> {
+        None
     }
 
     /// Whether `user` may come in from `peer`, and with which password.

@@ -11,7 +11,7 @@ use wire::ok;
 use wire::resultset::UTF8MB4;
 use wire::status;
 
-/// What a door offers. No compression, no TLS, no session tracking.
+/// What a door offers, besides TLS where there is a certificate. No compression, no session tracking.
 pub(crate) const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
     | caps::LONG_FLAG
@@ -42,19 +42,24 @@ pub(crate) enum Outcome {
 /// Greets, and lets the client prove who it is. The final OK is not sent yet.
 pub(crate) async fn greet<H: Host>(host: &H, conn: &mut Conn, id: u32, rt: &Rt) -> Result<Outcome, Broken> {
     let nonce = fresh(rt);
+    let acceptor = host.acceptor();
     let greeting = Greeting {
         server_version: host.server_version(),
         thread_id: id,
         scramble: nonce,
-        caps: OFFERED,
+        caps: OFFERED | if acceptor.is_some() { caps::SSL } else { 0 },
         charset: UTF8MB4 as u8,
         status: status::AUTOCOMMIT,
         auth_plugin: Plugin::MysqlNative.name().into(),
     };
     conn.send(|out| greeting.write(out)).await?;
-    let payload = conn.payload(LOGIN_BYTES_MAX).await?;
+    let mut payload = conn.payload(LOGIN_BYTES_MAX).await?;
     if is_ssl_request(&payload) {
-        return refuse(conn, &Refused::new(errors::HANDSHAKE, "This port does not speak TLS; use --ssl-mode=DISABLED")).await;
+        let Some(acceptor) = acceptor else {
+            return refuse(conn, &Refused::new(errors::HANDSHAKE, "This port does not speak TLS")).await;
+        };
+        conn.accept_tls(&acceptor).await?;
+        payload = conn.payload(LOGIN_BYTES_MAX).await?;
     }
     let mut login = match Login::read(&payload) {
         Ok(login) => login,
@@ -79,7 +84,7 @@ pub(crate) async fn prove<H: Host>(
     nonce: Nonce,
     rt: &Rt,
 ) -> Result<bool, Broken> {
-    let peer = conn.socket.peer();
+    let peer = conn.peer();
     let password = match host.entry(user, &peer) {
         Entry::Password(password) => Some(password),
         Entry::Nobody => None,

@@ -59,7 +59,7 @@ impl<'c> Out<'c> {
         if self.buf.is_empty() {
             return Ok(());
         }
-        self.conn.socket.send(std::mem::take(&mut self.buf)).await
+        self.conn.send_framed(std::mem::take(&mut self.buf)).await
     }
 
     /// The whole answer: it is done.

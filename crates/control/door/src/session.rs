@@ -17,7 +17,7 @@ pub(crate) async fn live<H: Host>(door: &Rc<Door<H>>, socket: Socket, id: u32, r
     let in_time = rt.timeout(Duration::from_millis(door.limits.login_ms_max), login::greet(&*door.host, &mut conn, id, rt));
     let Ok(Outcome::In(login)) = in_time.await.unwrap_or(Err(Broken::Gone)) else { return Ok(()) };
     let caps = login.caps;
-    let who = Who { id, user: login.user, schema: login.database, peer: conn.socket.peer(), caps };
+    let who = Who { id, user: login.user, schema: login.database, peer: conn.peer(), caps };
     let Some(answer) = begin(door, who, &mut conn).await? else { return Ok(()) };
     let mut session = Session { door: door.clone(), answer, caps, id, statements: Statements::default() };
     loop {
@@ -205,7 +205,7 @@ impl<H: Host> Session<H> {
             id: self.id,
             user: change.user,
             schema: change.database,
-            peer: conn.socket.peer(),
+            peer: conn.peer(),
             caps: self.caps & (OFFERED | caps::MULTI_STATEMENTS),
         };
         let Some(answer) = begin(&self.door, who, conn).await? else { return Ok(false) };

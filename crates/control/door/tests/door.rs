@@ -5,6 +5,7 @@ mod client;
 
 use client::{Client, Got};
 use door::{Answer, Done, Door, Entry, Host, Limits, Out, Prepared, Refused, Who};
+use net::tls::{Acceptor, Connector, SelfSigned, Settings};
 use rt::{Address, Driver, ListenOptions, Rt};
 use std::io;
 use std::rc::Rc;
@@ -16,7 +17,9 @@ use wire::execute::Value;
 use wire::resultset::Column;
 use wire::status;
 
-struct Parrot;
+struct Parrot {
+    acceptor: Option<Acceptor>,
+}
 
 struct Repeats {
     schema: String,
@@ -27,6 +30,10 @@ impl Host for Parrot {
 
     fn server_version(&self) -> String {
         "8.0.11".into()
+    }
+
+    fn acceptor(&self) -> Option<Acceptor> {
+        self.acceptor.clone()
     }
 
     fn entry(&self, user: &str, _: &Address) -> Entry {
@@ -96,7 +103,7 @@ fn with<F: Future<Output = ()>>(limits: Limits, test: impl FnOnce(Rt, Address) -
     let main = |rt: Rt| async move {
         let listener = rt.listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default()).unwrap();
         let at = listener.local();
-        rt.spawn(Door::new(Rc::new(Parrot), limits).serve(rt.clone(), listener));
+        rt.spawn(Door::new(Rc::new(Parrot { acceptor: None }), limits).serve(rt.clone(), listener));
         test(rt, at).await;
     };
     rt::run(Driver::Epoll, main).unwrap();
@@ -261,4 +268,43 @@ fn another_user_can_take_over_a_connection() {
         assert_eq!(client.answer(false).await.code(), 1045);
         assert_eq!(client.packet().await, None);
     });
+}
+
+/// A9: operators come in over TLS, with the client that the proxy itself uses towards servers.
+#[test]
+fn clients_that_want_tls_get_it() {
+    let made = SelfSigned::generate().unwrap();
+    let acceptor = Acceptor::new(&made.certificate, &made.key).unwrap();
+    let main = |rt: Rt| async move {
+        let listener = rt.listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default()).unwrap();
+        let at = listener.local();
+        let host = Rc::new(Parrot { acceptor: Some(acceptor) });
+        rt.spawn(Door::new(host, Limits::default()).serve(rt.clone(), listener));
+        let connector = Connector::new(&Settings::default()).unwrap();
+        for (password, tls) in [("secret", Some(&connector)), ("secret", None), ("wrong", Some(&connector))] {
+            let mut conn = net::Conn::new(rt.connect(&at).await.unwrap());
+            let secret = net::Secret::Clear(password.into());
+            let account = net::Account {
+                user: "poll",
+                secret: &secret,
+                database: Some("shop"),
+                caps: client::CAPS,
+                charset: 45,
+                attributes: &[],
+                tls,
+                host: "localhost",
+            };
+            let outcome = net::login(&mut conn, &account).await;
+            assert_eq!(outcome.is_ok(), password == "secret", "{outcome:?}");
+            assert_eq!(conn.is_tls(), tls.is_some());
+            if outcome.is_ok() {
+                conn.restart_at(0);
+                conn.reply(b"\x03hello").await.unwrap();
+                assert_eq!(conn.packet(100).await.unwrap().payload(), b"\x01");
+            }
+        }
+        // Who does not ask for it comes in without.
+        assert_eq!(enter(&rt, &at).await.query("x").await.texts()[0], ["x"]);
+    };
+    rt::run(Driver::Epoll, main).unwrap();
 }

@@ -11,6 +11,7 @@ mod rows;
 mod session;
 
 use door::{Door, Entry, Host, Limits, Refused, Who};
+use net::tls::Acceptor;
 use rt::{Address, Listener, Rt};
 use session::Session;
 use std::path::{Path, PathBuf};
@@ -20,17 +21,23 @@ use std::rc::Rc;
 pub const FILE: &str = "sqlite3server.db";
 
 /// The embedded server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Server {
     file: PathBuf,
     users: Vec<(String, String)>,
     version: String,
+    acceptor: Option<Acceptor>,
 }
 
 impl Server {
     /// On the file in `datadir`, for these users and their passwords. `version` is what the greeting says.
     pub fn new(datadir: &Path, users: Vec<(String, String)>, version: impl Into<String>) -> Self {
-        Self { file: datadir.join(FILE), users, version: version.into() }
+        Self { file: datadir.join(FILE), users, version: version.into(), acceptor: None }
+    }
+
+    /// Offers TLS, with this certificate.
+    pub fn set_tls(&mut self, acceptor: Acceptor) {
+        self.acceptor = Some(acceptor);
     }
 
     /// Makes the file if it is missing, and runs statements that prepare it, such as a table with a greeting.
@@ -59,6 +66,10 @@ impl Host for Embedded {
 
     fn server_version(&self) -> String {
         self.server.version.clone()
+    }
+
+    fn acceptor(&self) -> Option<Acceptor> {
+        self.server.acceptor.clone()
     }
 
     fn entry(&self, user: &str, _: &Address) -> Entry {
