@@ -104,6 +104,10 @@ fn main() {
                 if between == Between::Relay && !["types", "prepared"].contains(&name.as_str()) {
                     continue;
                 }
+                // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer a ping ourselves (docs/compatibility.md).
+                if name == "row_count" && client.to_string().starts_with("connector_python") {
+                    continue;
+                }
                 let way = match between {
                     Between::Relay => "relay".to_owned(),
                     Between::Millrace(driver) => format!("millrace_{driver}"),

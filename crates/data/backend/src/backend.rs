@@ -3,7 +3,7 @@
 use crate::place::{Place, bump};
 use crate::prepared::Here;
 use crate::sync::{self, Need};
-use crate::{BackendFailed, Holds, Prepared, State, Tally};
+use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally};
 use bridge::Counter;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
@@ -155,7 +155,11 @@ impl Backend {
                         // A failure in the middle leaves who knows what: said as a state that equals nothing.
                         self.state.names = crate::Names::Unknown;
                         let response = self.command(&payload, Expect::Query).await?;
-                        refusal(&response)?;
+                        if let Err(refused) = refusal(&response) {
+                            // The sets before it are done, and nobody keeps count of them: not for anybody else.
+                            self.holds.add(Hold::UnknownState);
+                            return Err(refused);
+                        }
                         self.holds.status(response.status());
                     }
                     self.state = State { schema: before.schema, ..want.clone() };
@@ -205,6 +209,20 @@ impl Backend {
         if let Some(id) = self.prepared.id(statement.number) {
             return Ok(id);
         }
+        // A statement means what it meant in the schema that it was prepared in, wherever its session is now.
+        let now = self.state.schema.clone();
+        if statement.schema.is_empty() || statement.schema == now {
+            return self.prepare_here(statement, max).await;
+        }
+        self.init_db(&statement.schema).await?;
+        let id = self.prepare_here(statement, max).await?;
+        if !now.is_empty() {
+            self.init_db(&now).await?;
+        }
+        Ok(id)
+    }
+
+    async fn prepare_here(&mut self, statement: &Prepared, max: u64) -> Result<u32, BackendFailed> {
         let mut payload = Vec::with_capacity(statement.sql.len() + 1);
         payload.push(0x16);
         payload.extend_from_slice(&statement.sql);

@@ -9,6 +9,8 @@ use std::rc::{Rc, Weak};
 pub struct Prepared {
     /// Unique on this core.
     pub number: u64,
+    /// The schema that was current when it was prepared; empty for none.
+    pub schema: Rc<str>,
     /// Text.
     pub sql: Box<[u8]>,
     /// Parameters.
@@ -40,7 +42,13 @@ impl Statements {
         }
         self.last.set(self.last.get() + 1);
         let statement =
-            Rc::new(Prepared { number: self.last.get(), sql: sql.into(), params: Cell::new(0), columns: Cell::new(0) });
+            Rc::new(Prepared {
+                number: self.last.get(),
+                schema: schema.into(),
+                sql: sql.into(),
+                params: Cell::new(0),
+                columns: Cell::new(0),
+            });
         known.insert(key.into_boxed_slice(), Rc::downgrade(&statement));
         statement
     }

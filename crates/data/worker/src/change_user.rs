@@ -21,6 +21,8 @@ impl Session {
                 return Err(Ended::Told(answer::Complaint::with(1043, "08S01", malformed.to_string())));
             }
         };
+        // The character set is taken over before the password is looked at: servers do so, and a client that fails has it too.
+        self.collation = change.charset.unwrap_or(self.collation);
         let epoch = self.core.epoch();
         let limit = Duration::from_millis(epoch.snapshot.variables.mysql_connect_timeout_client);
         let core = self.core.clone();
@@ -48,7 +50,6 @@ impl Session {
         self.let_go();
         self.secret = secret;
         self.nonce = nonce;
-        self.collation = change.charset.unwrap_or(self.collation);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         self.state = State::new(schema, self.collation);
         self.next_flag_in = None;

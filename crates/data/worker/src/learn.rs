@@ -148,7 +148,8 @@ fn understood<'a>(setting: &'a Setting<'a>) -> Understood<'a> {
         }
         Setting::Transaction { scope: Scope::Session, isolation, access } => Understood::State(Box::new(move |state| {
             if let Some(isolation) = isolation {
-                state.set(ISOLATION, &format!("ISOLATION LEVEL {}", isolation.name()));
+                // The variable's spelling has hyphens, the statement's has blanks.
+                state.set(ISOLATION, &format!("ISOLATION LEVEL {}", isolation.name().replace('-', " ")));
             }
             match access {
                 Some(Access::ReadOnly) => state.set(ACCESS, "READ ONLY"),

@@ -81,10 +81,11 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
         core.tally.up(Counter::ClientConnectionsNonIdle);
         let obeyed = session.obey(&epoch, &packet).await;
         core.tally.down(Counter::ClientConnectionsNonIdle);
-        session.entry.rests(core.rt.now());
+        // A command that ends the session has not ended itself: what is said last is its answer.
         if let Err(ended) = obeyed {
             break ended;
         }
+        session.entry.rests(core.rt.now());
     };
 
     // Leave nothing behind.
