@@ -21,6 +21,8 @@ pub(crate) struct Session {
 
 /// What stands before every error, as scripts look for it.
 const PREFIX: &str = "ProxySQL Admin Error: ";
+/// SQLite knows no backslash in strings: clients that are told so double their quotes instead of escaping them.
+const STATUS: u16 = status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES;
 /// utf8_general_ci, as ProxySQL says of all its columns.
 const UTF8: u16 = 33;
 
@@ -32,15 +34,15 @@ impl Session {
 
     async fn say(&self, said: Result<Reply, Said>, out: &mut Out<'_>) -> io::Result<()> {
         match said {
-            Ok(Reply::Done { affected, info }) => out.ok(&Done { affected, insert_id: 0, info }, status::AUTOCOMMIT).await,
+            Ok(Reply::Done { affected, info }) => out.ok(&Done { affected, insert_id: 0, info }, STATUS).await,
             Ok(Reply::Rows(grid)) => {
-                out.columns(grid.names.iter().map(|name| column(name)).collect(), status::AUTOCOMMIT);
+                out.columns(grid.names.iter().map(|name| column(name)).collect(), STATUS);
                 for row in grid.rows() {
                     let values: Vec<_> = row.into_iter().map(|cell| cell.map_or(Value::Null, Value::Bytes)).collect();
                     out.row(&values);
                     out.room().await?;
                 }
-                out.end(status::AUTOCOMMIT).await
+                out.end(STATUS).await
             }
             Err(said) => out.err(&refused(said)).await,
         }
@@ -60,7 +62,7 @@ fn refused(said: Said) -> Refused {
 
 impl Answer for Session {
     fn status(&self) -> u16 {
-        status::AUTOCOMMIT
+        STATUS
     }
 
     async fn query(&mut self, sql: &str, out: &mut Out<'_>) -> io::Result<()> {

@@ -287,6 +287,69 @@ mod tests {
         assert_eq!(parse("/*!40101 SET NAMES utf8 */"), Said::Accept);
     }
 
+    /// Texts of all kinds of pieces, put together without sense.
+    fn nonsense(mut seed: u64, pieces: &[&str]) -> String {
+        let mut text = String::new();
+        for _ in 0..seed % 12 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text += pieces[(seed >> 33) as usize % pieces.len()];
+        }
+        text
+    }
+
+    #[test]
+    fn no_text_is_too_strange() {
+        const PIECES: &[&str] = &[
+            "SELECT ",
+            "SET ",
+            "SHOW ",
+            "FULL ",
+            "TABLES ",
+            "LIKE ",
+            "'",
+            "\"",
+            "`",
+            "ä",
+            " FOR UPDATE",
+            "/*",
+            "*/",
+            "/*!",
+            "-- ",
+            "#",
+            "\n",
+            "\0",
+            ";",
+            "INSERT ",
+            "IGNORE ",
+            "ı",
+            "TRUNCATE ",
+            "PRAGMA ",
+            "table_info",
+            "(",
+            ")",
+            "=",
+            "@@",
+            "@",
+            "SLEEP(",
+            "1e999",
+            "CREATE ",
+            "TABLE ",
+            "STATUS ",
+            "FROM ",
+            "information_schema.",
+            "columns",
+            "VARIABLES ",
+            "WHERE ",
+            "USE ",
+            "DESC ",
+            "ROLLBACK ",
+            "TO ",
+        ];
+        for seed in 0..200_000 {
+            drop(parse(&nonsense(seed, PIECES)));
+        }
+    }
+
     #[test]
     fn what_only_mysql_writes_becomes_sqlite() {
         assert_eq!(parse("SELECT a FROM t WHERE id=1 for update"), Said::Sql("SELECT a FROM t WHERE id=1".into()));

@@ -236,6 +236,67 @@ mod tests {
         assert_eq!(parse("SELECT CONFIG FILE", View::Stats), Command::Sql("SELECT CONFIG FILE".into()));
     }
 
+    /// Texts of all kinds of pieces, put together without sense.
+    fn nonsense(mut seed: u64, pieces: &[&str]) -> String {
+        let mut text = String::new();
+        for _ in 0..seed % 12 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text += pieces[(seed >> 33) as usize % pieces.len()];
+        }
+        text
+    }
+
+    #[test]
+    fn no_text_is_too_strange() {
+        const PIECES: &[&str] = &[
+            "LOAD",
+            "SAVE ",
+            " MYSQL USER ",
+            "ä",
+            "'",
+            "\"",
+            "`",
+            ";",
+            "/*",
+            "*/",
+            "/*!",
+            "--",
+            "\n",
+            "\0",
+            "=",
+            "SET ",
+            "SHOW TABLES ",
+            "FROM ",
+            "LIKE ",
+            "%",
+            "SELECT @@",
+            "EXPLAIN ROUTE '",
+            "AS ",
+            "IN ",
+            "CONFIG TO FILE ",
+            "INTO OUTFILE ",
+            "information_schema.",
+            "tables",
+            ".",
+            "KILL CONNECTION ",
+            "99999999999",
+            "USE ",
+            "TRUNCATE ",
+            "limit 1",
+            "\u{fffd}",
+            "SHOW CREATE TABLE ",
+            "SHOW FIELDS FROM ",
+            "SHOW TABLE STATUS LIKE ",
+        ];
+        for seed in 0..200_000 {
+            let text = nonsense(seed, PIECES);
+            let commands = [parse(&text, View::Admin), parse(&text, View::Stats)];
+            drop(commands);
+            door::split::statements(&text).for_each(drop);
+            crate::engine::words(&text).for_each(drop);
+        }
+    }
+
     #[test]
     fn client_start_up_queries_are_known() {
         for text in [

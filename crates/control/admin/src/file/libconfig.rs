@@ -232,6 +232,27 @@ mod tests {
         );
     }
 
+    /// Texts of all kinds of pieces, put together without sense.
+    fn nonsense(mut seed: u64, pieces: &[&str]) -> String {
+        let mut text = String::new();
+        for _ in 0..seed % 12 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text += pieces[(seed >> 33) as usize % pieces.len()];
+        }
+        text
+    }
+
+    #[test]
+    fn no_text_is_too_strange() {
+        const PIECES: &[&str] = &[
+            "a", "=", ":", "\"", "\\", "x", "{", "}", "(", ")", "[", "]", ",", ";", "#", "//", "/*", "*/", "\n", "ä", "1", "0x",
+            "-", "l", "true", "@include", "\0",
+        ];
+        for seed in 0..200_000 {
+            drop(parse(&nonsense(seed, PIECES)));
+        }
+    }
+
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         assert_eq!(parsed("a=1\nb 2"), "line 2: '=' or ':' is missing behind 'b'");
