@@ -228,7 +228,7 @@ impl Threads {
 
     fn start_admin(
         &mut self,
-        admin: Admin,
+        mut admin: Admin,
         variables: &Variables,
         cores: Vec<Sender<ToCore>>,
         datadir: &Path,
@@ -237,6 +237,10 @@ impl Threads {
         let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
         let (events, told) = (self.events.clone(), cores.clone());
+        if variables.mysql_have_ssl {
+            let acceptor = Pair::in_folder(datadir).and_then(|pair| pair.acceptor());
+            admin.set_tls(acceptor.map_err(|error| vec![error])?);
+        }
         let hooks = Hooks {
             log: Box::new(move |words| lines.line(words)),
             // The process is ending already if nobody listens.
