@@ -25,6 +25,8 @@ fi
 # The proxy that the conformance tests start.
 cargo build --quiet --package millrace || failed=1
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee -a "$log" || failed=1
+# The simulator must see bugs that are planted in the pool; they are in no other build.
+cargo test --package sim --features planted --test planted 2>&1 | tee -a "$log" || failed=1
 
 echo
 grep -E '^(MISSING|SKIPPED):' "$log" | sort -u

@@ -165,7 +165,6 @@ impl Pools {
             return self.take_from(place, want);
         }
         backend.in_use = true;
-        backend.reused = true;
         place.begin_use();
         Some(backend)
     }

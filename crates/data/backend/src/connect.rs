@@ -68,7 +68,7 @@ impl Pools {
                     holds,
                     insert_id_left: 0,
                     idle: Idle::Proven,
-                    reused: false,
+                    last_session: 0,
                     place: place.clone(),
                     key,
                     state: State::new("", want.collation),

@@ -141,6 +141,10 @@ impl Holds {
         if let Some(flags) = answer.status {
             self.status(flags);
         }
+        #[cfg(feature = "planted")]
+        if crate::planted::RELEASE_EARLY.get() {
+            self.remove(Hold::Transaction);
+        }
         if answer.ok && (class.ends_transaction && !self.has(Hold::Transaction)) {
             self.remove(Hold::NextTransaction);
         }
@@ -202,13 +206,13 @@ mod tests {
 
     #[test]
     fn a_plain_statement_leaves_nothing() {
-        assert_eq!(after(&[("SELECT 1", IDLE), ("UPDATE t SET a=1", IDLE)]), []);
+        assert!(after(&[("SELECT 1", IDLE), ("UPDATE t SET a=1", IDLE)]).is_empty());
     }
 
     #[test]
     fn a_transaction_holds_until_it_ends() {
         assert_eq!(after(&[("BEGIN", IN), ("SELECT 1", IN)]), [Hold::Transaction]);
-        assert_eq!(after(&[("BEGIN", IN), ("COMMIT", IDLE)]), []);
+        assert!(after(&[("BEGIN", IN), ("COMMIT", IDLE)]).is_empty());
     }
 
     #[test]
@@ -222,7 +226,7 @@ mod tests {
     #[test]
     fn locked_tables_hold_until_they_are_unlocked() {
         assert_eq!(after(&[("LOCK TABLES t WRITE", IDLE)]), [Hold::TableLock]);
-        assert_eq!(after(&[("LOCK TABLES t WRITE", IDLE), ("UNLOCK TABLES", IDLE)]), []);
+        assert!(after(&[("LOCK TABLES t WRITE", IDLE), ("UNLOCK TABLES", IDLE)]).is_empty());
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod connect;
 mod failure;
 mod hold;
 mod place;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod pools;
 mod prepared;
 mod state;

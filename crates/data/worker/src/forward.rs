@@ -6,10 +6,20 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
+use net::NetError;
 use rt::Chunk;
+use sql::Reads;
 use std::time::Duration;
 use wire::packet;
 use wire::response::Expect;
+
+/// What a server remembers of the statement before, and tells whoever asks on the same connection.
+const REMEMBERED: Reads = Reads::WARNINGS
+    .with(Reads::LAST_INSERT_ID)
+    .with(Reads::FOUND_ROWS)
+    .with(Reads::ROW_COUNT)
+    .with(Reads::PROFILE)
+    .with(Reads::SEQUENCE);
 
 impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
@@ -66,6 +76,12 @@ impl Session {
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         let mut backend = match self.held.take(hostgroup) {
+            Some(backend) if backend.place().is_cut_off() => {
+                // OFFLINE_HARD, or not configured any more: what was going on there ends.
+                self.core.pools.release(backend);
+                let why = Failed::Backend(BackendFailed::BrokeBefore(NetError::Closed));
+                return Err(Trouble { why, answered: false, state_lost: true });
+            }
             Some(backend) => backend,
             None => {
                 let want = Want {
@@ -108,6 +124,13 @@ impl Session {
     async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
         let before = |failure| (Failed::Backend(failure), false);
         let v = &job.epoch.snapshot.variables;
+        if backend.last_session != self.entry.id {
+            if job.class.reads.intersects(REMEMBERED) {
+                // Somebody else's warnings, ids or counts are there; a reset takes them away.
+                backend.reset().await.map_err(before)?;
+            }
+            backend.last_session = self.entry.id;
+        }
         backend.sync(&self.state).await.map_err(before)?;
         let mut payload = Vec::new();
         let (expect, patch) = match job.what {

@@ -100,9 +100,8 @@ impl Session {
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
     pub(crate) async fn pretend_to_prepare(&mut self, statement: &Rc<Prepared>, id: u32) -> Result<(), Ended> {
-        let mut words = sql::words::Words::new(&statement.sql);
         let mut params: u16 = 0;
-        while let Some(token) = words.next() {
+        for token in sql::words::Words::new(&statement.sql) {
             params = params.saturating_add(u16::from(token.is_sign(b'?')));
         }
         statement.params.set(params);

@@ -380,6 +380,32 @@ impl Poller {
 mod tests {
     use super::*;
 
+    /// A66: Nagle's delay is off on both ends of every TCP connection, whichever driver made it.
+    #[test]
+    fn small_packets_are_never_held_back() {
+        fn is_undelayed(fd: RawFd) -> bool {
+            let mut value: libc::c_int = 0;
+            let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+            // SAFETY: `value` is writable for `len` bytes.
+            let done = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, (&raw mut value).cast(), &raw mut len) };
+            done == 0 && value != 0
+        }
+        for driver in [crate::Driver::Uring, crate::Driver::Epoll] {
+            if driver == crate::Driver::Uring && crate::choose(crate::Driver::Auto).0 != driver {
+                continue;
+            }
+            crate::run(driver, |rt| async move {
+                let at: Address = "127.0.0.1:0".parse().expect("an address");
+                let listener = rt.listen(&at, crate::ListenOptions::default()).expect("a free port");
+                let mine = rt.connect(&listener.local()).await.expect("it listens");
+                let theirs = listener.accept().await.expect("it connected");
+                assert!(is_undelayed(mine.conn().fd()), "the connecting end, {driver}");
+                assert!(is_undelayed(theirs.conn().fd()), "the accepting end, {driver}");
+            })
+            .expect("a runtime");
+        }
+    }
+
     #[test]
     fn addresses_survive_the_kernels_form() {
         for text in ["1.2.3.4:6033", "[2001:db8::1%3]:6032", "[::1]:1", "/tmp/x.sock"] {

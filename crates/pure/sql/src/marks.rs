@@ -40,6 +40,12 @@ macro_rules! bits {
                 Self(self.0 & !marks.0)
             }
 
+            /// These and `marks`.
+            #[must_use]
+            pub const fn with(self, marks: Self) -> Self {
+                Self(self.0 | marks.0)
+            }
+
             /// The names of the marks.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
                 Self::ALL.iter().filter(move |(_, bit)| self.contains(*bit)).map(|(name, _)| *name)

@@ -359,6 +359,12 @@ impl World {
                 return; // it has an event of its own
             }
             let mut state = end.conn.state.borrow_mut();
+            if state.recv_error != 0 {
+                // After a reset nothing comes, or there would be a hole in what was read.
+                end.coming.clear();
+                end.coming_bytes = 0;
+                return;
+            }
             let Item::Bytes(bytes) = item else {
                 state.ended(0);
                 drop(state);

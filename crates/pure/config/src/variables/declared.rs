@@ -84,8 +84,8 @@ variables! {
     mysql_use_tcp_keepalive: bool = true, Live, "Whether the kernel probes idle connections of clients and servers.";
     mysql_tcp_keepalive_time: int(0..=7200) = 120, Live, "Seconds of silence before the kernel probes a connection.";
     mysql_proxy_protocol_networks: text = "", NotYet, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
-    mysql_poll_timeout: int(10..=20000) = 2000, Live, "Milliseconds a core sleeps at most when nothing happens.";
-    mysql_poll_timeout_on_failure: int(10..=20000) = 100, Live, "Milliseconds a core sleeps at most while a server fails.";
+    mysql_poll_timeout: int(10..=20000) = 2000, NotYet, "Milliseconds a core sleeps at most when nothing happens.";
+    mysql_poll_timeout_on_failure: int(10..=20000) = 100, NotYet, "Milliseconds a core sleeps at most while a server fails.";
     mysql_session_idle_ms: int(1..=3600000) = 1, NotYet, "Milliseconds after which a silent session counts as idle.";
     mysql_session_idle_show_processlist: bool = true, NotYet, "Whether idle sessions are listed in the process list.";
     mysql_sessions_sort: bool = true, NotYet, "Whether sessions that have waited longest are served first.";
@@ -99,26 +99,26 @@ variables! {
     mysql_default_authentication_plugin: choice("mysql_native_password" | "caching_sha2_password") = "mysql_native_password", Live, "How clients are asked to prove their password.";
     mysql_have_ssl: bool = true, Live, "Whether clients are offered TLS.";
     mysql_have_compress: bool = true, NotYet, "Whether clients are offered compression.";
-    mysql_enable_client_deprecate_eof: bool = true, NotYet, "Whether clients are offered results without EOF packets.";
+    mysql_enable_client_deprecate_eof: bool = true, Live, "Whether clients are offered results without EOF packets.";
     mysql_enable_server_deprecate_eof: bool = true, NotYet, "Whether servers are asked for results without EOF packets.";
     mysql_enable_load_data_local_infile: bool = false, NotYet, "Whether clients may send files with LOAD DATA LOCAL INFILE.";
-    mysql_verbose_query_error: bool = false, Live, "Whether a server's error is logged with user, schema and digest.";
+    mysql_verbose_query_error: bool = false, NotYet, "Whether a server's error is logged with user, schema and digest.";
 
     // --- Sessions -----------------------------------------------------------------------------------------------
     mysql_wait_timeout: int(0..=1728000000) = 28800000, Live, "Milliseconds after which a silent client is disconnected; 0 for never.";
     mysql_connect_timeout_client: int(500..=3600000) = 10000, Live, "Milliseconds a client has to log in.";
     mysql_max_transaction_idle_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client that is silent inside a transaction is disconnected.";
-    mysql_max_transaction_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client whose transaction is still open is disconnected.";
+    mysql_max_transaction_time: int(1000..=1728000000) = 14400000, NotYet, "Milliseconds after which a client whose transaction is still open is disconnected.";
     mysql_default_schema: text = "information_schema", Live, "Schema of a session whose client and user name none.";
     mysql_default_charset: charset = "utf8", Live, "Character set of a session whose client names one that is not known.";
     mysql_default_collation_connection: collation = "utf8_general_ci", Live, "Collation of a session whose client names one that is not known.";
     mysql_handle_unknown_charset: int(0..=2) = 1, NotYet, "What happens to a client with an unknown character set: 0 disconnect, 1 use the default and log it, 2 use the default.";
     mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", NotYet, "What session_track_gtids is set to on connections to servers.";
     mysql_client_session_track_gtid: bool = true, NotYet, "Whether clients are told the GTIDs of their transactions.";
-    mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, NotYet, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
+    mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, Live, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
     mysql_set_parser_algorithm: int(1..=2) = 2, NotYet, "Which of ProxySQL's parsers reads SET statements; there is one here.";
     mysql_parse_failure_logs_digest: bool = false, NotYet, "Whether a SET that was not understood is logged as digest instead of text.";
-    mysql_autocommit_false_is_transaction: bool = false, Live, "Whether a connection with autocommit=0 counts as in a transaction.";
+    mysql_autocommit_false_is_transaction: bool = false, NotYet, "Whether a connection with autocommit=0 counts as in a transaction.";
     mysql_autocommit_false_not_reusable: bool = false, NotYet, "Whether connections with autocommit=0 are closed instead of pooled.";
     mysql_enforce_autocommit_on_reads: bool = false, NotYet, "Whether autocommit is brought onto the connection before a plain read as well.";
     mysql_kill_backend_connection_when_disconnect: bool = true, NotYet, "Whether a statement is killed on its server when the client has left.";
@@ -136,8 +136,8 @@ variables! {
     mysql_connection_max_age_ms: int(0..=86400000) = 0, Live, "Milliseconds after which an idle connection is closed instead of reused; 0 for never.";
     mysql_connection_warming: bool = false, NotYet, "Whether connections are opened ahead until mysql-free_connections_pct are there.";
     mysql_throttle_connections_per_sec_to_hostgroup: int(1..=100000000) = 1000000, NotYet, "Connections opened per second to one hostgroup at most.";
-    mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, Live, "Milliseconds between pings of idle connections.";
-    mysql_ping_timeout_server: int(10..=600000) = 200, Live, "Milliseconds a ping of an idle connection may take.";
+    mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, NotYet, "Milliseconds between pings of idle connections.";
+    mysql_ping_timeout_server: int(10..=600000) = 200, NotYet, "Milliseconds a ping of an idle connection may take.";
     mysql_default_max_latency_ms: int(0..=1728000000) = 1000, NotYet, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
     mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, NotYet, "Servers a hostgroup must have before slow ones are avoided.";
     mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, NotYet, "Aurora replicas within max_lag_ms from which on the writer is left out of reads.";
@@ -150,7 +150,7 @@ variables! {
     // --- Multiplexing -------------------------------------------------------------------------------------------
     mysql_multiplexing: bool = true, Live, "Whether connections to servers are shared between clients.";
     mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, NotYet, "Milliseconds a session keeps its connection after a statement.";
-    mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, NotYet, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
+    mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, Live, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
     mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, NotYet, "Milliseconds after which that ends.";
     mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", NotYet, "Variables (separated by ',') whose reading does not end multiplexing.";
     mysql_handle_warnings: int(0..=1) = 1, NotYet, "Whether a session keeps its connection while warnings can be asked for.";
@@ -160,7 +160,7 @@ variables! {
 
     // --- Statements ---------------------------------------------------------------------------------------------
     mysql_default_query_timeout: int(1000..=1728000000) = 86400000, Live, "Milliseconds a statement may run, where its rule says nothing.";
-    mysql_default_query_delay: int(0..=3600000) = 0, NotYet, "Milliseconds every statement is held back, where its rule says nothing.";
+    mysql_default_query_delay: int(0..=3600000) = 0, Live, "Milliseconds every statement is held back, where its rule says nothing.";
     mysql_default_reconnect: bool = true, NotYet, "Whether a statement is tried again when its connection broke, where its rule says nothing.";
     mysql_query_retries_on_failure: int(0..=1000) = 1, Live, "Further attempts of a plain read that failed before the first byte of its answer.";
     mysql_long_query_time: int(0..=1728000000) = 1000, Live, "Milliseconds from which on a statement counts as slow.";
@@ -197,7 +197,7 @@ variables! {
     mysql_query_digests_normalize_digest_text: bool = false, Live, "Whether the texts of digests are kept once for all schemas and users.";
     mysql_query_digests_track_hostname: bool = false, Live, "Whether statements are counted by the client's address as well.";
     mysql_commands_stats: bool = true, Live, "Whether statements are counted by class in stats_mysql_commands_counters.";
-    mysql_servers_stats: bool = true, Live, "Whether statements and bytes are counted by server.";
+    mysql_servers_stats: bool = true, NotYet, "Whether statements and bytes are counted by server.";
     mysql_stats_time_backend_query: bool = false, NotYet, "Whether the time that servers take is added up.";
     mysql_stats_time_query_processor: bool = false, Live, "Whether the time that rules take is added up in Query_Processor_time_nsec.";
 
@@ -321,7 +321,7 @@ variables! {
 
     // --- The embedded SQLite server -----------------------------------------------------------------------------
     sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: ip:port or the absolute path of a Unix socket, separated by ';'.";
-    sqliteserver_read_only: bool = false, Live, "Whether the embedded SQLite server refuses to write.";
+    sqliteserver_read_only: bool = false, NotYet, "Whether the embedded SQLite server refuses to write.";
 
     // --- Ours ---------------------------------------------------------------------------------------------------
     mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
