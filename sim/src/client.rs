@@ -184,9 +184,10 @@ fn text_row(payload: &[u8], columns: usize) -> Result<Row, Broken> {
     let mut r = Reader::new(payload);
     let mut row = Row::new();
     for _ in 0..columns {
-        row.push(r.lenenc_or_null()?.map(words));
+        let value = r.lenenc_or_null().map_err(|_| Broken::Protocol(format!("no row: {:?}", words(payload))))?;
+        row.push(value.map(words));
     }
-    if r.is_empty() { Ok(row) } else { Err(Broken::Protocol("bytes after the end of a row".to_owned())) }
+    if r.is_empty() { Ok(row) } else { Err(Broken::Protocol(format!("bytes after the end of a row: {payload:?}"))) }
 }
 
 /// All columns of our world are text.

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use sim::World;
+use sim::{Weather, World};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,6 +12,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 struct Flags {
     /// Play these seeds and print their stories.
     seeds: Vec<u64>,
+    /// Calm, windy, stormy or disastrous; else the seed says.
+    #[arg(long)]
+    weather: Option<String>,
     /// Play fresh seeds for so many minutes and print those that fail.
     #[arg(long)]
     minutes: Option<f64>,
@@ -28,14 +31,25 @@ fn main() -> ExitCode {
             eprintln!("which seed? For example: cargo run -p sim -- 123, or cargo run -p sim -- --minutes 5");
             ExitCode::from(2)
         }
-        None => tell(&flags.seeds),
+        None => tell(&flags),
     }
 }
 
-fn tell(seeds: &[u64]) -> ExitCode {
+/// The world of a seed, in the weather that was asked for.
+fn world(seed: u64, weather: Option<&str>) -> World {
+    match weather {
+        Some("calm") => World::with(seed, Weather::Calm),
+        Some("windy") => World::with(seed, Weather::Windy),
+        Some("stormy") => World::with(seed, Weather::Stormy),
+        Some("disastrous") => World::with(seed, Weather::Disastrous),
+        _ => World::of(seed),
+    }
+}
+
+fn tell(flags: &Flags) -> ExitCode {
     let mut bad = false;
-    for seed in seeds {
-        let verdict = sim::run(&World::of(*seed));
+    for seed in &flags.seeds {
+        let verdict = sim::run(&world(*seed, flags.weather.as_deref()));
         for line in &verdict.story {
             println!("{line}");
         }
@@ -80,7 +94,11 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
         played += 1;
         seed += 1;
     }
-    println!("{played} seeds up to {}: {answered} answered, {excused} excused, {committed} committed, {} failing", seed - 1, failing.len());
+    println!(
+        "{played} seeds up to {}: {answered} answered, {excused} excused, {committed} committed, {} failing",
+        seed - 1,
+        failing.len()
+    );
     for seed in &failing {
         println!("  cargo run -p sim -- {seed}");
     }

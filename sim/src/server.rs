@@ -93,7 +93,11 @@ impl Server {
     /// How long the next statement takes.
     fn delay(&self) -> Duration {
         let mut chance = self.chance.borrow_mut();
-        if self.delay_max_us == 0 || chance.percent(50) { Duration::ZERO } else { Duration::from_micros(chance.below(self.delay_max_us)) }
+        if self.delay_max_us == 0 || chance.percent(50) {
+            Duration::ZERO
+        } else {
+            Duration::from_micros(chance.below(self.delay_max_us))
+        }
     }
 }
 

@@ -1,0 +1,66 @@
+//! Some hundred seeds in all weathers, and the promise that a seed is a story.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use sim::{Weather, World, run};
+use std::panic::catch_unwind;
+
+/// How many seeds there are of each weather.
+const SEEDS: u64 = 50;
+
+/// Plays seeds and asks that no oracle complains, and that it was no idle play.
+fn hold(weather: Weather, first: u64) {
+    let (mut answered, mut excused, mut committed) = (0, 0, 0);
+    let mut failing = Vec::new();
+    for seed in first..first + SEEDS {
+        let world = World::with(seed, weather);
+        match catch_unwind(|| run(&world)) {
+            Ok(verdict) => {
+                answered += verdict.answered;
+                excused += verdict.excused;
+                committed += verdict.committed;
+                if let Some(violation) = verdict.violations.first() {
+                    failing.push(format!("{weather:?} {seed}: {violation}"));
+                }
+            }
+            Err(_) => failing.push(format!("{weather:?} {seed}: it never ends, or the world broke")),
+        }
+    }
+    println!("{weather:?}: {answered} answered, {excused} excused by faults, {committed} committed");
+    assert!(
+        failing.is_empty(),
+        "cargo run -p sim -- --weather {} SEED\n{}",
+        format!("{weather:?}").to_lowercase(),
+        failing.join("\n")
+    );
+    assert!(answered > SEEDS * 20 && committed > SEEDS, "{answered} answered, {committed} committed");
+    assert!((excused > 0) == matches!(weather, Weather::Stormy | Weather::Disastrous), "{excused} excused");
+}
+
+#[test]
+fn some_hundred_seeds_hold_in_calm_weather() {
+    hold(Weather::Calm, 1000);
+}
+
+#[test]
+fn some_hundred_seeds_hold_in_windy_weather() {
+    hold(Weather::Windy, 2000);
+}
+
+#[test]
+fn some_hundred_seeds_hold_in_stormy_weather() {
+    hold(Weather::Stormy, 3000);
+}
+
+#[test]
+fn some_hundred_seeds_hold_when_servers_crash() {
+    hold(Weather::Disastrous, 4000);
+}
+
+#[test]
+fn a_seed_is_a_story() {
+    for seed in [3, 6] {
+        let (one, other) = (run(&World::of(seed)), run(&World::of(seed)));
+        assert!(one == other, "seed {seed} has two stories");
+    }
+    assert_ne!(run(&World::of(3)).story, run(&World::of(7)).story);
+}
