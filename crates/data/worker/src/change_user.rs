@@ -64,7 +64,8 @@ impl Session {
         Ok(self.client.reply(&payload).await?)
     }
 
-    /// It stays who it was, without anything that it had set: as a server does. Whoever guesses passwords is not let try for ever.
+    /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes the connection. We do as the server
+    /// that we claim to be.
     async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
         self.forget_everything();
         self.core.tally.up(Counter::GeneratedErrorPackets);
@@ -72,6 +73,7 @@ impl Session {
         wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
         self.client.reply(&payload).await?;
         self.refused_changes += 1;
-        if self.refused_changes < REFUSED_CHANGES_MAX { Ok(()) } else { Err(Ended::Broken) }
+        let mariadb = self.core.epoch().snapshot.variables.mysql_server_version.contains("MariaDB");
+        if mariadb && self.refused_changes < REFUSED_CHANGES_MAX { Ok(()) } else { Err(Ended::Broken) }
     }
 }

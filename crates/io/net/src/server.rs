@@ -246,13 +246,13 @@ async fn sha2(
     if matches!(response, [] | [0]) {
         return Ok(matches!(credential, Credential::Empty).then_some(Secret::None));
     }
-    if let Credential::Clear(password) = credential {
-        if !auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, response) {
-            return Ok(None);
-        }
+    if let Credential::Clear(password) = credential
+        && auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, response)
+    {
         more(conn, &[auth::FAST_OK]).await?;
         return Ok(Some(Secret::Clear(password.clone())));
     }
+    // A wrong scramble is asked for in full as well: to the client it looks like a server whose cache is cold.
     more(conn, &[auth::FULL]).await?;
     let mut answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     if conn.is_private() {
