@@ -194,6 +194,19 @@ impl Mind {
                             }
                             self.autocommit = on;
                         }
+                        ("transaction_isolation", value) => {
+                            self.isolation = match value.as_deref().map(|v| v.trim_matches('\'').to_ascii_uppercase()).as_deref()
+                            {
+                                None | Some("REPEATABLE-READ") => Isolation::RepeatableRead,
+                                Some("READ-COMMITTED") => Isolation::ReadCommitted,
+                                Some("READ-UNCOMMITTED") => Isolation::ReadUncommitted,
+                                Some("SERIALIZABLE") => Isolation::Serializable,
+                                Some(other) => return Err(Complaint(1231, format!("transaction_isolation can't be '{other}'"))),
+                            }
+                        }
+                        ("transaction_read_only", value) => {
+                            self.read_only = matches!(value.as_deref(), Some("1" | "ON" | "on"));
+                        }
                         ("sql_mode" | "time_zone", Some(value)) => {
                             self.variables.insert(one.name, value);
                         }

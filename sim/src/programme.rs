@@ -351,7 +351,14 @@ impl Session<'_> {
     }
 
     async fn set(&mut self) -> Goes {
-        match self.chance.below(12) {
+        match self.chance.below(16) {
+            12 => {
+                self.run("SET SESSION transaction_isolation='READ-COMMITTED'", false, |own| own.isolation = "READ-COMMITTED")
+                    .await
+            }
+            13 => self.run("SET SESSION transaction_isolation = DEFAULT", false, |own| own.isolation = "REPEATABLE-READ").await,
+            14 => self.run("SET SESSION transaction_read_only=1", false, |own| own.access = "READ ONLY").await,
+            15 => self.run("SET transaction_read_only=OFF", false, |own| own.access = "READ WRITE").await,
             0 => self.run("SET sql_mode='ANSI'", false, |own| own.sql_mode = "'ANSI'").await,
             1 => self.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'", false, |own| own.sql_mode = "'STRICT_ALL_TABLES'").await,
             2 => self.run("SET @@sql_mode=DEFAULT", false, |own| own.sql_mode = "'default'").await,

@@ -22,7 +22,7 @@ pub enum Weather {
     Windy,
     /// Connections break too.
     Stormy,
-    /// Servers crash and come back as well.
+    /// Servers crash and freeze and come back as well.
     Disastrous,
 }
 
@@ -73,6 +73,7 @@ impl World {
         if matches!(weather, Weather::Stormy | Weather::Disastrous) {
             faults.reset = chance.below(15) as f64 / 1000.0;
             faults.refuse = chance.below(60) as f64 / 1000.0;
+            faults.lose_connect = chance.below(10) as f64 / 1000.0;
         }
         Self { seed, weather, clients, connections, faults }
     }
@@ -83,6 +84,8 @@ impl World {
 }
 
 const LIMITS: Limits = Limits { time_max: Duration::from_secs(4 * 3600), turns_max: 20_000_000 };
+/// So long a server is frozen at most.
+const FROZEN_MAX: Duration = Duration::from_secs(5);
 /// After the last client: so long until nothing is left. A server that was shunned is back, and a lost connect is given up.
 const SETTLE: Duration = Duration::from_secs(150);
 
@@ -161,7 +164,9 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     let _full = tell.try_send(ToCore::Drain { deadline_ms: 1000 });
     let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
     judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
-    let late = 4 * world.faults.latency_max + 2 * world.faults.stall_max + Duration::from_millis(50);
+    // A server that is frozen hears of an end when it thaws.
+    let frozen = if world.weather == Weather::Disastrous { FROZEN_MAX } else { Duration::ZERO };
+    let late = 4 * world.faults.latency_max + 2 * world.faults.stall_max + Duration::from_millis(50) + frozen;
     for server in [&master, &replica] {
         judge.judge_connections(server.name, world.connections, late);
     }
@@ -173,12 +178,24 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     judge.verdict(world.seed)
 }
 
-/// Servers crash and come back, a few times.
+fn chance_of(chance: &mut Chance, most: Duration) -> Duration {
+    Duration::from_micros(chance.between(1, u64::try_from(most.as_micros()).unwrap_or(1)))
+}
+
+/// Servers crash or freeze and come back, a few times.
 async fn disasters(rt: &Rt, judge: &Judge, servers: &[Rc<Server>], mut chance: Chance) {
     let hand = rt.sim_faults().expect("this is the simulated world");
     for _ in 0..chance.between(1, 4) {
         rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
         let server = chance.one_of(servers);
+        if chance.percent(40) {
+            judge.tell("world", &format!("server {} freezes", server.name));
+            hand.freeze(&server.at);
+            rt.sleep(chance_of(&mut chance, FROZEN_MAX)).await;
+            hand.thaw(&server.at);
+            judge.tell("world", &format!("server {} thaws", server.name));
+            continue;
+        }
         judge.tell("world", &format!("server {} crashes", server.name));
         server.crash();
         hand.crash(&server.at);

@@ -128,6 +128,7 @@ fn understood<'a>(setting: &'a Setting<'a>) -> Understood<'a> {
             (Scope::Session, _) if assignment.name == "autocommit" => Understood::Nothing,
             (Scope::Session, _) if BOUND.contains(&assignment.name.as_str()) => Understood::Keep(Hold::UnknownState),
             (Scope::Session, Value::Expression(_)) => Understood::Keep(Hold::UnknownState),
+            (Scope::Session, value) if characteristic(&assignment.name).is_some() => characteristic_set(&assignment.name, value),
             (Scope::Session, Value::Default) => Understood::State(Box::new(|state| state.unset(&assignment.name))),
             (Scope::Session, Value::Literal(value)) => match std::str::from_utf8(value) {
                 Ok(value) => Understood::State(Box::new(move |state| state.set(&assignment.name, value))),
@@ -161,4 +162,29 @@ fn understood<'a>(setting: &'a Setting<'a>) -> Understood<'a> {
         Setting::Transaction { .. } | Setting::Password | Setting::DefaultRole => Understood::Nothing,
         Setting::Role(_) | Setting::ResourceGroup(_) | Setting::Statement { .. } => Understood::Keep(Hold::UnknownState),
     }
+}
+
+/// What `SET SESSION TRANSACTION` sets can be set as a variable too: one place in the state for both, or the older could win
+/// on the next connection.
+fn characteristic(name: &str) -> Option<&'static str> {
+    match name {
+        "transaction_isolation" | "tx_isolation" => Some(ISOLATION),
+        "transaction_read_only" | "tx_read_only" => Some(ACCESS),
+        _ => None,
+    }
+}
+
+fn characteristic_set<'a>(name: &str, value: &Value<'_>) -> Understood<'a> {
+    let Some(key) = characteristic(name) else { return Understood::Keep(Hold::UnknownState) };
+    let Value::Literal(text) = value else { return Understood::State(Box::new(move |state| state.unset(key))) };
+    let text = String::from_utf8_lossy(text).trim_matches(['\'', '"']).to_ascii_uppercase();
+    let words = match (key, text.as_str()) {
+        (ISOLATION, "READ-UNCOMMITTED" | "READ-COMMITTED" | "REPEATABLE-READ" | "SERIALIZABLE") => {
+            format!("ISOLATION LEVEL {}", text.replace('-', " "))
+        }
+        (ACCESS, "1" | "ON" | "TRUE") => "READ ONLY".to_owned(),
+        (ACCESS, "0" | "OFF" | "FALSE") => "READ WRITE".to_owned(),
+        _ => return Understood::Keep(Hold::UnknownState),
+    };
+    Understood::State(Box::new(move |state| state.set(key, &words)))
 }
