@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -50,14 +51,15 @@ impl Process {
     /// Starts it, with what it says going to the file.
     pub fn start(program: &Path, arguments: &[String], log: &Path) -> io::Result<Self> {
         let out = fs::OpenOptions::new().create(true).append(true).open(log)?;
-        let child = Command::new("setpriv")
+        let mut command = Command::new("setpriv");
+        command
             .args(["--pdeathsig", "KILL", "--"])
             .arg(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
-            .stderr(out)
-            .spawn()?;
+            .stderr(out);
+        let child = spawn_from_lasting_thread(command)?;
         Ok(Self { child, words: program.display().to_string() })
     }
 
@@ -114,6 +116,25 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The kernel's death signal follows the thread that started the process, not its process (prctl(2),
+/// PR_SET_PDEATHSIG), and a trial's thread may end while another trial still uses what it started.
+fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
+    type Order = (Command, mpsc::Sender<io::Result<Child>>);
+    static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, orders) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, answer) in orders {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        sender
+    });
+    let (answer, child) = mpsc::channel();
+    starter.send((command, answer)).map_err(io::Error::other)?;
+    child.recv().map_err(io::Error::other)?
 }
 
 fn greets(port: u16) -> bool {
