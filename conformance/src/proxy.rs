@@ -59,8 +59,12 @@ impl Wish {
                     { username = \"other\", password = \"geheim\", default_hostgroup = 0 },\n\
                     { username = \"secured\", password = \"verschlossen\", default_hostgroup = 0 }"
                 .to_owned(),
-            // Drivers choose their statements by the version that they are greeted with: as a DBA does, we claim the server's.
-            variables: version(server.port).map_or_else(String::new, |version| format!("    server_version = \"{version}\"")),
+            // Drivers choose their statements and their words by the greeting: as a DBA does, we claim the server's.
+            variables: format!(
+                "    default_authentication_plugin = \"{}\"\n{}",
+                if server.vendor == Vendor::MySql { "caching_sha2_password" } else { "mysql_native_password" },
+                version(server.port).map_or_else(String::new, |version| format!("    server_version = \"{version}\"\n"))
+            ),
             ..Self::default()
         }
     }

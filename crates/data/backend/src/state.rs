@@ -15,6 +15,12 @@ pub enum Names {
 }
 
 impl Names {
+    /// What the server gives to who says nothing of it.
+    #[must_use]
+    pub fn of_the_server() -> Self {
+        Self::Written("NAMES DEFAULT".into())
+    }
+
     /// The words after SET that bring it about; `None` when there are none.
     pub(crate) fn words(&self) -> Option<String> {
         match self {

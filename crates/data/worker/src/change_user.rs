@@ -1,9 +1,9 @@
 //! COM_CHANGE_USER: the same connection, somebody else.
 
 use crate::answer;
-use crate::greet::{credential, denied};
+use crate::greet::{credential, denied, preferred_plugin};
 use crate::session::{Ended, Session};
-use backend::State;
+use backend::{Names, State};
 use bridge::Counter;
 use net::LoginFailed;
 use std::time::Duration;
@@ -21,14 +21,13 @@ impl Session {
                 return Err(Ended::Told(answer::Complaint::with(1043, "08S01", malformed.to_string())));
             }
         };
-        // The character set is taken over before the password is looked at: servers do so, and a client that fails has it too.
-        self.collation = change.charset.unwrap_or(self.collation);
         let epoch = self.core.epoch();
         let limit = Duration::from_millis(epoch.snapshot.variables.mysql_connect_timeout_client);
         let core = self.core.clone();
         let acceptor = core.acceptor();
         let find = |user: &str| credential(&core, user);
-        let login = net::authenticate_again(&mut self.client, acceptor.as_ref(), self.nonce, &change, self.caps, find);
+        let plugin = preferred_plugin(&epoch.snapshot.variables);
+        let login = net::authenticate_again(&mut self.client, acceptor.as_ref(), self.nonce, &change, self.caps, plugin, find);
         let (secret, nonce) = match core.rt.timeout(limit, login).await {
             Ok(Ok(proven)) => proven,
             Ok(Err(LoginFailed::Denied { user, with_password })) => {
@@ -50,6 +49,7 @@ impl Session {
         self.let_go();
         self.secret = secret;
         self.nonce = nonce;
+        self.collation = change.charset.unwrap_or(self.collation);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         self.state = State::new(schema, self.collation);
         self.next_flag_in = None;
@@ -67,13 +67,12 @@ impl Session {
     /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes the connection. We do as the server
     /// that we claim to be.
     async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
-        self.forget_everything();
+        self.forget_everything(Names::of_the_server());
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let mut payload = Vec::new();
         wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
         self.client.reply(&payload).await?;
         self.refused_changes += 1;
-        let mariadb = self.core.epoch().snapshot.variables.mysql_server_version.contains("MariaDB");
-        if mariadb && self.refused_changes < REFUSED_CHANGES_MAX { Ok(()) } else { Err(Ended::Broken) }
+        if self.core.epoch().claims_mariadb() && self.refused_changes < REFUSED_CHANGES_MAX { Ok(()) } else { Err(Ended::Broken) }
     }
 }

@@ -37,6 +37,11 @@ impl Epoch {
         Self { snapshot, digest, digests, hits }
     }
 
+    /// Whose server we say we are: the vendors differ in what a reset and a refused change of user leave.
+    pub(crate) fn claims_mariadb(&self) -> bool {
+        self.snapshot.variables.mysql_server_version.contains("MariaDB")
+    }
+
     /// Count the rules that matched.
     pub(crate) fn count(&self, plan: &plan::Plan) {
         let matched = plan.why.hits();

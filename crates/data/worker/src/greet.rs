@@ -5,7 +5,7 @@ use crate::core::{Core, Seat};
 use crate::roster::Entry;
 use crate::session::Session;
 use bridge::Counter;
-use config::Password;
+use config::{Password, Variables};
 use net::{Conn, Credential, Door, LoginFailed, NetError};
 use rt::{Address, Socket};
 use std::rc::Rc;
@@ -70,7 +70,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let v = &epoch.snapshot.variables;
     let Some(seat) = core.seat(v.mysql_max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxConnections);
-        refuse(core, &mut conn, 0, &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections")).await;
+        refuse(core, conn, 0, &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections")).await;
         return None;
     };
     let id = core.next_session_id();
@@ -85,7 +85,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         thread_id: id,
         caps: OFFERED | deprecate,
         charset: u8::try_from(collation).unwrap_or(33),
-        plugin: Plugin::by_name(&v.mysql_default_authentication_plugin).unwrap_or(Plugin::MysqlNative),
+        plugin: preferred_plugin(v),
         random,
         tls: if v.mysql_have_ssl { core.acceptor() } else { None },
     };
@@ -97,14 +97,14 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             core.tally.up(Counter::AccessDeniedWrongPassword);
             core.tally.up(Counter::ClientConnectionsAborted);
             let complaint = denied(&user, &client.0, with_password);
-            refuse_next(core, &mut conn, &complaint).await;
+            refuse_next(core, conn, &complaint).await;
             return None;
         }
         Ok(Err(LoginFailed::Net(error))) => {
             core.tally.up(Counter::ClientConnectionsAborted);
             if let NetError::Malformed(what) = &error {
                 core.tally.up(Counter::UnexpectedFrontendPackets);
-                refuse_next(core, &mut conn, &Complaint::new(errors::HANDSHAKE, what.to_string())).await;
+                refuse_next(core, conn, &Complaint::new(errors::HANDSHAKE, what.to_string())).await;
             }
             return None;
         }
@@ -117,13 +117,13 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     if user.use_ssl && !conn.is_tls() {
         let words = format!("ProxySQL Error: Access denied for user '{}' (using password: YES). SSL is required", user.username);
         core.tally.up(Counter::ClientConnectionsAborted);
-        refuse_next(core, &mut conn, &Complaint::new(errors::ACCESS_DENIED, words)).await;
+        refuse_next(core, conn, &Complaint::new(errors::ACCESS_DENIED, words)).await;
         return None;
     }
     let Some(user_seat) = core.user_seat(&user.username, user.max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxUserConnections);
         let words = format!("User '{}' has exceeded the 'max_user_connections' resource (current value: {})", user.username, user.max_connections);
-        refuse_next(core, &mut conn, &Complaint::with(1226, "42000", words)).await;
+        refuse_next(core, conn, &Complaint::with(1226, "42000", words)).await;
         return None;
     };
     let entry = Rc::new(Entry::new(id, client, core.rt.now()));
@@ -139,27 +139,32 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     Some(Session::new(core.clone(), conn, entered, user, entry, local, seats))
 }
 
+pub(crate) fn preferred_plugin(v: &Variables) -> Plugin {
+    Plugin::by_name(&v.mysql_default_authentication_plugin).unwrap_or(Plugin::MysqlNative)
+}
+
 pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
     let with = if with_password { "YES" } else { "NO" };
     let words = format!("ProxySQL Error: Access denied for user '{user}'@'{host}' (using password: {with})");
     Complaint::new(errors::ACCESS_DENIED, words)
 }
 
-async fn refuse(core: &Core, conn: &mut Conn, seq: u8, complaint: &Complaint) {
+async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     // The client may be gone already; nobody is left to tell.
-    let told = answer::complain(conn, seq, complaint);
-    if let Ok(Ok(())) = core.rt.timeout(Duration::from_secs(1), told).await {
-        let _late = core.rt.timeout(Duration::from_secs(1), conn.flush()).await;
+    let told = core.rt.timeout(Duration::from_secs(1), answer::complain(&mut conn, seq, complaint)).await;
+    if let Ok(Ok(())) = told {
+        conn.dismiss(&core.rt).await;
     }
 }
 
 /// As the next packet of the login's dialogue.
-async fn refuse_next(core: &Core, conn: &mut Conn, complaint: &Complaint) {
+async fn refuse_next(core: &Core, mut conn: Conn, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     let mut payload = Vec::new();
     wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
-    if let Ok(Ok(())) = core.rt.timeout(Duration::from_secs(1), conn.reply(&payload)).await {
-        let _late = core.rt.timeout(Duration::from_secs(1), conn.flush()).await;
+    let told = core.rt.timeout(Duration::from_secs(1), conn.reply(&payload)).await;
+    if let Ok(Ok(())) = told {
+        conn.dismiss(&core.rt).await;
     }
 }

@@ -7,7 +7,7 @@ use crate::greet;
 use crate::held::Held;
 use crate::prepared::ClientStatements;
 use crate::roster::Entry;
-use backend::State;
+use backend::{Names, State};
 use bridge::Counter;
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
@@ -170,7 +170,9 @@ impl Session {
                 Ok(answer::say_eof(&mut self.client, self.caps, flags).await?)
             }
             Command::ResetConnection => {
-                self.forget_everything();
+                // MariaDB keeps the character set of the login, MySQL does not.
+                let names = if epoch.claims_mariadb() { Names::Collation(self.collation) } else { Names::of_the_server() };
+                self.forget_everything(names);
                 Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
             }
             Command::ChangeUser(body) => self.change_user(body).await,
@@ -189,11 +191,12 @@ impl Session {
         Ok(answer::complain(&mut self.client, 1, complaint).await?)
     }
 
-    /// As after a login: COM_RESET_CONNECTION.
-    pub(crate) fn forget_everything(&mut self) {
+    /// As after a login, except for the character set: COM_RESET_CONNECTION.
+    pub(crate) fn forget_everything(&mut self, names: Names) {
         let schema = self.state.schema.clone();
         self.let_go();
         self.state = State::new(&schema, self.collation);
+        self.state.set_names(names);
         self.next_flag_in = None;
     }
 
@@ -208,6 +211,7 @@ impl Session {
 
     async fn leave(mut self, ended: Ended) {
         self.let_go();
+        let by_us = matches!(ended, Ended::Told(_) | Ended::Broken);
         match ended {
             Ended::ByClient => {}
             Ended::Told(complaint) => {
@@ -220,7 +224,10 @@ impl Session {
             Ended::Gone | Ended::Broken => self.core.tally.up(Counter::ClientConnectionsAborted),
         }
         drop(self.seats);
-        self.client.finish(&self.core.rt).await;
+        match by_us {
+            true => self.client.dismiss(&self.core.rt).await,
+            false => self.client.finish(&self.core.rt).await,
+        }
     }
 
     pub(crate) fn new(

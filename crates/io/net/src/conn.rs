@@ -7,6 +7,9 @@ use rt::{Address, Chunk, Socket};
 use std::time::Duration;
 use wire::packet;
 
+/// How long a parting may take.
+const PARTING: Duration = Duration::from_secs(1);
+
 /// A connection that carries MySQL packets.
 #[derive(Debug)]
 pub struct Conn {
@@ -284,12 +287,28 @@ impl Conn {
         Ok(())
     }
 
-    /// Say goodbye properly and give the peer a moment to read what was sent.
+    /// Says goodbye and gives the peer a moment to read what was sent.
     pub async fn finish(mut self, rt: &rt::Rt) {
+        let _late = rt.timeout(PARTING, self.last_words()).await;
+    }
+
+    /// Sends a peer away that did not ask for it. Closing while something of it is unread would reset the connection, and the peer
+    /// might lose our last words: so our side ends first, and what still comes is dropped, for a moment.
+    pub async fn dismiss(mut self, rt: &rt::Rt) {
+        let parting = async {
+            self.last_words().await?;
+            self.socket.finish();
+            while !self.socket.recv().await?.is_empty() {}
+            Ok::<(), std::io::Error>(())
+        };
+        let _late = rt.timeout(PARTING, parting).await;
+    }
+
+    async fn last_words(&mut self) -> std::io::Result<()> {
         if let Some(tls) = &mut self.tls {
             let farewell = tls.farewell();
-            let _gone_anyway = self.socket.send(farewell).await;
+            self.socket.send(farewell).await?;
         }
-        let _late = rt.timeout(Duration::from_secs(1), self.socket.flush()).await;
+        self.socket.flush().await
     }
 }

@@ -124,12 +124,14 @@ pub async fn welcome(
     let response = std::mem::take(&mut login.auth_response);
     let plugin = claimed(login.caps, login.auth_plugin.as_deref());
     let switchable = caps::has(login.caps, caps::PLUGIN_AUTH);
-    let proof = Proof { user: &login.user, plugin, response, switchable };
+    let proof = Proof { user: &login.user, plugin, response, switchable, ask: false };
     let (secret, nonce) = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
     Ok(Entered { login, secret, nonce })
 }
 
-/// COM_CHANGE_USER: the client proves who it is once more.
+/// COM_CHANGE_USER: the client proves who it is once more, by the preferred plugin if it can. It is asked for its proof even if it has sent one: so do servers, and
+/// libmysqlclient sends none before.
+/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>
 ///
 /// # Errors
 /// As [`welcome`].
@@ -139,11 +141,12 @@ pub async fn authenticate_again(
     nonce: Nonce,
     change: &ChangeUser,
     caps: caps::Caps,
+    preferred: Plugin,
     find: impl Fn(&str) -> Option<Credential>,
 ) -> Result<(Secret, Nonce), LoginFailed> {
-    let plugin = claimed(caps, change.auth_plugin.as_deref());
     let switchable = caps::has(caps, caps::PLUGIN_AUTH);
-    let proof = Proof { user: &change.user, plugin, response: change.auth_response.clone(), switchable };
+    let plugin = if switchable { Some(preferred) } else { claimed(caps, None) };
+    let proof = Proof { user: &change.user, plugin, response: change.auth_response.clone(), switchable, ask: switchable };
     check(conn, tls, nonce, proof, &find).await
 }
 
@@ -160,6 +163,8 @@ struct Proof<'a> {
     plugin: Option<Plugin>,
     response: Vec<u8>,
     switchable: bool,
+    /// Ask for the proof even if the plugin is right.
+    ask: bool,
 }
 
 async fn check(
@@ -169,13 +174,14 @@ async fn check(
     proof: Proof<'_>,
     find: &impl Fn(&str) -> Option<Credential>,
 ) -> Result<(Secret, Nonce), LoginFailed> {
-    let Proof { user, mut plugin, mut response, switchable } = proof;
+    let Proof { user, mut plugin, mut response, switchable, ask } = proof;
     let found = find(user);
     let denied = |with_password| LoginFailed::Denied { user: user.to_owned(), with_password };
-    // An unknown user goes the way of a known one with a password nobody has, so that the answers do not tell them apart.
-    let credential = found.clone().unwrap_or(Credential::Native([0; 20]));
+    // An unknown user goes the whole way of a known one, so that the answers do not tell them apart.
+    let known = found.is_some();
+    let credential = found.unwrap_or_else(|| Credential::Clear(String::new()));
     let wanted = wanted_plugin(&credential, plugin, conn.is_private());
-    if plugin != Some(wanted) {
+    if ask || plugin != Some(wanted) {
         if !switchable {
             return Err(denied(!response.is_empty()));
         }
@@ -186,9 +192,6 @@ async fn check(
         plugin = Some(wanted);
     }
     let with_password = !matches!(response.as_slice(), [] | [0]);
-    if found.is_none() {
-        return Err(denied(with_password));
-    }
     let secret = match plugin {
         Some(Plugin::CachingSha2) => sha2(conn, tls, &mut nonce, &credential, &response).await?,
         Some(Plugin::ClearPassword) if conn.is_private() => {
@@ -197,7 +200,7 @@ async fn check(
         Some(Plugin::MysqlNative) => native(&credential, &nonce, &response),
         _ => None,
     };
-    secret.map(|secret| (secret, nonce)).ok_or_else(|| denied(with_password))
+    secret.filter(|_| known).map(|secret| (secret, nonce)).ok_or_else(|| denied(with_password))
 }
 
 /// The plugin to use: the client's own where it can prove what we store, else the one that can.
