@@ -156,6 +156,14 @@ impl Holds {
         }
     }
 
+    /// The flags of the last answer, as far as they are kept.
+    #[must_use]
+    pub const fn flags(&self) -> u16 {
+        let transaction = if self.has(Hold::Transaction) { status::IN_TRANS } else { 0 };
+        let autocommit = if self.has(Hold::AutocommitOff) { 0 } else { status::AUTOCOMMIT };
+        transaction | autocommit
+    }
+
     /// The server's flags, which know transactions better than any text.
     pub const fn status(&mut self, flags: u16) {
         self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);

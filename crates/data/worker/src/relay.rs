@@ -66,7 +66,7 @@ pub(crate) async fn relay(
     limit_ms: u64,
 ) -> Result<Follower, (Failed, bool)> {
     let mut follower = if Recode::is_needed(backend.hello.caps, session.caps) {
-        Follower::Other(Recode::expect(expect, backend.hello.caps, session.caps))
+        Follower::Other(Recode::expect(expect, backend.hello.caps, session.caps, backend.holds.flags()))
     } else {
         Follower::Same(Response::expect(expect, backend.hello.caps))
     };

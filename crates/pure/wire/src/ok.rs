@@ -85,7 +85,9 @@ impl<'a> Ok<'a> {
     }
 
     fn write_as(&self, out: &mut Vec<u8>, header: u8, caps: Caps) {
-        let track = caps::has(caps, caps::SESSION_TRACK) && !self.changes.is_empty();
+        // MySQL sets the flag for an empty list as well (COMMIT AND CHAIN).
+        let changed = self.status & status::SESSION_STATE_CHANGED != 0 || !self.changes.is_empty();
+        let track = caps::has(caps, caps::SESSION_TRACK) && changed;
         let mut flags = self.status & !status::SESSION_STATE_CHANGED;
         if track {
             flags |= status::SESSION_STATE_CHANGED;
@@ -219,9 +221,11 @@ mod tests {
             Ok(Ok { status: status::AUTOCOMMIT | status::SESSION_STATE_CHANGED, ..ok })
         );
         assert_eq!(Ok::read(&written(&ok, OLD), OLD), Ok(Ok { changes: b"", ..ok }));
-        // Nothing to say: both strings are left out, and a flag that promises changes is not kept.
+        // Nothing to say: both strings are left out. A flag that promises changes needs its list, be it empty.
+        assert_eq!(written(&Ok::default(), TRACK), b"\0\0\0\0\0\0\0");
         let plain = Ok { status: status::SESSION_STATE_CHANGED, ..Ok::default() };
-        assert_eq!(written(&plain, TRACK), b"\0\0\0\0\0\0\0");
+        assert_eq!(written(&plain, TRACK), b"\0\0\0\0\x40\0\0\0\0");
+        assert_eq!(written(&plain, OLD), b"\0\0\0\0\0\0\0");
     }
 
     #[test]

@@ -469,7 +469,7 @@ fn a_response_is_written_anew_as_the_server_itself_would_have_written_it() {
             let (old, new) = (capture_of(server, &format!("old {what}")), capture_of(server, &format!("new {what}")));
             for chunk in [1, 2, 3, 7, 1000] {
                 let mut out = Vec::new();
-                let mut recode = Recode::expect(*expect, NEW, OLD);
+                let mut recode = Recode::expect(*expect, NEW, OLD, 2);
                 for piece in new.chunks(chunk) {
                     recode.follow(piece, &mut out).expect("well formed");
                 }
@@ -480,12 +480,12 @@ fn a_response_is_written_anew_as_the_server_itself_would_have_written_it() {
                 // And back again, as far as the session changes are not lost.
                 let plain = caps::DEPRECATE_EOF | OLD;
                 let mut back = Vec::new();
-                let mut recode = Recode::expect(*expect, OLD, plain);
+                let mut recode = Recode::expect(*expect, OLD, plain, 2);
                 for piece in out.chunks(chunk) {
                     recode.follow(piece, &mut back).expect("well formed");
                 }
                 let mut want = Vec::new();
-                Recode::expect(*expect, NEW, plain).follow(&new, &mut want).expect("well formed");
+                Recode::expect(*expect, NEW, plain, 2).follow(&new, &mut want).expect("well formed");
                 assert_eq!(back, want, "old to new: {what} by {chunk}");
             }
         }
@@ -500,7 +500,7 @@ fn rows_of_any_size_are_written_anew() {
     for (from, to, bytes, want) in [(OLD, NEW, &old, &new), (NEW, OLD, &new, &old)] {
         for chunk in [1 << 14, M + 4, bytes.len()] {
             let mut out = Vec::new();
-            let mut recode = Recode::expect(Expect::Query, from, to);
+            let mut recode = Recode::expect(Expect::Query, from, to, 2);
             for piece in bytes.chunks(chunk) {
                 recode.follow(piece, &mut out).expect("well formed");
             }

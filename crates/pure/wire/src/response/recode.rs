@@ -22,13 +22,16 @@ pub struct Recode {
     full: bool,
     /// An EOF is due before the next packet.
     eof_due: bool,
+    /// SERVER_STATUS_* flags of such an EOF.
+    status: u16,
 }
 
 impl Recode {
-    /// Waits for the answer to a command, as [`Response::expect`].
-    pub fn expect(expect: Expect, server: Caps, client: Caps) -> Self {
+    /// Waits for the answer to a command, as [`Response::expect`]. `status`: the connection's flags before the command, for an EOF
+    /// that the server does not send; the flags after the command come too late for it.
+    pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
         let response = Response::expect(expect, server);
-        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false }
+        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status }
     }
 
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
@@ -39,9 +42,9 @@ impl Recode {
     /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
     /// connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
-        let Self { response, server, client, shift, last_seq, full, eof_due } = self;
+        let Self { response, server, client, shift, last_seq, full, eof_due, status } = self;
         let cursor = matches!(response.expect, Expect::Execute);
-        let mut copy = Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due };
+        let mut copy = Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
             copy.eof_if_due();
@@ -77,6 +80,7 @@ struct Copy<'a> {
     last_seq: &'a mut u8,
     full: &'a mut bool,
     eof_due: &'a mut bool,
+    status: u16,
 }
 
 impl Copy<'_> {
@@ -100,8 +104,8 @@ impl Copy<'_> {
     fn eof_if_due(&mut self) {
         if std::mem::take(self.eof_due) {
             *self.shift = self.shift.wrapping_add(1);
-            // The status comes with the end of the rows; until then nobody looks at it, but autocommit is the likely one.
-            self.packet(self.last_seq.wrapping_add(1), |o| ok::write_eof(o, 0, status::AUTOCOMMIT));
+            let status = self.status;
+            self.packet(self.last_seq.wrapping_add(1), |o| ok::write_eof(o, 0, status));
         }
     }
 }
@@ -173,7 +177,7 @@ pub fn fuzz_recode(data: &[u8]) {
             | if kind & track != 0 { caps::SESSION_TRACK } else { 0 }
     };
     let (server, client) = (with(8, 16), with(32, 64));
-    let mut recode = Recode::expect(expect, server, client);
+    let mut recode = Recode::expect(expect, server, client, status::AUTOCOMMIT);
     let mut out = Vec::new();
     for chunk in bytes.chunks(usize::from(*cut) % 64 + 1) {
         match recode.follow(chunk, &mut out) {
