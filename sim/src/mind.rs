@@ -17,6 +17,8 @@ pub(crate) const STATE_COLUMNS: [&str; 8] =
     ["schema", "names", "autocommit", "transaction", "isolation", "sql_mode", "time_zone", "access"];
 /// The schemas that exist.
 pub(crate) const SCHEMAS: [&str; 3] = ["red", "green", "blue"];
+/// The collation of who says nothing of it: latin1_swedish_ci.
+pub(crate) const SERVERS_CHARSET: u16 = 8;
 /// The text of the one statement that can be prepared.
 pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
@@ -73,7 +75,7 @@ fn syntax(sql: &str) -> Complaint {
 impl Mind {
     /// After a login.
     pub(crate) fn new(schema: Option<&str>, collation: u16) -> Self {
-        let collation = wire::charset::by_id(collation).or_else(|| wire::charset::by_id(8)).expect("latin1 is in the table");
+        let collation = wire::charset::by_id(collation).or_else(|| wire::charset::by_id(SERVERS_CHARSET)).expect("latin1 is in the table");
         Self {
             schema: schema.unwrap_or("").to_owned(),
             names: (collation.charset.to_owned(), collation.name.to_owned()),
@@ -90,7 +92,7 @@ impl Mind {
 
     /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema stays.
     pub(crate) fn reset(&mut self) {
-        *self = Self { schema: std::mem::take(&mut self.schema), last_prepared: self.last_prepared, ..Self::new(None, 8) };
+        *self = Self { schema: std::mem::take(&mut self.schema), last_prepared: self.last_prepared, ..Self::new(None, SERVERS_CHARSET) };
     }
 
     /// What [`STATE_COLUMNS`] are here.

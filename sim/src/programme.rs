@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use crate::mind::{ECHO, SCHEMAS};
+use crate::mind::{ECHO, SCHEMAS, SERVERS_CHARSET};
 use net::Refused;
 use rt::{Address, Rt};
 use std::ops::ControlFlow;
@@ -78,7 +78,6 @@ struct Session<'a> {
     /// Tags made so far by this client.
     tags: &'a mut u32,
     client: Client,
-    charset: u16,
     own: Own,
     /// Inserted by the open transaction.
     pending: Vec<String>,
@@ -121,7 +120,6 @@ async fn session(rt: &Rt, judge: &Judge, proxy: &Address, number: u64, chance: &
         chance,
         tags,
         client,
-        charset,
         own,
         pending: Vec::new(),
         spot: None,
@@ -504,13 +502,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: all is as after the login, but for the schema.
+    /// COM_RESET_CONNECTION: all is as after the login, but for the schema and, with MySQL, which we say we are, the character set.
     async fn reset(&mut self) -> Goes {
         self.forget_pending();
         let reply = self.ask("COM_RESET_CONNECTION", &[0x1F], Due::Text).await?;
         match reply {
             Some(Reply::Ok) => {
-                self.own = Own::new(&self.own.schema, self.charset);
+                self.own = Own::new(&self.own.schema, SERVERS_CHARSET);
                 self.spot = None;
                 self.pinned = false;
                 self.prepared.clear();

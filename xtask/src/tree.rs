@@ -1,12 +1,18 @@
 //! The project's text files in memory, so that a rule is a function and its test needs no disk.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::{fs, io};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 /// Folders that hold what was built or fetched, not what was written.
 const NOT_OURS: &[&str] =
     &["target", ".millrace-target", ".git", "node_modules", "__pycache__", ".cache", "bench/out", "corpus", "golden"];
+
+/// The folder above this crate's, as cargo says it when it runs us: a built programme may serve several checkouts.
+pub fn project_root() -> PathBuf {
+    let here = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here).parent().map(Path::to_path_buf).unwrap_or_default()
+}
 
 /// Files by their path from the project's root, with `/` between folders.
 #[derive(Default)]
@@ -17,9 +23,8 @@ pub struct Tree {
 impl Tree {
     /// The project that this crate stands in.
     pub fn of_this_project() -> io::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
         let mut tree = Self::default();
-        tree.read_folder(root, "")?;
+        tree.read_folder(&project_root(), "")?;
         Ok(tree)
     }
 

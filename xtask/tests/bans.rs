@@ -1,7 +1,7 @@
 //! The bans of `crates/*/clippy.toml` bite: clippy refuses a broken example under each folder's file.
 #![expect(clippy::unwrap_used, reason = "a test without the usual harness, which clippy does not see as one")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Trial};
 
 /// Clippy's words about a small crate that stands under the folder's `clippy.toml`.
 fn clippy_about(folder: &str, body: &str) -> (bool, String) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = xtask::tree::project_root();
     let here = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bans-{folder}-{}", std::process::id()));
     fs::create_dir_all(here.join("src")).unwrap();
     let manifest = "[package]\nname = \"broken\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\

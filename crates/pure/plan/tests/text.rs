@@ -22,8 +22,7 @@ use std::sync::Arc;
 
 #[test]
 fn the_plans_are_those_of_the_texts() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir("tests").unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     files.sort();
     assert!(files.len() >= 8, "{files:?}");

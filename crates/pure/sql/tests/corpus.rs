@@ -10,7 +10,7 @@ const TARGETS: &[Target] =
 
 /// The inputs of a target, each with its path.
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz/corpus")).join(target);
+    let folder = Path::new("../../../fuzz/corpus").join(target);
     let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     files
         .map(|f| f.expect("entry").path())

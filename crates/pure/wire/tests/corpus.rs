@@ -19,7 +19,7 @@ const TARGETS: &[Target] = &[
 ];
 
 fn fuzz() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz"))
+    Path::new("../../../fuzz")
 }
 
 /// The inputs of a target, each with its path.
