@@ -222,7 +222,7 @@ mysql_servers =
     {{ address = "127.0.0.1", port = {server}, hostgroup = 0, max_connections = 1000 }},
     {{ address = "127.0.0.1", port = {server}, hostgroup = 1, max_connections = 1000 }}
 )
-mysql_users = ( {{ username = "{user}", password = "{password}", default_hostgroup = 0 }} )
+mysql_users = ( {{ username = "{user}", password = "{password}", default_hostgroup = 0, max_connections = 20000 }} )
 mysql_query_rules =
 (
     {{ rule_id = 1, active = 1, match_pattern = "^SELECT.*FOR UPDATE$", destination_hostgroup = 0, apply = 1 }},
@@ -341,7 +341,10 @@ def main():
                 for way in ways:
                     if way.name.startswith("Millrace") and way.name.endswith("1 worker"):
                         say(f"{wish.sessions} idle sessions through {way.name} ...")
-                        idle.append((way.name, *sessions(way, wish.sessions)))
+                        try:
+                            idle.append((way.name, *sessions(way, wish.sessions)))
+                        except (OSError, SystemExit) as error:
+                            say(f"  {error}")
         finally:
             for way in ways:
                 if way.process:
