@@ -525,6 +525,10 @@ fn is_literal(text: &[u8]) -> bool {
     }
     let mut words = Words::new(text);
     let (Some(first), second, None) = (words.next(), words.next(), words.next()) else { return false };
+    // Two dashes are a comment at the end of a text, where it was cut, and may have been two signs before.
+    if second.unwrap_or(first).end() != text.len() {
+        return false;
+    }
     match (first.kind, second) {
         (Kind::String, None) => true,
         (Kind::Word, None) => !first.text[0].is_ascii_digit() && is_keyword_value(first.text),
@@ -636,6 +640,7 @@ mod tests {
             ("SET a = 1 /* x */ , b = .5", "Session a = 1; Session b = .5"),
             ("SET a = 'x' 'y'", "Session a = <'x' 'y'>"),
             ("SET a = CURRENT_TIMESTAMP", "Session a = <CURRENT_TIMESTAMP>"),
+            ("SET a = x----\0 y", "Session a = <x-->"),
             ("SET a = _utf8mb4'x', b=x'41'", "Session a = _utf8mb4'x'; Session b = x'41'"),
             ("SET a = `b`", "Session a = <`b`>"),
             ("SET /* x */ a -- y\n = # z\n 'it''s; ,'", "Session a = 'it''s; ,'"),
