@@ -13,6 +13,8 @@ pub(crate) struct Epoch {
     pub(crate) digests: bool,
     /// Matches of each rule, by its position in the chain.
     pub(crate) hits: RefCell<Vec<u64>>,
+    /// Which rules match which digests, as far as statements have asked.
+    pub(crate) memo: RefCell<plan::Memo>,
 }
 
 impl Epoch {
@@ -34,7 +36,7 @@ impl Epoch {
         };
         let digests = v.mysql_query_digests || snapshot.rules.needs_digest();
         let hits = RefCell::new(vec![0; snapshot.rules.chain().len()]);
-        Self { snapshot, digest, digests, hits }
+        Self { snapshot, digest, digests, hits, memo: RefCell::default() }
     }
 
     /// Whose server we say we are: the vendors differ in what a reset and a refused change of user leave.

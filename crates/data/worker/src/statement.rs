@@ -140,11 +140,15 @@ impl Session {
             autocommit: self.state.autocommit,
         };
         let statement = plan::Statement { text, digest, comment };
+        let plan = || {
+            let random = self.core.rt.random();
+            plan::plan_with(&epoch.snapshot, &facts, &statement, random, &mut epoch.memo.borrow_mut())
+        };
         if !v.mysql_stats_time_query_processor {
-            return plan::plan(&epoch.snapshot, &facts, &statement, self.core.rt.random());
+            return plan();
         }
         let began = self.core.rt.now();
-        let plan = plan::plan(&epoch.snapshot, &facts, &statement, self.core.rt.random());
+        let plan = plan();
         let took = u64::try_from((self.core.rt.now() - began).as_nanos()).unwrap_or(u64::MAX);
         self.core.tally.add(Counter::QueryProcessorTimeNsec, took);
         plan

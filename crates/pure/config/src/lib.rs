@@ -15,10 +15,10 @@ mod users;
 mod variables;
 
 pub use fast_routing::FastRouting;
-pub use pattern::{Pattern, Replacement};
+pub use pattern::{Dialect, Pattern, Replacement, fuzz_pattern};
 pub use refusal::Refusal;
 pub use rows::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, SslParamsRow, UserRow};
-pub use rules::{AddressPattern, Candidates, Rule, Rules};
+pub use rules::{AddressPattern, Asked, Candidate, Candidates, Memo, Rule, Rules};
 pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
 pub use snapshot::Snapshot;
 pub use users::{Attributes, Password, User, Users, UsersBuilder};

@@ -4,8 +4,10 @@
 //! of the `regex` crate; what only PCRE can say, or says differently, runs on PCRE. The commonest shapes
 //! (`^SELECT`, `^SELECT.*FOR UPDATE$`) need no engine. Texts are bytes; letters' case is ASCII's.
 
+mod literals;
 mod shape;
 
+pub(crate) use literals::{AnyOf, Needed, shortest};
 use shape::Shape;
 use std::borrow::Cow;
 
@@ -65,6 +67,14 @@ impl Pattern {
             (Some(pcre), _) if text.ends_with(b"\n") => pcre.is_match(text).unwrap_or(false),
             (_, Engine::Linear(linear)) => linear.is_match(text),
             (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
+        }
+    }
+
+    /// What a text must have to match; `text` is what this was compiled from.
+    pub(crate) fn needed(&self, text: &str) -> Needed {
+        match &self.engine {
+            Engine::Linear(_) => Needed::by_linear(text),
+            Engine::Pcre(_) => Needed::by_pcre(text),
         }
     }
 
@@ -260,6 +270,33 @@ impl Replacement {
                 }
             }
         }
+    }
+}
+
+/// Body of a fuzz target: an expression, whether letters' case matters, and a text, with a NUL between. What is matched and
+/// replaced is what PCRE would; and a text that matches has what the expression is said to need.
+///
+/// # Panics
+/// It is not so.
+pub fn fuzz_pattern(data: &[u8]) {
+    let Some((caseless, rest)) = data.split_first() else { return };
+    let caseless = caseless & 1 == 1;
+    let mut parts = rest.splitn(2, |byte| *byte == 0);
+    let (Some(Ok(expression)), Some(text)) = (parts.next().map(std::str::from_utf8), parts.next()) else { return };
+    if expression.len() > 64 || text.len() > 256 {
+        return;
+    }
+    let Ok(told) = pcre(expression, caseless) else { return };
+    let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
+    // What PCRE gives up on does not count.
+    let Ok(matches) = told.is_match(text) else { return };
+    assert_eq!(pattern.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
+    if matches {
+        let needed = pattern.needed(expression);
+        let text = text.to_ascii_lowercase();
+        let has = |one: &[u8]| memchr::memmem::find(&text, one).is_some();
+        assert!(needed.start.is_none_or(|start| text.starts_with(&start)), "{expression:?}");
+        assert!(needed.inside.iter().all(|any| any.iter().any(|one| has(one))), "{expression:?}");
     }
 }
 

@@ -1,11 +1,16 @@
 //! `mysql_query_rules`, compiled: the chain in the order of rule_id, and which of it can concern a session at all.
 
 mod address;
+mod candidates;
 mod check;
+mod filter;
 mod index;
+mod memo;
 
 pub use address::AddressPattern;
-pub use index::Candidates;
+pub use candidates::{Candidate, Candidates};
+pub use index::Asked;
+pub use memo::Memo;
 
 use crate::fast_routing::{self, FastRouting};
 use crate::{FastRoutingRow, Pattern, Refusal, Replacement, RuleRow, Variables};
@@ -134,10 +139,30 @@ impl Rules {
         &self.chain
     }
 
-    /// Positions of the rules whose user and schema are these, or any: nothing else can match.
+    /// The rules from position `from` on that may match; no other can. With a memo, which must have seen no other rules
+    /// than these, expressions of `match_digest` run once for a digest.
     #[must_use]
-    pub fn candidates(&self, user: &str, schema: &str) -> Candidates<'_> {
-        self.index.candidates(user, schema)
+    #[inline]
+    pub fn candidates(&self, asked: &Asked<'_>, from: u32, memo: Option<&mut Memo>) -> Candidates<'_> {
+        self.index.candidates(&self.chain, asked, from, memo)
+    }
+
+    /// All rules from position `from` on: what an explanation walks through.
+    #[must_use]
+    pub fn all_from(&self, from: u32) -> Candidates<'_> {
+        Candidates::whole(from, u32::try_from(self.chain.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Whether a text that a rule has rewritten may have other candidates.
+    #[must_use]
+    pub fn candidates_by_text(&self) -> bool {
+        self.index.by_text()
+    }
+
+    /// Bytes of the index, which all cores share.
+    #[must_use]
+    pub fn index_bytes(&self) -> usize {
+        self.index.bytes()
     }
 
     /// The fast routing table.

@@ -32,7 +32,7 @@ pub const COLUMNS: [&str; 4] = ["step", "rule_id", "what", "outcome"];
 #[must_use]
 pub fn explain(snapshot: &Snapshot, session: &SessionFacts<'_>, statement: &Statement<'_>, random: u64) -> Explanation {
     let mut listener = Listener { rules: &snapshot.rules, steps: Vec::new() };
-    let plan = decide(snapshot, session, statement, random, &mut listener);
+    let plan = decide(snapshot, session, statement, random, None, &mut listener);
     Explanation { steps: listener.steps, plan }
 }
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod differential;
 mod explain;
 mod fast_routing;
 mod hints;
@@ -22,6 +23,7 @@ pub use pick::{pick, pick_by};
 pub use trace::Miss;
 pub use why::{By, Why};
 
+pub use config::Memo;
 use config::{Snapshot, User};
 use trace::{Silent, Trace};
 
@@ -71,7 +73,20 @@ pub struct Digest<'a> {
 /// Decides. `random` matters where weights do.
 #[must_use]
 pub fn plan(snapshot: &Snapshot, session: &SessionFacts<'_>, statement: &Statement<'_>, random: u64) -> Plan {
-    decide(snapshot, session, statement, random, &mut Silent)
+    decide(snapshot, session, statement, random, None, &mut Silent)
+}
+
+/// The same, by somebody who remembers which rules match which digests. The memo must have seen no other rules than
+/// those of this snapshot.
+#[must_use]
+pub fn plan_with(
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    random: u64,
+    memo: &mut Memo,
+) -> Plan {
+    decide(snapshot, session, statement, random, Some(memo), &mut Silent)
 }
 
 /// The order of these lines is the order of the decisions: a later one overrules the earlier.
@@ -80,6 +95,7 @@ fn decide<T: Trace>(
     session: &SessionFacts<'_>,
     statement: &Statement<'_>,
     random: u64,
+    memo: Option<&mut Memo>,
     trace: &mut T,
 ) -> Plan {
     let mut plan = Plan::to(session.user.default_hostgroup);
@@ -88,7 +104,7 @@ fn decide<T: Trace>(
         trace.decided(&plan);
         return plan;
     }
-    let end = rules::walk(&mut plan, snapshot, session, statement, random, trace);
+    let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
     fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
     hints::obey(&mut plan, statement, trace);
     transaction::stay(&mut plan, session, trace);

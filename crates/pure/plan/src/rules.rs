@@ -3,7 +3,7 @@
 use crate::outcome::Legs;
 use crate::trace::{Miss, Trace};
 use crate::{By, Plan, SessionFacts, Statement, Text, rewrite};
-use config::{Rule, Rules, Snapshot};
+use config::{Asked, Candidate, Memo, Rule, Rules, Snapshot};
 
 /// Where the chain ended.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,15 @@ pub(crate) struct End<'a> {
     pub(crate) error: Option<(&'a Rule, u32)>,
 }
 
+/// What the walk reads and does not change.
+#[derive(Clone, Copy)]
+struct Walk<'a, 'f> {
+    rules: &'a Rules,
+    session: &'f SessionFacts<'f>,
+    statement: &'f Statement<'f>,
+    random: u64,
+}
+
 /// Looks at the rules in the order of rule_id and lets those that match set what they set; a later one overrules an
 /// earlier one. A flagOUT leads forward only, unless mysql-query_processor_iterations allows to begin again.
 pub(crate) fn walk<'a, T: Trace>(
@@ -25,6 +34,7 @@ pub(crate) fn walk<'a, T: Trace>(
     session: &SessionFacts<'_>,
     statement: &Statement<'_>,
     random: u64,
+    mut memo: Option<&mut Memo>,
     trace: &mut T,
 ) -> End<'a> {
     let rules: &Rules = &snapshot.rules;
@@ -32,68 +42,98 @@ pub(crate) fn walk<'a, T: Trace>(
     if rules.chain().is_empty() {
         return end;
     }
+    let walk = Walk { rules, session, statement, random };
     let mut iterations = snapshot.variables.mysql_query_processor_iterations;
-    loop {
-        let again = if T::WHOLE_CHAIN {
-            round(0..rules.chain().len(), plan, rules, session, statement, random, iterations > 0, &mut end, trace)
-        } else {
-            let candidates = rules.candidates(&session.user.username, session.schema);
-            round(candidates, plan, rules, session, statement, random, iterations > 0, &mut end, trace)
-        };
-        if !again {
-            return end;
+    let mut from = 0;
+    while let Some(next) = walk.on(from, iterations > 0, plan, &mut end, memo.as_deref_mut(), trace) {
+        // Only beginning again is counted.
+        iterations -= u64::from(next == 0);
+        from = next;
+    }
+    end
+}
+
+impl<'a> Walk<'a, '_> {
+    /// From a position on, until the candidates are others: because the flag has changed or the text was rewritten.
+    /// Answers where to go on, if not all is said.
+    #[inline]
+    fn on<T: Trace>(
+        self,
+        from: u32,
+        may_begin_again: bool,
+        plan: &mut Plan,
+        end: &mut End<'a>,
+        memo: Option<&mut Memo>,
+        trace: &mut T,
+    ) -> Option<u32> {
+        let Walk { rules, session, statement, random } = self;
+        let candidates =
+            if T::WHOLE_CHAIN { rules.all_from(from) } else { rules.candidates(&self.asked(plan, end.flag), from, memo) };
+        for Candidate { position, digest_matches } in candidates {
+            let Some(rule) = rules.chain().get(position as usize) else { continue };
+            if let Some(why) = misses(rule, end.flag, session, statement, plan, digest_matches) {
+                trace.missed(rule, why);
+                continue;
+            }
+            plan.why.hit(position);
+            let flag = end.flag;
+            let out = flag_out(rule, random.rotate_left(position & 63));
+            end.flag = out.unwrap_or(flag);
+            set(plan, rule, position);
+            if rule.ok_msg.is_some() {
+                end.ok = Some((rule, position));
+            }
+            if rule.error_msg.is_some() {
+                end.error = Some((rule, position));
+            }
+            let rewritten = rewrite::apply(plan, rule, statement.text);
+            trace.matched(rule, end.flag);
+            if rule.apply {
+                end.applied = true;
+                return None;
+            }
+            if out.is_some() && may_begin_again {
+                return Some(0);
+            }
+            if end.flag != flag || rewritten && rules.candidates_by_text() {
+                return Some(position + 1);
+            }
         }
-        iterations -= 1;
+        None
+    }
+
+    fn asked<'t>(&'t self, plan: &'t Plan, flag: u32) -> Asked<'t> {
+        Asked {
+            flag,
+            user: &self.session.user.username,
+            schema: self.session.schema,
+            client_addr: self.session.client_addr,
+            proxy_addr: self.session.proxy_addr,
+            proxy_port: self.session.proxy_port,
+            digest: self.statement.digest.map(|digest| (digest.hash, digest.text)),
+            text: text(plan, self.statement),
+        }
     }
 }
 
-/// Once through the chain. Answers whether to begin again.
-#[inline]
-#[allow(clippy::too_many_arguments, reason = "the facts of the decision; grouping them would name nothing")]
-fn round<'a, T: Trace>(
-    positions: impl Iterator<Item = usize>,
-    plan: &mut Plan,
-    rules: &'a Rules,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    random: u64,
-    may_begin_again: bool,
-    end: &mut End<'a>,
-    trace: &mut T,
-) -> bool {
-    for position in positions {
-        let Some(rule) = rules.chain().get(position) else { continue };
-        if let Some(why) = misses(rule, end.flag, session, statement, plan) {
-            trace.missed(rule, why);
-            continue;
-        }
-        let position = u32::try_from(position).unwrap_or(u32::MAX);
-        plan.why.hit(position);
-        let out = flag_out(rule, random.rotate_left(position & 63));
-        end.flag = out.unwrap_or(end.flag);
-        set(plan, rule, position);
-        if rule.ok_msg.is_some() {
-            end.ok = Some((rule, position));
-        }
-        if rule.error_msg.is_some() {
-            end.error = Some((rule, position));
-        }
-        rewrite::apply(plan, rule, statement.text);
-        trace.matched(rule, end.flag);
-        if rule.apply {
-            end.applied = true;
-            return false;
-        }
-        if out.is_some() && may_begin_again {
-            return true;
-        }
+/// The statement as earlier rules have rewritten it.
+fn text<'t>(plan: &'t Plan, statement: &Statement<'t>) -> &'t [u8] {
+    match &plan.legs {
+        Legs::One([leg]) => leg.statement.of(statement.text),
+        Legs::Many(_) => statement.text,
     }
-    false
 }
 
 /// The first reason why a rule does not match.
 #[inline]
-fn misses(rule: &Rule, flag: u32, session: &SessionFacts<'_>, statement: &Statement<'_>, plan: &Plan) -> Option<Miss> {
+fn misses(
+    rule: &Rule,
+    flag: u32,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    plan: &Plan,
+    digest_matches: bool,
+) -> Option<Miss> {
     if rule.flag_in != flag {
         return Some(Miss::FlagIn(flag));
     }
@@ -118,18 +158,12 @@ fn misses(rule: &Rule, flag: u32, session: &SessionFacts<'_>, statement: &Statem
             return Some(Miss::Digest);
         }
         // The digest is of what the client sent, whatever earlier rules have made of it.
-        if rule.match_digest.as_ref().is_some_and(|it| it.is_match(digest.text) == rule.negate_match_pattern) {
+        if !digest_matches && rule.match_digest.as_ref().is_some_and(|it| it.is_match(digest.text) == rule.negate_match_pattern) {
             return Some(Miss::MatchDigest);
         }
     }
-    if let Some(pattern) = &rule.match_pattern {
-        let text = match &plan.legs {
-            Legs::One([leg]) => leg.statement.of(statement.text),
-            Legs::Many(_) => statement.text,
-        };
-        if pattern.is_match(text) == rule.negate_match_pattern {
-            return Some(Miss::MatchPattern);
-        }
+    if rule.match_pattern.as_ref().is_some_and(|it| it.is_match(text(plan, statement)) == rule.negate_match_pattern) {
+        return Some(Miss::MatchPattern);
     }
     None
 }

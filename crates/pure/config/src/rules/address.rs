@@ -15,6 +15,16 @@ impl AddressPattern {
         &self.0
     }
 
+    /// What comes before the first `%`, if there is one.
+    pub(super) fn head(&self) -> Option<&str> {
+        self.0.split_once('%').map(|(head, _)| head)
+    }
+
+    /// The part that an address must begin with, or be.
+    pub(super) fn fixed(&self) -> &str {
+        self.head().unwrap_or(&self.0)
+    }
+
     /// Whether an address fits.
     #[must_use]
     pub fn is_match(&self, address: &str) -> bool {

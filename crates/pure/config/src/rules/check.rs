@@ -324,20 +324,42 @@ mod tests {
     #[test]
     fn candidates_are_the_chain_without_those_who_name_somebody_else() {
         let names = [None, Some("a"), Some("b")];
+        let addresses = [None, Some("10.%"), Some("10.0.0.%"), Some("10.0.0.1"), Some("%")];
+        let text = |name: Option<&str>| name.map(Into::into);
         let mut rows = Vec::new();
-        for n in 0..90 {
-            let (user, schema) = (names[n % 3], names[n / 3 % 3]);
-            rows.push(RuleRow { username: user.map(Into::into), schemaname: schema.map(Into::into), ..rule(n as i64 * 7 % 90) });
+        for n in 0..540 {
+            rows.push(RuleRow {
+                username: text(names[n % 3]),
+                schemaname: text(names[n / 3 % 3]),
+                client_addr: text(addresses[n / 9 % 5]),
+                proxy_port: [None, Some(6033)][n / 45 % 2],
+                digest: [None, Some("0xA".to_owned())][n / 90 % 2].clone(),
+                flagIN: [0, 0, 1][n / 180 % 3],
+                ..rule(n as i64 * 7 % 540)
+            });
         }
         let rules = Rules::build(rows, [], &Variables::default()).unwrap();
         for (user, schema) in [("a", "a"), ("a", "b"), ("b", "x"), ("x", "b"), ("x", "x"), ("", "")] {
-            let fits = |name: &Option<Arc<str>>, value| name.as_deref().is_none_or(|name| name == value);
-            let all = rules.chain().iter().enumerate();
-            let told: Vec<_> = all
-                .filter(|(_, rule)| fits(&rule.username, user) && fits(&rule.schemaname, schema))
-                .map(|(position, _)| position)
-                .collect();
-            assert_eq!(rules.candidates(user, schema).collect::<Vec<_>>(), told, "{user} {schema}");
+            for (flag, client_addr, proxy_port, digest, from) in
+                [(0, "10.0.0.1", 6033, 10, 0), (0, "10.1.0.1", 6033, 9, 100), (1, "1", 1, 10, 0), (2, "", 0, 0, 0)]
+            {
+                let (digest, proxy_addr, text) = (Some((digest, &b""[..])), "", &b""[..]);
+                let asked = super::super::Asked { flag, user, schema, client_addr, proxy_addr, proxy_port, digest, text };
+                let fits = |name: &Option<Arc<str>>, value| name.as_deref().is_none_or(|name| name == value);
+                let all = rules.chain().iter().enumerate().skip(from);
+                let told: Vec<_> = all
+                    .filter(|(_, rule)| fits(&rule.username, user) && fits(&rule.schemaname, schema) && rule.flag_in == flag)
+                    .filter(|(_, rule)| rule.client_addr.as_ref().is_none_or(|one| one.is_match(client_addr)))
+                    .filter(|(_, rule)| rule.proxy_port.is_none_or(|port| port == proxy_port))
+                    .filter(|(_, rule)| rule.digest.is_none_or(|hash| Some(hash) == digest.map(|(hash, _)| hash)))
+                    .map(|(position, _)| position)
+                    .collect();
+                let found: Vec<_> = rules.candidates(&asked, from as u32, None).map(|one| one.position as usize).collect();
+                assert!(found.is_sorted());
+                let missing: Vec<_> = told.iter().filter(|position| !found.contains(position)).collect();
+                assert!(missing.is_empty(), "{asked:?}: {missing:?}");
+                assert!(found.len() <= told.len() + 400, "{asked:?}: {} of {}", told.len(), found.len());
+            }
         }
     }
 }
