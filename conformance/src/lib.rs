@@ -6,6 +6,7 @@ pub mod clients;
 pub mod compare;
 pub mod process;
 pub mod proxy;
+pub mod raw;
 pub mod relay;
 pub mod servers;
 pub mod trials;

@@ -21,6 +21,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Users => Ask::Users,
         Observe::Errors => Ask::Errors,
         Observe::FreeConnections => Ask::FreeConnections,
+        Observe::Prepared => Ask::Prepared,
     })
 }
 
@@ -220,6 +221,18 @@ pub(crate) fn report(
                 into.row(&[
                     &(row.server_thread_id), &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.schema, &"", &"", &"", &"",
                     &signed(row.idle_ms), &"", &info,
+                ])?;
+            }
+        }
+        Report::Prepared(statements) => {
+            let mut into = Into::table(conn, table, 9)?;
+            let mut statements: Vec<_> = statements.iter().collect();
+            statements.sort_unstable_by_key(|row| row.id);
+            for row in statements {
+                #[rustfmt::skip]
+                into.row(&[
+                    &signed(row.id), &&*row.schema, &&*row.user, &format!("0x{:016X}", row.digest), &signed(row.clients),
+                    &signed(row.servers), &row.columns, &row.params, &&*row.text,
                 ])?;
             }
         }

@@ -80,6 +80,7 @@ fn empty(what: Ask) -> Report {
         Ask::Users => Report::Users(Vec::new()),
         Ask::Errors => Report::Errors(Vec::new()),
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),
+        Ask::Prepared => Report::Prepared(Vec::new()),
     }
 }
 

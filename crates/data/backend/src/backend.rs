@@ -8,6 +8,7 @@ use bridge::Counter;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
 use std::rc::Rc;
+use wire::command::{COM_STMT_CLOSE, COM_STMT_PREPARE};
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
 
@@ -47,6 +48,8 @@ pub struct Backend {
     pub(crate) key: Key,
     pub(crate) state: State,
     pub(crate) prepared: Here,
+    /// COM_STMT_CLOSE commands that are still to be sent.
+    pub(crate) closing: Vec<u8>,
     pub(crate) opened: Instant,
     pub(crate) since: Instant,
     pub(crate) queries: u64,
@@ -96,6 +99,10 @@ impl Backend {
         bump(&self.place.numbers.queries, 1);
         bump(&self.place.numbers.sent, command.len() as u64);
         self.tally.add(Counter::QueriesBackendsBytesSent, command.len() as u64);
+        if !self.closing.is_empty() {
+            let closing = std::mem::take(&mut self.closing);
+            self.conn.send(closing).await.map_err(BackendFailed::BrokeAfter)?;
+        }
         self.conn.send(command).await.map_err(BackendFailed::BrokeAfter)
     }
 
@@ -206,12 +213,12 @@ impl Backend {
         Ok(())
     }
 
-    /// The server's id of a statement here; prepares it if need be.
+    /// The server's id of a statement here; prepares it if need be. `client`: the id by which the client executes it, for its cursors.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn prepare(&mut self, statement: &Prepared, max: u64) -> Result<u32, BackendFailed> {
-        if let Some(id) = self.prepared.id(statement.number) {
+    pub async fn prepare(&mut self, statement: &Rc<Prepared>, client: u32, max: u64) -> Result<u32, BackendFailed> {
+        if let Some(id) = self.prepared.id(statement.number, client) {
             return Ok(id);
         }
         // A statement means what it meant in the schema that it was prepared in, wherever its session is now.
@@ -227,9 +234,9 @@ impl Backend {
         Ok(id)
     }
 
-    async fn prepare_here(&mut self, statement: &Prepared, max: u64) -> Result<u32, BackendFailed> {
+    async fn prepare_here(&mut self, statement: &Rc<Prepared>, max: u64) -> Result<u32, BackendFailed> {
         let mut payload = Vec::with_capacity(statement.sql.len() + 1);
-        payload.push(0x16);
+        payload.push(COM_STMT_PREPARE);
         payload.extend_from_slice(&statement.sql);
         self.tally.up(Counter::ComBackendStmtPrepare);
         let response = self.command(&payload, Expect::Prepare).await?;
@@ -237,43 +244,58 @@ impl Backend {
         let prepared = response.prepared().ok_or(BackendFailed::BrokeAfter(NetError::Malformed(wire::Malformed::new(
             "a response to COM_STMT_PREPARE without an id",
         ))))?;
-        self.learn_prepared(statement, prepared.id, max).await?;
+        self.learn_prepared(statement, prepared.id, max);
         Ok(prepared.id)
     }
 
-    /// A statement was prepared here by a client's own COM_STMT_PREPARE.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub async fn learn_prepared(&mut self, statement: &Prepared, id: u32, max: u64) -> Result<(), BackendFailed> {
+    /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
+    pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
-        let close = self.prepared.insert(statement.number, id, usize::try_from(max).unwrap_or(usize::MAX));
-        for id in close {
-            self.close_statement(id).await?;
-        }
-        Ok(())
-    }
-
-    /// The server has forgotten it, or its metadata changed: prepare it anew next time.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub async fn forget_prepared(&mut self, statement: &Prepared) -> Result<(), BackendFailed> {
-        match self.prepared.forget(statement.number) {
-            Some(id) => self.close_statement(id).await,
-            None => Ok(()),
+        for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
+            self.close_statement(id);
         }
     }
 
-    /// COM_STMT_CLOSE has no response.
-    async fn close_statement(&mut self, id: u32) -> Result<(), BackendFailed> {
+    /// The server has forgotten it, or its tables have changed too much: prepare it anew next time.
+    pub fn forget_prepared(&mut self, id: u32) {
+        self.prepared.forget(id);
+        self.close_statement(id);
+    }
+
+    /// The statement of this id has opened a cursor for the client's statement.
+    pub fn open_cursor(&mut self, id: u32, client: u32) {
+        self.prepared.open_cursor(id, client);
+        self.holds.add(Hold::Cursor);
+    }
+
+    /// The id of the statement whose cursor belongs to the client's statement.
+    #[must_use]
+    pub fn cursor(&self, client: u32) -> Option<u32> {
+        self.prepared.cursor(client)
+    }
+
+    /// The server has closed the cursor.
+    pub fn cursor_ended(&mut self, client: u32) {
+        let others = self.prepared.end_cursor(client);
+        self.holds.put(Hold::Cursor, others);
+    }
+
+    /// Closes the cursor with its statement: that has no answer to wait for.
+    pub fn close_cursor(&mut self, client: u32) {
+        if let Some(id) = self.prepared.cursor(client) {
+            self.forget_prepared(id);
+        }
+        self.cursor_ended(client);
+    }
+
+    /// COM_STMT_CLOSE has no response: it goes along with the next command.
+    fn close_statement(&mut self, id: u32) {
         self.tally.up(Counter::ComBackendStmtClose);
         self.tally.down(Counter::StmtServerActiveTotal);
-        let mut framed = Vec::with_capacity(9);
-        let mut payload = vec![0x19];
-        payload.extend_from_slice(&id.to_le_bytes());
-        packet::append(&mut framed, &mut 0, &payload);
-        self.conn.send(framed).await.map_err(BackendFailed::BrokeAfter)
+        packet::append_with(&mut self.closing, &mut 0, |payload| {
+            payload.push(COM_STMT_CLOSE);
+            payload.extend_from_slice(&id.to_le_bytes());
+        });
     }
 }
 

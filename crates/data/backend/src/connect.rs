@@ -73,6 +73,7 @@ impl Pools {
                     key,
                     state: State::new("", want.collation),
                     prepared: Here::default(),
+                    closing: Vec::new(),
                     opened: now,
                     since: now,
                     queries: 0,

@@ -37,13 +37,15 @@ pub enum Hold {
     Diagnostics,
     /// A sequence was used: LASTVAL() may follow.
     Sequence,
+    /// A cursor is open: COM_STMT_FETCH may follow.
+    Cursor,
     /// A rule, the hostgroup or mysql-multiplexing=false forbids sharing.
     NotAllowed,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 16] = [
+const ALL: [Hold; 17] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -58,6 +60,7 @@ const ALL: [Hold; 16] = [
     Hold::InsertId,
     Hold::Diagnostics,
     Hold::Sequence,
+    Hold::Cursor,
     Hold::NotAllowed,
     Hold::UnknownState,
 ];

@@ -22,7 +22,7 @@ pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds};
 pub use place::Place;
 pub use pools::{Pools, Want};
-pub use prepared::{Prepared, Statements};
+pub use prepared::{Interest, Prepared, Statements};
 pub use state::{Names, State};
 pub use sync::{ACCESS, ISOLATION};
 pub use tally::Tally;

@@ -6,7 +6,7 @@ use crate::scratch::Scratch;
 use crate::session::live;
 use crate::stats::{Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
-use bridge::{Ask, Counter, ProcessRow, Report, ToCore, UserRow};
+use bridge::{Ask, Counter, PreparedRow, ProcessRow, Report, ToCore, UserRow};
 use config::Snapshot;
 use net::tls::Acceptor;
 use rt::local::Notify;
@@ -313,7 +313,30 @@ impl Core {
             ),
             Ask::Errors => Report::Errors(self.errors.rows(reset)),
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
+            Ask::Prepared => Report::Prepared(self.prepared()),
         }
+    }
+
+    fn prepared(&self) -> Vec<PreparedRow> {
+        let epoch = self.epoch();
+        let mut buffer = self.scratch.take();
+        let row = |statement: Rc<backend::Prepared>| {
+            let (clients, servers) = statement.counts();
+            PreparedRow {
+                id: statement.number.wrapping_mul(u64::from(self.cores)).wrapping_add(u64::from(self.index)),
+                schema: statement.schema.as_ref().into(),
+                user: statement.user.as_ref().into(),
+                digest: sql::digest(&statement.sql, &epoch.digest, &mut buffer),
+                clients: clients.into(),
+                servers: servers.into(),
+                columns: statement.columns.get(),
+                params: statement.params.get(),
+                text: String::from_utf8_lossy(&statement.sql).into(),
+            }
+        };
+        let rows = self.statements.all().into_iter().map(row).collect();
+        self.scratch.give(buffer);
+        rows
     }
 
     fn processes(&self) -> Vec<ProcessRow> {

@@ -1,7 +1,8 @@
 //! The last stage: a connection, the session's state on it, the command there and the answer back.
 
 use crate::answer::Complaint;
-use crate::relay::{Failed, relay};
+use crate::asked::Asked;
+use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Want};
@@ -10,8 +11,6 @@ use net::NetError;
 use rt::Chunk;
 use sql::Reads;
 use std::time::Duration;
-use wire::packet;
-use wire::response::Expect;
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 const REMEMBERED: Reads = Reads::WARNINGS
@@ -47,6 +46,7 @@ impl Session {
                     return Ok(Told::default());
                 }
                 Failed::Backend(failure) => failure,
+                Failed::Stale => unreachable!("attempt() deals with it"),
             };
             if answered {
                 // Half of it is with the client; only the end of the connection says that the rest is missing.
@@ -132,47 +132,26 @@ impl Session {
             backend.last_session = self.entry.id;
         }
         backend.sync(&self.state).await.map_err(before)?;
-        let mut payload = Vec::new();
-        let (expect, patch) = match job.what {
-            What::Query => {
-                let text = job.plan.legs.first().map_or(job.text, |leg| leg.statement.of(job.text));
-                payload.reserve(text.len() + 1);
-                wire::command::write_query(&mut payload, text, backend.hello.caps);
-                (Expect::Query, None)
+        let limit_ms = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
+        let mut stale_allowed = matches!(job.what, What::Execute(_));
+        loop {
+            let Asked { command, expect, patch, executed } = self.command_for(backend, job).await.map_err(before)?;
+            backend.holds.before(job.class);
+            if job.class.multi {
+                // Its parts are not looked at one by one.
+                backend.holds.add(Hold::UnknownState);
             }
-            What::Raw(raw, expect) => {
-                payload.extend_from_slice(raw);
-                (expect, None)
-            }
-            What::Prepare(statement, id) => {
-                self.core.tally.up(Counter::ComBackendStmtPrepare);
-                payload.push(0x16);
-                payload.extend_from_slice(&statement.sql);
-                (Expect::Prepare, Some(id))
-            }
-            What::Execute(execution) => {
-                let id = backend.prepare(execution.prepared, v.mysql_max_stmts_per_connection).await.map_err(before)?;
-                self.core.tally.up(Counter::ComBackendStmtExecute);
-                for command in execution.long_data(id) {
-                    backend.send(command).await.map_err(before)?;
+            backend.send(Chunk::from(command)).await.map_err(before)?;
+            match relay(self, backend, &Ask { expect, patch, limit_ms, withhold_stale: stale_allowed }).await {
+                Ok(reply) => return Ok(self.learn(backend, job, &reply, executed)),
+                Err((Failed::Stale, _)) => {
+                    // The server has lost the statement, or cannot bring it up to date: prepared anew, once.
+                    stale_allowed = false;
+                    backend.forget_prepared(executed.unwrap_or_default());
                 }
-                execution.write(&mut payload, id);
-                (Expect::Execute, None)
+                Err(failed) => return Err(failed),
             }
-        };
-        let mut command = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
-        packet::append(&mut command, &mut 0, &payload);
-        drop(payload);
-        backend.holds.before(job.class);
-        if job.class.multi {
-            // Its parts are not looked at one by one.
-            backend.holds.add(Hold::UnknownState);
         }
-        backend.send(Chunk::from(command)).await.map_err(before)?;
-
-        let limit = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
-        let reply = relay(self, backend, expect, patch, limit).await?;
-        self.learn(backend, job, &reply).await.map_err(|failure| (Failed::Backend(failure), true))
     }
 
     /// Keep the connection, or give it back.

@@ -3,7 +3,7 @@
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
-use backend::{ACCESS, Answered, Backend, BackendFailed, Hold, ISOLATION, Names, State};
+use backend::{ACCESS, Answered, Backend, Hold, ISOLATION, Names, State};
 use sql::Leaves;
 use sql::set::{Access, Scope, Setting, Value};
 use wire::response::Outcome;
@@ -11,12 +11,8 @@ use wire::status;
 use wire::track::Change;
 
 impl Session {
-    pub(crate) async fn learn(
-        &mut self,
-        backend: &mut Backend,
-        job: &Job<'_>,
-        reply: &Follower,
-    ) -> Result<Told, BackendFailed> {
+    /// `executed`: the server's id of the statement that was executed, if one was.
+    pub(crate) fn learn(&mut self, backend: &mut Backend, job: &Job<'_>, reply: &Follower, executed: Option<u32>) -> Told {
         let response = reply.response();
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
@@ -59,7 +55,14 @@ impl Session {
                 self.statements.add(id, statement.clone());
                 self.core.tally.up(bridge::Counter::StmtClientActiveTotal);
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                backend.learn_prepared(statement, prepared.id, max).await?;
+                backend.learn_prepared(statement, prepared.id, max);
+            }
+            if let (What::Execute(execution), Some(id), Some(flags)) = (job.what, executed, flags)
+                && execution.wants_cursor
+                && flags & status::CURSOR_EXISTS != 0
+            {
+                backend.open_cursor(id, execution.client);
+                execution.cursor.set(Some(job.plan.hostgroup()));
             }
         }
         if let Some(name) = schema {
@@ -67,7 +70,7 @@ impl Session {
             backend.state_mut().schema = self.state.schema.clone();
             self.entry.schema.replace(self.state.schema.clone());
         }
-        Ok(Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows() })
+        Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows() }
     }
 
     /// A SET that the server has accepted. What is understood travels with the session; what is not keeps the connection.

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod asked;
 mod change_user;
 mod core;
+mod cursor;
 mod epoch;
 mod forward;
 mod greet;

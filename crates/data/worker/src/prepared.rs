@@ -4,24 +4,27 @@ use crate::answer::{self, Complaint};
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
-use backend::Prepared;
+use backend::{Interest, Prepared};
 use bridge::Counter;
 use rt::Chunk;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::command::{Execute, LAST_STATEMENT};
-use wire::execute::Parts;
+use wire::command::{COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
+use wire::execute::{CURSOR_FLAGS, Parts};
 use wire::packet;
 
 /// A statement that the client may execute.
-struct ClientStatement {
-    prepared: Rc<Prepared>,
+pub(crate) struct ClientStatement {
+    prepared: Interest,
     /// Two bytes a parameter, as last bound.
     types: Option<Vec<u8>>,
     /// What COM_STMT_SEND_LONG_DATA brought, by parameter.
     long: BTreeMap<u16, Vec<u8>>,
     /// Too much of it came: the next execution says so.
     overflow: bool,
+    /// The hostgroup on whose connection it has an open cursor.
+    pub(crate) cursor: Option<u32>,
 }
 
 /// By the client's id.
@@ -38,8 +41,15 @@ impl ClientStatements {
     }
 
     pub(crate) fn add(&mut self, id: u32, prepared: Rc<Prepared>) {
-        let fresh = ClientStatement { prepared, types: None, long: BTreeMap::new(), overflow: false };
+        let prepared = Interest::new(prepared);
+        let fresh = ClientStatement { prepared, types: None, long: BTreeMap::new(), overflow: false, cursor: None };
         self.by_id.insert(id, fresh);
+    }
+
+    /// The statement that the client means by this id, and the id that it has: -1 stands for the last one that was prepared.
+    pub(crate) fn get(&mut self, id: u32) -> Option<(u32, &mut ClientStatement)> {
+        let id = if id == LAST_STATEMENT { self.last } else { id };
+        self.by_id.get_mut(&id).map(|statement| (id, statement))
     }
 
     /// Returns how many there were.
@@ -53,6 +63,12 @@ impl ClientStatements {
 /// A COM_STMT_EXECUTE that is complete, whichever connection it goes to.
 pub(crate) struct Execution<'a> {
     pub(crate) prepared: &'a Rc<Prepared>,
+    /// The client's id of it.
+    pub(crate) client: u32,
+    /// It asks for a cursor.
+    pub(crate) wants_cursor: bool,
+    /// The hostgroup where it got one.
+    pub(crate) cursor: Cell<Option<u32>>,
     /// The payload, with a statement id that is to be filled in.
     payload: Vec<u8>,
     long: &'a BTreeMap<u16, Vec<u8>>,
@@ -61,8 +77,9 @@ pub(crate) struct Execution<'a> {
 impl Execution<'_> {
     /// The payload for a server that knows the statement by this id.
     pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32) {
+        let begin = out.len();
         out.extend_from_slice(&self.payload);
-        if let Some(at) = out.get_mut(1..5) {
+        if let Some(at) = out.get_mut(begin + 1..begin + 5) {
             at.copy_from_slice(&id.to_le_bytes());
         }
     }
@@ -70,19 +87,21 @@ impl Execution<'_> {
     /// The commands that carry the long data there.
     pub(crate) fn long_data(&self, id: u32) -> impl Iterator<Item = Chunk> {
         self.long.iter().map(move |(param, data)| {
-            let mut payload = Vec::with_capacity(data.len() + 7);
-            payload.push(0x18);
-            payload.extend_from_slice(&id.to_le_bytes());
-            payload.extend_from_slice(&param.to_le_bytes());
-            payload.extend_from_slice(data);
-            let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
-            packet::append(&mut framed, &mut 0, &payload);
+            let mut framed = Vec::with_capacity(data.len() + 7 + packet::HEADER_LEN);
+            packet::append_with(&mut framed, &mut 0, |out| {
+                out.push(COM_STMT_SEND_LONG_DATA);
+                out.extend_from_slice(&id.to_le_bytes());
+                out.extend_from_slice(&param.to_le_bytes());
+                out.extend_from_slice(data);
+            });
             Chunk::from(framed)
         })
     }
 }
 
-fn unknown(id: u32, what: &str) -> Complaint {
+/// In the words of the vendor that we claim to be: MariaDB names its function, MySQL always the same one.
+pub(crate) fn unknown(epoch: &Epoch, id: u32, what: &str) -> Complaint {
+    let what = if epoch.claims_mariadb() { what } else { "mysql_stmt_precheck" };
     Complaint::with(1243, "HY000", format!("Unknown prepared statement handler ({id}) given to {what}"))
 }
 
@@ -90,8 +109,15 @@ impl Session {
     /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
     pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtPrepare);
+        let v = &epoch.snapshot.variables;
+        let max = v.mysql_max_stmts_per_client;
+        if self.statements.by_id.len() as u64 >= max {
+            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
+            return self.refuse(&Complaint::with(1461, "42000", words)).await;
+        }
         let class = sql::class(sql);
-        let statement = self.core.statements.intern(&self.state.schema, sql);
+        let remembered = usize::try_from(v.mysql_max_stmts_cache).unwrap_or(usize::MAX);
+        let statement = self.core.statements.intern(&self.user_name, &self.state.schema, sql, remembered);
         let id = self.statements.next_id();
         // Preparing does nothing yet of what the statement will do.
         let quiet = sql::Class { leaves: sql::Leaves::NONE, use_db: None, ..class };
@@ -119,9 +145,11 @@ impl Session {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
         let id = if execute.id == LAST_STATEMENT { self.statements.last } else { execute.id };
         let Some(mut statement) = self.statements.by_id.remove(&id) else {
-            return self.refuse(&unknown(execute.id, "COM_STMT_EXECUTE")).await;
+            return self.refuse(&unknown(epoch, execute.id, "mysqld_stmt_execute")).await;
         };
-        let outcome = self.execute_known(epoch, execute, &mut statement).await;
+        // Executing a statement closes its cursor, wherever that is.
+        self.close_cursor(id, &mut statement);
+        let outcome = self.execute_known(epoch, execute, id, &mut statement).await;
         // Long data serves one execution.
         statement.long.clear();
         statement.overflow = false;
@@ -133,10 +161,11 @@ impl Session {
         &mut self,
         epoch: &Epoch,
         execute: &Execute<'_>,
+        id: u32,
         statement: &mut ClientStatement,
     ) -> Result<(), Ended> {
         if statement.overflow {
-            let words = "Parameter of prepared statement which is set through COM_STMT_SEND_LONG_DATA is longer than 'mysql-max_allowed_packet' bytes";
+            let words = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
             return self.refuse(&Complaint::with(1105, "HY000", words)).await;
         }
         let params = usize::from(statement.prepared.params.get());
@@ -157,16 +186,25 @@ impl Session {
                 return self.refuse(&Complaint::with(1210, "HY000", malformed.what)).await;
             }
         }
-        let prepared = statement.prepared.clone();
-        let execution = Execution { prepared: &prepared, payload, long: &statement.long };
+        let prepared = Rc::clone(&statement.prepared);
+        let execution = Execution {
+            prepared: &prepared,
+            client: id,
+            wants_cursor: execute.flags & CURSOR_FLAGS != 0,
+            cursor: Cell::new(None),
+            payload,
+            long: &statement.long,
+        };
         let class = sql::class(&prepared.sql);
-        self.whole(epoch, &prepared.sql, &class, "Execute", What::Execute(&execution)).await
+        let outcome = self.whole(epoch, &prepared.sql, &class, "Execute", What::Execute(&execution)).await;
+        statement.cursor = execution.cursor.get();
+        outcome
     }
 
     /// COM_STMT_SEND_LONG_DATA has no answer; what is wrong with it is said at the execution.
     pub(crate) fn keep_long_data(&mut self, epoch: &Epoch, id: u32, param: u16, data: &[u8]) -> Result<(), Ended> {
         let limit = usize::try_from(epoch.snapshot.variables.mysql_max_allowed_packet).unwrap_or(usize::MAX);
-        if let Some(statement) = self.statements.by_id.get_mut(&id) {
+        if let Some((_, statement)) = self.statements.get(id) {
             let have: usize = statement.long.values().map(Vec::len).sum();
             if have + data.len() > limit {
                 statement.overflow = true;
@@ -181,18 +219,23 @@ impl Session {
     /// COM_STMT_CLOSE has no answer.
     pub(crate) fn close_statement(&mut self, id: u32) {
         self.core.tally.up(Counter::ComFrontendStmtClose);
-        if self.statements.by_id.remove(&id).is_some() {
+        let id = if id == LAST_STATEMENT { self.statements.last } else { id };
+        if let Some(mut statement) = self.statements.by_id.remove(&id) {
+            self.close_cursor(id, &mut statement);
             self.core.tally.down(Counter::StmtClientActiveTotal);
         }
     }
 
-    /// COM_STMT_RESET: the long data is forgotten. There are no cursors to close.
-    pub(crate) async fn reset_statement(&mut self, id: u32) -> Result<(), Ended> {
-        let Some(statement) = self.statements.by_id.get_mut(&id) else {
-            return self.refuse(&unknown(id, "COM_STMT_RESET")).await;
+    /// COM_STMT_RESET: long data is forgotten, a cursor closed.
+    pub(crate) async fn reset_statement(&mut self, epoch: &Epoch, id: u32) -> Result<(), Ended> {
+        let found = if id == LAST_STATEMENT { self.statements.last } else { id };
+        let Some(mut statement) = self.statements.by_id.remove(&found) else {
+            return self.refuse(&unknown(epoch, id, "mysqld_stmt_reset")).await;
         };
         statement.long.clear();
         statement.overflow = false;
+        self.close_cursor(found, &mut statement);
+        self.statements.by_id.insert(found, statement);
         let flags = answer::flags(self.state.autocommit);
         Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
     }

@@ -6,7 +6,7 @@ use bridge::Counter;
 use net::NetError;
 use rt::{Chunk, Either};
 use std::time::Duration;
-use wire::response::{Expect, Follow, PREPARED_ID_AT, Recode, Response};
+use wire::response::{Expect, Follow, Outcome, PREPARED_ID_AT, Recode, Response};
 
 /// Why a response did not reach the client.
 #[derive(Debug)]
@@ -17,7 +17,23 @@ pub(crate) enum Failed {
     Killed,
     /// The server.
     Backend(BackendFailed),
+    /// The server knows the statement no more, or its tables have changed too much since it was prepared. The client was told nothing.
+    Stale,
 }
+
+/// What is relayed, and how.
+pub(crate) struct Ask {
+    pub(crate) expect: Expect,
+    /// The statement id that the client of a COM_STMT_PREPARE is to see.
+    pub(crate) patch: Option<u32>,
+    /// Milliseconds that it may take; waiting for the client counts too.
+    pub(crate) limit_ms: u64,
+    /// An answer that only says that the statement must be prepared anew is not relayed, but [`Failed::Stale`].
+    pub(crate) withhold_stale: bool,
+}
+
+/// "Prepared statement needs to be re-prepared", "unknown prepared statement handler".
+const STALE: [u16; 2] = [1615, 1243];
 
 /// Whoever follows the response.
 pub(crate) enum Follower {
@@ -56,15 +72,9 @@ impl Follower {
     }
 }
 
-/// Relays one response. `patch`: the statement id that the client of a COM_STMT_PREPARE is to see.
-/// The flag of an error says whether the client has seen a part of it.
-pub(crate) async fn relay(
-    session: &mut Session,
-    backend: &mut Backend,
-    expect: Expect,
-    patch: Option<u32>,
-    limit_ms: u64,
-) -> Result<Follower, (Failed, bool)> {
+/// Relays one response. The flag of an error says whether the client has seen a part of it.
+pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
+    let Ask { expect, patch, limit_ms, withhold_stale } = *ask;
     let mut follower = if Recode::is_needed(backend.hello.caps, session.caps) {
         Follower::Other(Recode::expect(expect, backend.hello.caps, session.caps, backend.holds.flags()))
     } else {
@@ -96,6 +106,9 @@ pub(crate) async fn relay(
         let (out, end) = follower.follow(chunk).map_err(broke)?;
         if let Some(used) = end {
             backend.ended(used, came);
+            if withhold_stale && !answered && is_stale(follower.response()) {
+                return Err((Failed::Stale, false));
+            }
         }
         match &mut gathered {
             Some(all) => all.extend_from_slice(&out),
@@ -119,4 +132,8 @@ pub(crate) async fn relay(
         session.client.send(all).await.map_err(|_| (Failed::Client, true))?;
     }
     Ok(follower)
+}
+
+fn is_stale(response: &Response) -> bool {
+    matches!(response.outcome(), Outcome::Err { code, .. } if STALE.contains(&code) && response.results() == 0)
 }

@@ -153,7 +153,8 @@ impl Session {
                 self.close_statement(id);
                 Ok(())
             }
-            Command::Reset(id) => self.reset_statement(id).await,
+            Command::Fetch { id, rows } => self.fetch(epoch, id, rows).await,
+            Command::Reset(id) => self.reset_statement(epoch, id).await,
             Command::InitDb(schema) => self.init_db(epoch, schema).await,
             Command::FieldList { .. } => self.field_list(epoch, packet.payload()).await,
             Command::Ping => Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?),

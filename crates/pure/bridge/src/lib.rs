@@ -9,7 +9,7 @@ mod report;
 pub use counters::{Counter, Counts};
 pub use failure::{Blame, Failure, Retry};
 pub use report::{
-    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, ProcessRow, Report,
+    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, Report,
     ServerState, UserRow,
 };
 
@@ -87,4 +87,6 @@ pub enum Ask {
     Errors,
     /// A row per idle backend connection: [`Report::FreeConnections`].
     FreeConnections,
+    /// A row per prepared statement: [`Report::Prepared`].
+    Prepared,
 }

@@ -29,6 +29,8 @@ pub enum Report {
     Errors(Vec<ErrorRow>),
     /// Idle backend connections.
     FreeConnections(Vec<FreeConnectionRow>),
+    /// Prepared statements.
+    Prepared(Vec<PreparedRow>),
 }
 
 /// What the proxy thinks of a server now.
@@ -203,6 +205,46 @@ pub struct ErrorRow {
     pub last_error: Arc<str>,
 }
 
+/// A row of `stats_mysql_prepared_statements_info`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedRow {
+    /// Unique among those of all cores.
+    pub id: u64,
+    /// The schema that it was prepared in.
+    pub schema: Arc<str>,
+    /// Whose it is.
+    pub user: Arc<str>,
+    /// Hash of its digest.
+    pub digest: u64,
+    /// Clients that may execute it.
+    pub clients: u64,
+    /// Connections to servers that know it.
+    pub servers: u64,
+    /// Columns of its result.
+    pub columns: u16,
+    /// Its parameters.
+    pub params: u16,
+    /// Its text.
+    pub text: Arc<str>,
+}
+
+/// The same statement on several cores is one row.
+fn merge_prepared(into: &mut Vec<PreparedRow>, other: Vec<PreparedRow>) {
+    let name = |row: &PreparedRow| (row.digest, row.user.clone(), row.schema.clone(), row.text.clone());
+    let mut known: BTreeMap<_, usize> = into.iter().enumerate().map(|(at, row)| (name(row), at)).collect();
+    for row in other {
+        let at = *known.entry(name(&row)).or_insert(into.len());
+        match into.get_mut(at) {
+            Some(known) => {
+                known.id = known.id.min(row.id);
+                known.clients += row.clients;
+                known.servers += row.servers;
+            }
+            None => into.push(row),
+        }
+    }
+}
+
 /// A row of `stats_mysql_free_connections`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreeConnectionRow {
@@ -249,6 +291,7 @@ impl Report {
             }
             (Self::Errors(a), Self::Errors(b)) => merge_errors(a, b),
             (Self::FreeConnections(a), Self::FreeConnections(b)) => a.extend(b),
+            (Self::Prepared(a), Self::Prepared(b)) => merge_prepared(a, b),
             _ => debug_assert!(false, "reports of different kinds"),
         }
     }

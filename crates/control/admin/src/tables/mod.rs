@@ -151,6 +151,7 @@ pub enum Observe {
     Users,
     Errors,
     FreeConnections,
+    Prepared,
     Memory,
     StatsVariables,
 }

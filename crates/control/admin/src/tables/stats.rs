@@ -136,7 +136,7 @@ pub(super) const TABLES: &[Table] = &[
     ref_count_client INT NOT NULL,
     ref_count_server INT NOT NULL,
     num_columns INT NOT NULL, num_params INT NOT NULL, query VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: false },
+        kind: Kind::Observed { observe: Observe::Prepared, reset: false },
     },
     Table {
         name: "stats_mysql_processlist",

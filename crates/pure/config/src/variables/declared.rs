@@ -155,8 +155,8 @@ variables! {
     mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", NotYet, "Variables (separated by ',') whose reading does not end multiplexing.";
     mysql_handle_warnings: int(0..=1) = 1, NotYet, "Whether a session keeps its connection while warnings can be asked for.";
     mysql_log_mysql_warnings_enabled: bool = false, NotYet, "Whether warnings of servers are logged.";
-    mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection beyond which it is reset when it comes back to the pool.";
-    mysql_max_stmts_cache: int(128..=1048576) = 10000, NotYet, "Prepared statements remembered by text.";
+    mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection to a server; beyond it the longest unused one is closed.";
+    mysql_max_stmts_cache: int(128..=1048576) = 10000, Live, "Prepared statements remembered by text on each core; what clients have is kept beyond it.";
 
     // --- Statements ---------------------------------------------------------------------------------------------
     mysql_default_query_timeout: int(1000..=1728000000) = 86400000, Live, "Milliseconds a statement may run, where its rule says nothing.";
@@ -326,4 +326,5 @@ variables! {
     // --- Ours ---------------------------------------------------------------------------------------------------
     mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
+    mysql_max_stmts_per_client: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
 }

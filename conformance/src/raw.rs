@@ -1,0 +1,154 @@
+//! A client that speaks in packets: for what no library does, and to compare every byte of an answer.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use wire::auth::{self, Plugin};
+use wire::caps::{self, Caps};
+use wire::handshake::{AuthSwitch, First, Login};
+use wire::packet;
+use wire::response::{Expect, Follow, Outcome, Response};
+
+/// What every raw client can do; a test adds to it.
+pub const PLAIN: Caps = caps::LONG_PASSWORD
+    | caps::LONG_FLAG
+    | caps::PROTOCOL_41
+    | caps::TRANSACTIONS
+    | caps::SECURE_CONNECTION
+    | caps::PLUGIN_AUTH
+    | caps::MULTI_RESULTS
+    | caps::PS_MULTI_RESULTS;
+
+/// A connection that is logged in.
+pub struct Raw {
+    stream: TcpStream,
+    caps: Caps,
+    /// Ids of the statements that were prepared, in order.
+    pub statements: Vec<u32>,
+}
+
+impl Raw {
+    /// Logs in as `app`. The account's password has to be in the server's cache, which one login over TLS brings about.
+    pub fn log_in(port: u16, caps: Caps) -> Result<Self, String> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
+        let mut raw = Self { stream, caps: PLAIN | caps, statements: Vec::new() };
+        let (_, greeting) = raw.packet()?;
+        let First::Greeting(greeting) = First::read(&greeting).map_err(|error| error.to_string())? else {
+            return Err("no greeting".into());
+        };
+        if greeting.caps & caps::LONG_PASSWORD == 0 {
+            raw.caps &= !caps::LONG_PASSWORD;
+        }
+        raw.caps &= greeting.caps;
+        let scramble = |plugin: Option<Plugin>, nonce: &auth::Nonce| match plugin {
+            Some(Plugin::CachingSha2) => auth::sha2_scramble(b"secret", nonce),
+            _ => auth::native_scramble(b"secret", nonce),
+        };
+        let plugin = Plugin::by_name(&greeting.auth_plugin);
+        let login = Login {
+            caps: raw.caps,
+            max_packet: 1 << 30,
+            charset: 45,
+            user: "app".into(),
+            auth_response: scramble(plugin, &greeting.scramble),
+            auth_plugin: Some(greeting.auth_plugin),
+            ..Login::default()
+        };
+        let mut payload = Vec::new();
+        login.write(&mut payload);
+        raw.send(1, &payload)?;
+        loop {
+            let (seq, answer) = raw.packet()?;
+            match answer.first() {
+                Some(0x00) => return Ok(raw),
+                Some(0xFE) => {
+                    let switch = AuthSwitch::read(&answer).map_err(|error| error.to_string())?;
+                    let nonce = switch.nonce().map_err(|error| error.to_string())?;
+                    raw.send(seq.wrapping_add(1), &scramble(Plugin::by_name(&switch.plugin), &nonce))?;
+                }
+                Some(0x01) if answer.get(1) == Some(&auth::FAST_OK) => {}
+                _ => return Err(format!("not let in: {answer:02x?}")),
+            }
+        }
+    }
+
+    /// Sends one packet, or several if the payload is that long.
+    pub fn send(&mut self, mut seq: u8, payload: &[u8]) -> Result<(), String> {
+        let mut framed = Vec::new();
+        packet::append(&mut framed, &mut seq, payload);
+        self.stream.write_all(&framed).map_err(|error| error.to_string())
+    }
+
+    /// The next packet: its number and payload.
+    pub fn packet(&mut self) -> Result<(u8, Vec<u8>), String> {
+        let mut header = [0; packet::HEADER_LEN];
+        self.stream.read_exact(&mut header).map_err(|error| error.to_string())?;
+        let (len, seq) = packet::header(&header);
+        let mut payload = vec![0; len];
+        self.stream.read_exact(&mut payload).map_err(|error| error.to_string())?;
+        Ok((seq, payload))
+    }
+
+    /// Sends a command and gives its answer, a line for each packet. Ids of statements are left out: they are the connection's own.
+    pub fn ask(&mut self, payload: &[u8], expect: Expect) -> Result<String, String> {
+        self.send(0, payload)?;
+        self.answer(expect)
+    }
+
+    /// The answer to what was sent.
+    pub fn answer(&mut self, expect: Expect) -> Result<String, String> {
+        let mut response = Response::expect(expect, self.caps);
+        let mut seen = String::new();
+        loop {
+            let (seq, mut payload) = self.packet()?;
+            let mut framed = packet::make_header(payload.len(), seq).to_vec();
+            framed.extend_from_slice(&payload);
+            let followed = response.follow(&framed).map_err(|error| format!("{error}\n{seen}"))?;
+            if expect == Expect::Prepare
+                && seq == 1
+                && let (Some(prepared), Some(id)) = (response.prepared(), payload.get_mut(1..5))
+            {
+                self.statements.push(prepared.id);
+                id.fill(0);
+            }
+            let _ = writeln!(seen, "{seq:3} {}", payload.escape_ascii());
+            if followed != Follow::More {
+                if let Outcome::LocalInfile(_) = response.outcome() {
+                    let _ = writeln!(seen, "    wants a file");
+                }
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// COM_QUERY.
+    pub fn query(&mut self, sql: &str) -> Result<String, String> {
+        self.ask(&[b"\x03", sql.as_bytes()].concat(), Expect::Query)
+    }
+
+    /// COM_STMT_PREPARE; the statement is the next of [`Self::statements`].
+    pub fn prepare(&mut self, sql: &str) -> Result<String, String> {
+        self.ask(&[b"\x16", sql.as_bytes()].concat(), Expect::Prepare)
+    }
+
+    /// COM_STMT_EXECUTE of the nth statement; `params` is what follows the count of iterations.
+    pub fn execute(&mut self, nth: usize, flags: u8, params: &[u8]) -> Result<String, String> {
+        let head = self.statement(0x17, nth);
+        self.ask(&[&head[..], &[flags, 1, 0, 0, 0], params].concat(), Expect::Execute)
+    }
+
+    /// COM_STMT_FETCH.
+    pub fn fetch(&mut self, nth: usize, rows: u32) -> Result<String, String> {
+        let head = self.statement(0x1C, nth);
+        self.ask(&[&head[..], &rows.to_le_bytes()].concat(), Expect::Fetch)
+    }
+
+    /// A command byte and the id of the nth statement.
+    pub fn statement(&self, command: u8, nth: usize) -> Vec<u8> {
+        let id = self.statements.get(nth).copied().unwrap_or(9999);
+        [&[command][..], &id.to_le_bytes()].concat()
+    }
+}

@@ -1,0 +1,58 @@
+//! The command that a server is sent for a statement.
+
+use crate::session::Session;
+use crate::statement::{Job, What};
+use backend::{Backend, BackendFailed};
+use bridge::Counter;
+use wire::command::COM_STMT_PREPARE;
+use wire::packet;
+use wire::response::Expect;
+
+/// A command, and what is to be done with its answer.
+pub(crate) struct Asked {
+    /// As bytes for the wire.
+    pub(crate) command: Vec<u8>,
+    pub(crate) expect: Expect,
+    /// The statement id that the client is to see in the answer to a COM_STMT_PREPARE.
+    pub(crate) patch: Option<u32>,
+    /// The server's id of the statement that is executed.
+    pub(crate) executed: Option<u32>,
+}
+
+impl Session {
+    /// The command for this connection; what has to be there before it is sent.
+    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Asked, BackendFailed> {
+        let mut command = Vec::new();
+        let (expect, patch, executed) = match job.what {
+            What::Query => {
+                let text = job.plan.legs.first().map_or(job.text, |leg| leg.statement.of(job.text));
+                command.reserve_exact(packet::HEADER_LEN + text.len() + 3);
+                packet::append_with(&mut command, &mut 0, |out| wire::command::write_query(out, text, backend.hello.caps));
+                (Expect::Query, None, None)
+            }
+            What::Raw(raw, expect) => {
+                packet::append(&mut command, &mut 0, raw);
+                (expect, None, None)
+            }
+            What::Prepare(statement, id) => {
+                self.core.tally.up(Counter::ComBackendStmtPrepare);
+                packet::append_with(&mut command, &mut 0, |out| {
+                    out.push(COM_STMT_PREPARE);
+                    out.extend_from_slice(&statement.sql);
+                });
+                (Expect::Prepare, Some(id), None)
+            }
+            What::Execute(execution) => {
+                let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+                let id = backend.prepare(execution.prepared, execution.client, max).await?;
+                self.core.tally.up(Counter::ComBackendStmtExecute);
+                for command in execution.long_data(id) {
+                    backend.send(command).await?;
+                }
+                packet::append_with(&mut command, &mut 0, |out| execution.write(out, id));
+                (Expect::Execute, None, Some(id))
+            }
+        };
+        Ok(Asked { command, expect, patch, executed })
+    }
+}

@@ -1,0 +1,99 @@
+//! Cursors: rows that a client fetches a few at a time, over the one connection that has them.
+
+use crate::answer::Complaint;
+use crate::epoch::Epoch;
+use crate::prepared::{ClientStatement, unknown};
+use crate::relay::{Ask, Failed, relay};
+use crate::session::{Ended, Session};
+use backend::{Answered, Backend, BackendFailed, Idle};
+use bridge::{Counter, Failure};
+use rt::Chunk;
+use wire::command::COM_STMT_FETCH;
+use wire::response::{Expect, Outcome};
+use wire::{packet, status};
+
+/// A fetch opens nothing and leaves nothing but warnings.
+const FETCH: &[u8] = b"SELECT 1";
+
+impl Session {
+    /// COM_STMT_FETCH.
+    pub(crate) async fn fetch(&mut self, epoch: &Epoch, id: u32, rows: u32) -> Result<(), Ended> {
+        let Some((id, statement)) = self.statements.get(id) else {
+            return self.refuse(&unknown(epoch, id, "mysqld_stmt_fetch")).await;
+        };
+        let at = statement.cursor.and_then(|hostgroup| Some((hostgroup, self.held.take(hostgroup)?)));
+        let Some((hostgroup, mut backend)) = at else {
+            let stop = if epoch.claims_mariadb() { "" } else { "." };
+            let words = format!("The statement ({id}) has no open cursor{stop}");
+            return self.refuse(&Complaint::with(1421, "HY000", words)).await;
+        };
+        self.core.tally.up(Counter::Questions);
+        self.entry.begins("Fetch", b"", self.core.rt.now());
+        self.entry.hostgroup.set(Some(hostgroup));
+        let fetched = if backend.place().is_cut_off() {
+            Err((Failed::Backend(BackendFailed::BrokeBefore(net::NetError::Closed)), false))
+        } else {
+            self.fetch_from(epoch, &mut backend, id, rows).await
+        };
+        if fetched.is_ok() && backend.idle == Idle::Proven {
+            self.put_back(hostgroup, backend);
+            return Ok(());
+        }
+        // The rows that are left went with the connection.
+        self.core.pools.release(backend);
+        match fetched {
+            Err((Failed::Backend(failure), false)) => {
+                let (code, sqlstate, words) = failure.to_client();
+                Err(Ended::Told(Complaint::with(code, sqlstate, words)))
+            }
+            Err((Failed::Killed, false)) => Err(Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted"))),
+            Err((Failed::Client, _)) => Err(Ended::Gone),
+            Err(_) | Ok(()) => Err(Ended::Broken),
+        }
+    }
+
+    async fn fetch_from(&mut self, epoch: &Epoch, backend: &mut Backend, id: u32, rows: u32) -> Result<(), (Failed, bool)> {
+        // A cursor that the server closed by itself has no id any more; the server says what it thinks of 0.
+        let known = backend.cursor(id).unwrap_or_default();
+        let mut command = Vec::with_capacity(13);
+        packet::append_with(&mut command, &mut 0, |payload| {
+            payload.push(COM_STMT_FETCH);
+            payload.extend_from_slice(&known.to_le_bytes());
+            payload.extend_from_slice(&rows.to_le_bytes());
+        });
+        backend.send(Chunk::from(command)).await.map_err(|failure| (Failed::Backend(failure), false))?;
+        let limit_ms = epoch.snapshot.variables.mysql_default_query_timeout;
+        let ask = Ask { expect: Expect::Fetch, patch: None, limit_ms, withhold_stale: false };
+        let reply = relay(self, backend, &ask).await?;
+        let response = reply.response();
+        let failed = matches!(response.outcome(), Outcome::Err { .. });
+        let flags = response.is_status_known().then(|| response.status());
+        let answered = Answered { ok: !failed, status: flags, warnings: response.warnings(), insert_id: 0 };
+        backend.holds.after(&sql::class(FETCH), &answered);
+        if failed || flags.is_some_and(|flags| flags & status::LAST_ROW_SENT != 0) {
+            backend.cursor_ended(id);
+            if let Some((_, statement)) = self.statements.get(id) {
+                statement.cursor = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// A statement of the client is executed anew, reset or closed: its cursor ends.
+    pub(crate) fn close_cursor(&mut self, id: u32, statement: &mut ClientStatement) {
+        let Some(hostgroup) = statement.cursor.take() else { return };
+        if let Some(mut backend) = self.held.take(hostgroup) {
+            backend.close_cursor(id);
+            self.put_back(hostgroup, backend);
+        }
+    }
+
+    /// Keeps a connection that still holds something, gives back one that does not.
+    fn put_back(&mut self, hostgroup: u32, backend: Backend) {
+        if backend.holds.is_empty() {
+            self.core.pools.release(backend);
+        } else {
+            self.held.put(hostgroup, backend);
+        }
+    }
+}
