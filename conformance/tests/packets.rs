@@ -34,7 +34,7 @@ fn a_cursor(raw: &mut Raw) -> Result<String, String> {
         seen += &raw.query("SELECT 'between'")?;
     }
     seen += &raw.fetch(0, 100)?;
-    seen += &raw.fetch(0, 1)?.replace(&raw.statements[0].to_string(), "N");
+    seen += &raw.fetch(0, 1)?.replace(&format!("({})", raw.statements[0]), "(N)");
     // Types that were bound before need not come again.
     seen += &raw.execute(0, 1, b"\0\0\x03\0\0\0")?;
     seen += &raw.fetch(0, 2)?;
@@ -48,7 +48,7 @@ fn cursors_end(raw: &mut Raw) -> Result<String, String> {
     seen += &raw.fetch(0, 1)?;
     let reset = raw.statement(0x1A, 0);
     seen += &raw.ask(&reset, Expect::Simple)?;
-    seen += &raw.fetch(0, 1)?.replace(&raw.statements[0].to_string(), "N");
+    seen += &raw.fetch(0, 1)?.replace(&format!("({})", raw.statements[0]), "(N)");
     seen += &raw.execute(0, 1, b"")?;
     seen += &raw.fetch(0, 1)?;
     seen += &raw.execute(0, 1, b"")?;

@@ -110,7 +110,7 @@ impl Session {
     pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtPrepare);
         let v = &epoch.snapshot.variables;
-        let max = v.mysql_max_stmts_per_client;
+        let max = v.mysql_stmts_per_client_max;
         if self.statements.by_id.len() as u64 >= max {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
             return self.refuse(&Complaint::with(1461, "42000", words)).await;

@@ -326,5 +326,5 @@ variables! {
     // --- Ours ---------------------------------------------------------------------------------------------------
     mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
-    mysql_max_stmts_per_client: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
+    mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
 }
