@@ -7,7 +7,7 @@ use crate::observe::{self, Process};
 use crate::shared::Shared;
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::{build, file, layers, route};
-use bridge::Ask;
+use bridge::{Ask, Report};
 use config::{Refusal, Snapshot};
 use rusqlite::types::Value;
 use std::collections::BTreeSet;
@@ -70,6 +70,8 @@ impl Shared {
                 Ok(Reply::done())
             }
             Command::ExplainRoute(question) => self.explain_route(&question),
+            Command::ReplayDigests { all } => self.replay_digests(all).await,
+            Command::KeepDigests => self.keep_digests().await,
             Command::ForgetDigests => {
                 self.cores.ask(Ask::Digests, true).await;
                 Ok(Reply::done())
@@ -146,6 +148,8 @@ impl Shared {
                 let process = self.process(engine.conn());
                 let snapshot = self.snapshot.borrow();
                 engine.transaction(|conn| match (report, observe) {
+                    (Some(Report::Digests(rows)), Observe::DigestLatency) => observe::digest_latency(conn, &name, &rows),
+                    (Some(Report::Digests(rows)), Observe::HostgroupLatency) => observe::hostgroup_latency(conn, &name, &rows),
                     (Some(report), _) => observe::report(conn, &name, &report, &snapshot, &process),
                     (None, Observe::Memory) => observe::memory(conn, &name, &process),
                     (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
@@ -410,7 +414,7 @@ fn checksum_of(reply: &Reply) -> String {
 }
 
 /// All reasons in one error; nothing has changed.
-fn because(words: &str, refused: &[Refusal]) -> Said {
+pub(crate) fn because(words: &str, refused: &[Refusal]) -> Said {
     let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
     Said::Sql(format!("{words} not loaded, nothing was changed: {}", reasons.join("; ")))
 }

@@ -14,6 +14,7 @@ mod answer;
 mod build;
 pub mod commands;
 mod cores;
+mod digests;
 #[cfg(test)]
 mod durability;
 pub mod engine;

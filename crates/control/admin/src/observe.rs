@@ -2,7 +2,7 @@
 
 use crate::engine::SqlError;
 use crate::rows::{self, Mapped};
-use bridge::{Ask, Counter, Report, ServerState};
+use bridge::{Ask, Counter, DigestRow, Latency, Report, ServerState};
 use config::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
@@ -15,7 +15,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Global => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes => Ask::Processes,
-        Observe::Digests => Ask::Digests,
+        Observe::Digests | Observe::DigestLatency | Observe::HostgroupLatency => Ask::Digests,
         Observe::Rules => Ask::Rules,
         Observe::Commands => Ask::Commands,
         Observe::Users => Ask::Users,
@@ -88,18 +88,23 @@ const NOT_COUNTED: &[&str] = &[
 ];
 
 /// Rows of one table, being replaced.
-struct Into<'c> {
+pub(crate) struct Into<'c> {
     insert: rusqlite::Statement<'c>,
 }
 
 impl<'c> Into<'c> {
     fn table(conn: &'c Connection, table: &str, width: usize) -> Result<Self, SqlError> {
         conn.execute(&format!("DELETE FROM {table}"), [])?;
+        Self::append(conn, table, width)
+    }
+
+    /// Rows are added to those that are there.
+    pub(crate) fn append(conn: &'c Connection, table: &str, width: usize) -> Result<Self, SqlError> {
         let marks = vec!["?"; width].join(", ");
         Ok(Self { insert: conn.prepare(&format!("INSERT OR REPLACE INTO {table} VALUES ({marks})"))? })
     }
 
-    fn row(&mut self, values: &[&dyn ToSql]) -> Result<(), SqlError> {
+    pub(crate) fn row(&mut self, values: &[&dyn ToSql]) -> Result<(), SqlError> {
         self.insert.execute(values)?;
         Ok(())
     }
@@ -163,20 +168,14 @@ pub(crate) fn report(
         }
         Report::Digests(digests) => {
             let mut into = Into::table(conn, table, 14)?;
-            for row in digests {
-                #[rustfmt::skip]
-                into.row(&[
-                    &row.hostgroup, &&*row.schema, &&*row.user, &&*row.client_address, &format!("0x{:016X}", row.digest), &&*row.text,
-                    &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &signed(row.sum_time_us),
-                    &signed(row.min_time_us), &signed(row.max_time_us), &signed(row.rows_affected), &signed(row.rows_sent),
-                ])?;
-            }
+            digests.iter().try_for_each(|row| digest_row(row, |values| into.row(values)))?;
         }
         Report::Rules(hits) => {
             let mut into = Into::table(conn, table, 2)?;
+            let hits: std::collections::HashMap<i64, u64> = hits.iter().copied().collect();
             // Every rule in force has a row, hit or not.
             for rule in snapshot.rules.rows() {
-                let hits = hits.iter().find(|(id, _)| *id == rule.rule_id).map_or(0, |(_, hits)| *hits);
+                let hits = hits.get(&rule.rule_id).copied().unwrap_or_default();
                 into.row(&[&rule.rule_id, &signed(hits)])?;
             }
         }
@@ -236,6 +235,62 @@ pub(crate) fn report(
                 ])?;
             }
         }
+    }
+    Ok(())
+}
+
+/// The columns of `stats_mysql_query_digest`.
+pub(crate) fn digest_row(row: &DigestRow, put: impl FnOnce(&[&dyn ToSql]) -> Result<(), SqlError>) -> Result<(), SqlError> {
+    #[rustfmt::skip]
+    let put = put(&[
+        &row.hostgroup, &&*row.schema, &&*row.user, &&*row.client_address, &format!("0x{:016X}", row.digest), &&*row.text,
+        &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &signed(row.sum_time_us),
+        &signed(row.min_time_us), &signed(row.max_time_us), &signed(row.rows_affected), &signed(row.rows_sent),
+    ]);
+    put
+}
+
+/// Quantiles, the longest, and each bucket as `[longest, how many]`.
+fn spread(latency: &Latency, max_us: u64) -> (Vec<i64>, String) {
+    let mut numbers: Vec<_> = [500, 900, 990, 999].map(|part| signed(latency.quantile(part).min(max_us))).into();
+    numbers.push(signed(max_us));
+    let buckets: Vec<_> = latency.buckets().map(|(bound, count)| format!("[{bound},{count}]")).collect();
+    (numbers, format!("[{}]", buckets.join(",")))
+}
+
+/// Fills `stats_mysql_query_digest_latency`.
+pub(crate) fn digest_latency(conn: &Connection, table: &str, digests: &[DigestRow]) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 13)?;
+    for row in digests {
+        let (numbers, histogram) = spread(&row.latency, row.max_time_us);
+        let digest = format!("0x{:016X}", row.digest);
+        let (schema, user, client, text) = (&&*row.schema, &&*row.user, &&*row.client_address, &&*row.text);
+        let count = signed(row.count);
+        let mut values: Vec<&dyn ToSql> = vec![&row.hostgroup, schema, user, client, &digest, text, &count];
+        values.extend(numbers.iter().map(|number| number as &dyn ToSql));
+        values.push(&histogram);
+        into.row(&values)?;
+    }
+    Ok(())
+}
+
+/// Fills `stats_mysql_hostgroup_latency`: the digests of a hostgroup together.
+pub(crate) fn hostgroup_latency(conn: &Connection, table: &str, digests: &[DigestRow]) -> Result<(), SqlError> {
+    let mut groups: std::collections::BTreeMap<i64, (Latency, u64, u64)> = std::collections::BTreeMap::new();
+    for row in digests {
+        let (latency, count, max_us) = groups.entry(row.hostgroup).or_default();
+        latency.add(&row.latency);
+        *count += row.count;
+        *max_us = row.max_time_us.max(*max_us);
+    }
+    let mut into = Into::table(conn, table, 8)?;
+    for (hostgroup, (latency, count, max_us)) in &groups {
+        let (numbers, histogram) = spread(latency, *max_us);
+        let count = signed(*count);
+        let mut values: Vec<&dyn ToSql> = vec![hostgroup, &count];
+        values.extend(numbers.iter().map(|number| number as &dyn ToSql));
+        values.push(&histogram);
+        into.row(&values)?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! EXPLAIN ROUTE: the plan of a statement, with every rule that was looked at.
+//! EXPLAIN ROUTE: the plan of a statement, with every rule that was looked at; and what rules in memory would change.
 
 use crate::commands::Question;
 use crate::grid::Grid;
+use bridge::DigestRow;
 use config::{Password, Snapshot, User};
 use plan::{COLUMNS, Digest, SessionFacts, Statement};
 use sql::DigestOptions;
@@ -26,7 +27,76 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         digest: variables.mysql_query_digests.then_some(Digest { hash: digested.hash, text: &text }),
         comment: digested.comment.and_then(|range| question.sql.as_bytes().get(range)),
     };
+    let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
     let facts = SessionFacts {
+        client_addr: question.client.as_deref().unwrap_or_default(),
+        proxy_addr,
+        proxy_port,
+        next_flag_in: question.flag,
+        ..somebody(user, schema)
+    };
+    let mut grid = Grid::new(COLUMNS);
+    for row in plan::explain(snapshot, &facts, &statement, random).rows() {
+        grid.push_row(row);
+    }
+    Ok(grid)
+}
+
+/// Where known digests go under two rule sets: those that would go elsewhere, or `all`.
+pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all: bool) -> Grid {
+    let columns = [
+        "hostgroup",
+        "schemaname",
+        "username",
+        "client_address",
+        "digest",
+        "digest_text",
+        "count_star",
+        "sum_time",
+        "changes",
+        "certain",
+        "runtime",
+        "memory",
+    ];
+    let mut grid = Grid::new(columns);
+    for row in digests {
+        let unknown;
+        let user = match now.users.frontend(&row.user) {
+            Some(user) => user.as_ref(),
+            None => {
+                unknown = User { username: row.user.as_ref().into(), ..anybody() };
+                &unknown
+            }
+        };
+        let facts = SessionFacts { client_addr: &row.client_address, ..somebody(user, &row.schema) };
+        let digest = Digest { hash: row.digest, text: row.text.as_bytes() };
+        let (before, after) = (plan::replay(now, &facts, digest), plan::replay(next, &facts, digest));
+        let changes = !before.is_same(&after);
+        if !changes && !all {
+            continue;
+        }
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        grid.push_row([
+            Some(row.hostgroup.to_string()),
+            Some(row.schema.to_string()),
+            Some(row.user.to_string()),
+            Some(row.client_address.to_string()),
+            Some(format!("0x{:016X}", row.digest)),
+            Some(row.text.to_string()),
+            Some(row.count.to_string()),
+            Some(row.sum_time_us.to_string()),
+            Some(yes(changes)),
+            Some(yes(before.certain && after.certain)),
+            Some(before.plan.shown(&now.rules).to_string()),
+            Some(after.plan.shown(&next.rules).to_string()),
+        ]);
+    }
+    grid
+}
+
+/// A session that has done nothing yet.
+const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
+    SessionFacts {
         user,
         schema,
         client_addr: "",
@@ -36,12 +106,7 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         locked: None,
         next_flag_in: None,
         autocommit: true,
-    };
-    let mut grid = Grid::new(COLUMNS);
-    for row in plan::explain(snapshot, &facts, &statement, random).rows() {
-        grid.push_row(row);
     }
-    Ok(grid)
 }
 
 /// How statements are digested under this configuration.

@@ -209,6 +209,7 @@ fn statistics_are_those_of_the_cores_and_a_reset_asks_for_zero() {
             max_time_us: 2,
             rows_affected: 0,
             rows_sent: 9,
+            latency: bridge::Latency::default(),
         }])),
         Ask::Pool => Some(Report::Pool(vec![PoolRow {
             hostgroup: 1,
@@ -264,6 +265,103 @@ fn a_route_is_explained_with_the_rules_in_force() {
         }
         assert!(text.contains("| 1 |") && text.contains("| 2 |") && text.lines().last().unwrap().contains("20"), "{text}");
         assert!(bench.refused("EXPLAIN ROUTE 'SELECT 1' AS nobody").await.contains("'nobody'"));
+    });
+}
+
+/// A core that has seen these digests, once.
+fn digests(rows: &'static [(&'static str, u64, &'static str, u64)]) -> Box<dyn Fn(Ask, bool) -> Option<Report>> {
+    let forgotten = std::cell::Cell::new(false);
+    Box::new(move |ask, reset| {
+        let seen = |(user, digest, text, time_us): &(&str, u64, &str, u64)| {
+            let mut latency = bridge::Latency::default();
+            latency.count(*time_us);
+            DigestRow {
+                hostgroup: 10,
+                schema: "shop".into(),
+                user: (*user).into(),
+                client_address: "".into(),
+                digest: *digest,
+                text: (*text).into(),
+                count: 1,
+                first_seen: 1,
+                last_seen: 2,
+                sum_time_us: *time_us,
+                min_time_us: *time_us,
+                max_time_us: *time_us,
+                rows_affected: 0,
+                rows_sent: 1,
+                latency,
+            }
+        };
+        (ask == Ask::Digests).then(|| {
+            let rows = if forgotten.get() { Vec::new() } else { rows.iter().map(seen).collect() };
+            forgotten.set(forgotten.get() || reset);
+            Report::Digests(rows)
+        })
+    })
+}
+
+#[test]
+fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
+    let seen =
+        digests(&[("app", 1, "SELECT a FROM t WHERE id=?", 7), ("app", 2, "UPDATE t SET a=?", 9), ("app", 3, "SHOW TABLES", 1)]);
+    testing::with_reports(Options::default(), seen, |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('app', 'x', 10); LOAD MYSQL USERS TO RUNTIME;
+                 INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES
+                 (1, 1, '^SELECT', 20, 1); LOAD MYSQL QUERY RULES TO RUNTIME;",
+            )
+            .await;
+        assert!(bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.is_empty());
+        bench
+            .script(
+                "UPDATE mysql_query_rules SET destination_hostgroup = 30 WHERE rule_id = 1;
+                 INSERT INTO mysql_query_rules (rule_id, active, match_pattern, error_msg, apply) VALUES (2, 1, '^UPDATE .* WHERE 1=1', 'no', 1);",
+            )
+            .await;
+        let columns = |row: &Vec<String>| row[4..6].iter().chain(&row[8..]).cloned().collect::<Vec<_>>().join(" | ");
+        let changed: Vec<_> = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.iter().map(columns).collect();
+        assert_eq!(
+            changed,
+            ["0x0000000000000001 | SELECT a FROM t WHERE id=? | yes | yes | hostgroup 20, by rule 1 | hostgroup 30, by rule 1"]
+        );
+        let all: Vec<_> = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await.iter().map(columns).collect();
+        assert_eq!(
+            all[1],
+            "0x0000000000000002 | UPDATE t SET a=? | no | no | hostgroup 10, the user's default | hostgroup 10, the user's default",
+            "what rule 2 says depends on the text, which is not known"
+        );
+        assert_eq!(all.len(), 3);
+        bench.run("UPDATE mysql_query_rules SET match_digest = '(' WHERE rule_id = 1").await;
+        assert!(bench.refused("EXPLAIN ROUTE AGAINST DIGESTS").await.contains("missing closing parenthesis"));
+    });
+}
+
+#[test]
+fn digests_go_to_the_history_and_are_counted_anew() {
+    let seen = digests(&[("app", 1, "SELECT ?", 7), ("web", 1, "SELECT ?", 9000)]);
+    testing::with_reports(Options::default(), seen, |bench| async move {
+        let spread = bench.rows("SELECT username, p50_us, max_us, histogram FROM stats_mysql_query_digest_latency").await;
+        assert_eq!(spread, [["app", "7", "7", "[[7,1]]"], ["web", "9000", "9000", "[[12287,1]]"]]);
+        let spread = bench.rows("SELECT * FROM stats_mysql_hostgroup_latency").await;
+        assert_eq!(spread, [["10", "2", "7", "9000", "9000", "9000", "9000", "[[7,1],[12287,1]]"]]);
+        assert_eq!(bench.run("SAVE MYSQL DIGEST TO DISK").await, 2);
+        let kept =
+            "SELECT username, digest, digest_text, max_time FROM history_mysql_query_digest WHERE dump_time > 1000000 ORDER BY 1";
+        let digest = "0x0000000000000001";
+        assert_eq!(bench.rows(kept).await, [["app", digest, "SELECT ?", "7"], ["web", digest, "SELECT ?", "9000"]]);
+        assert!(bench.rows("SELECT * FROM stats_mysql_query_digest").await.is_empty());
+        assert_eq!(bench.run("SAVE MYSQL DIGEST TO DISK").await, 0);
+    });
+}
+
+#[test]
+fn a_truncated_digest_table_is_empty() {
+    testing::with_reports(Options::default(), digests(&[("app", 1, "SELECT ?", 7)]), |bench| async move {
+        assert_eq!(bench.rows("SELECT count(*) FROM stats_mysql_query_digest").await, [["1"]]);
+        bench.run("TRUNCATE TABLE stats.stats_mysql_query_digest").await;
+        assert_eq!(bench.rows("SELECT count(*) FROM stats_mysql_query_digest").await, [["0"]]);
     });
 }
 

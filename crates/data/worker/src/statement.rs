@@ -205,8 +205,12 @@ impl Session {
         if took.as_millis() >= u128::from(v.mysql_long_query_time) {
             self.core.tally.up(Counter::SlowQueries);
         }
-        let Some(Digested { hash, text }) = digested else { return };
+        let Some(Digested { mut hash, mut text }) = digested else { return };
         if v.mysql_query_digests {
+            // Rules are asked with the digest of what came; counted is what went.
+            if let Some(plan::Leg { statement: plan::Text::Rewritten(rewritten), .. }) = plan.legs.first() {
+                hash = sql::digest(rewritten, &epoch.digest, &mut text);
+            }
             let unnamed;
             let schema = if self.state.schema.is_empty() {
                 unnamed = self.core.default_schema(&v.mysql_default_schema);

@@ -4,10 +4,12 @@
 
 mod counters;
 mod failure;
+mod latency;
 mod report;
 
 pub use counters::{Counter, Counts};
 pub use failure::{Blame, Failure, Retry};
+pub use latency::Latency;
 pub use report::{
     CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, Report,
     ServerState, UserRow,

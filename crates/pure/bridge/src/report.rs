@@ -1,6 +1,6 @@
 //! What a core reports, and how the reports of several cores become one.
 
-use crate::Counts;
+use crate::{Counts, Latency};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -154,6 +154,8 @@ pub struct DigestRow {
     pub rows_affected: u64,
     /// Rows sent.
     pub rows_sent: u64,
+    /// How the times are spread.
+    pub latency: Latency,
 }
 
 /// A row of `stats_mysql_commands_counters`.
@@ -320,9 +322,7 @@ fn merge_pool(a: &mut Vec<PoolRow>, b: Vec<PoolRow>) {
 
 fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
     type Key = (i64, u64, Arc<str>, Arc<str>, Arc<str>);
-    let key = |r: &DigestRow| -> Key {
-        (r.hostgroup, r.digest, r.schema.clone(), r.user.clone(), r.client_address.clone())
-    };
+    let key = |r: &DigestRow| -> Key { (r.hostgroup, r.digest, r.schema.clone(), r.user.clone(), r.client_address.clone()) };
     let mut at: BTreeMap<Key, usize> = a.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
     for row in b {
         match at.get(&key(&row)) {
@@ -336,6 +336,7 @@ fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
                 x.max_time_us = x.max_time_us.max(row.max_time_us);
                 x.rows_affected += row.rows_affected;
                 x.rows_sent += row.rows_sent;
+                x.latency.add(&row.latency);
             }
             None => {
                 at.insert(key(&row), a.len());
@@ -364,8 +365,7 @@ fn merge_errors(a: &mut Vec<ErrorRow>, b: Vec<ErrorRow>) {
     for row in b {
         let same = |x: &&mut ErrorRow| {
             (x.hostgroup, x.port, x.errno) == (row.hostgroup, row.port, row.errno)
-                && (&x.host, &x.user, &x.schema, &x.client_address)
-                    == (&row.host, &row.user, &row.schema, &row.client_address)
+                && (&x.host, &x.user, &x.schema, &x.client_address) == (&row.host, &row.user, &row.schema, &row.client_address)
         };
         match a.iter_mut().find(same) {
             Some(x) => {
@@ -401,6 +401,7 @@ mod tests {
             max_time_us: first_seen,
             rows_affected: 0,
             rows_sent: count,
+            latency: Latency::default(),
         }
     }
 

@@ -70,7 +70,7 @@ const HEADS: [&str; 6] = ["SELECT a", "INSERT INTO", "UPDATE", "select", "DELETE
 const TABLES: [&str; 6] = ["t1", "t10", "users", "t2", "Users", "or"];
 const TAILS: [&str; 7] =
     ["", " WHERE id=7", " FOR UPDATE", " WHERE n='x;FROM t1'", "\n", " LIMIT 10\nFOR UPDATE", " JOIN t2 USING (id)"];
-const EXPRESSIONS: [&str; 12] = [
+const EXPRESSIONS: [&str; 14] = [
     "",
     ".*",
     "^",
@@ -83,6 +83,8 @@ const EXPRESSIONS: [&str; 12] = [
     r"^\s*SELECT",
     "FROM (t1|users)$",
     "(?i)select",
+    "(?:FROM )?t1",
+    "^SELECT a?(?=.*t1)",
 ];
 const REPLACEMENTS: [&str; 5] = ["t2", r"\0 ", "users", "", "UPDATE t10"];
 

@@ -11,6 +11,7 @@ mod fast_routing;
 mod hints;
 mod outcome;
 mod pick;
+mod replay;
 mod rewrite;
 mod rules;
 mod trace;
@@ -20,6 +21,7 @@ mod why;
 pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use outcome::{Answer, Leg, Legs, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
+pub use replay::{Replay, replay};
 pub use trace::Miss;
 pub use why::{By, Why};
 

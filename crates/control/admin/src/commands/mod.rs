@@ -62,6 +62,13 @@ pub enum Command {
     Log(String),
     /// `EXPLAIN ROUTE`.
     ExplainRoute(Question),
+    /// `EXPLAIN ROUTE AGAINST DIGESTS`: what the rules in memory would change.
+    ReplayDigests {
+        /// Also what they would not.
+        all: bool,
+    },
+    /// `SAVE MYSQL DIGEST TO DISK`.
+    KeepDigests,
     /// `TRUNCATE [TABLE] stats.stats_mysql_query_digest`.
     ForgetDigests,
     /// `SELECT $$`: MySQL's command line looks whether `$$` can be a name.

@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
         return Some(Command::WriteConfig { path: path.to_owned(), select: false });
     }
     if is(rest, &["MYSQL DIGEST TO DISK"]) && !loads {
-        return Some(Command::NotAvailable("digests are not kept on disk in this version"));
+        return Some(Command::KeepDigests);
     }
     if let (true, Some([name, to @ ..])) = (loads, after(rest, "MYSQL USER")) {
         return is(to, &["TO RUNTIME", "TO RUN"]).then(|| Command::LoadUser(unquoted(name).to_owned()));

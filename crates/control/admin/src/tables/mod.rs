@@ -146,6 +146,8 @@ pub enum Observe {
     Pool,
     Processes,
     Digests,
+    DigestLatency,
+    HostgroupLatency,
     Rules,
     Commands,
     Users,
@@ -216,6 +218,12 @@ pub enum Role {
 }
 
 impl Table {
+    /// Whether ProxySQL does not have it; its sentence ends so.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.about.ends_with(" Ours.")
+    }
+
     /// It and its copies.
     #[must_use]
     pub fn copies(&'static self) -> Vec<TableCopy> {

@@ -1,6 +1,6 @@
 //! Statements by digest. A bounded table; finding a row allocates nothing.
 
-use bridge::DigestRow;
+use bridge::{DigestRow, Latency};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::cell::RefCell;
@@ -36,6 +36,7 @@ struct Row {
     max_us: u64,
     rows_affected: u64,
     rows_sent: u64,
+    latency: Latency,
 }
 
 /// All digests that this core has seen.
@@ -80,10 +81,13 @@ impl Digests {
                 row.max_us = row.max_us.max(seen.time_us);
                 row.rows_affected += seen.rows_affected;
                 row.rows_sent += seen.rows_sent;
+                row.latency.count(seen.time_us);
                 true
             }
             Entry::Vacant(_) if full => false,
             Entry::Vacant(entry) => {
+                let mut latency = Latency::default();
+                latency.count(seen.time_us);
                 entry.insert(Row {
                     hash,
                     hostgroup: seen.hostgroup,
@@ -100,6 +104,7 @@ impl Digests {
                     max_us: seen.time_us,
                     rows_affected: seen.rows_affected,
                     rows_sent: seen.rows_sent,
+                    latency,
                 });
                 true
             }
@@ -125,6 +130,7 @@ impl Digests {
                 max_time_us: row.max_us,
                 rows_affected: row.rows_affected,
                 rows_sent: row.rows_sent,
+                latency: row.latency.clone(),
             })
             .collect();
         if reset {

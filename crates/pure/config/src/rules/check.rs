@@ -116,7 +116,6 @@ impl Checking<'_> {
             ("mirror_hostgroup", row.mirror_hostgroup.is_some(), "is set, and mirroring is not supported yet"),
             ("mirror_flagOUT", row.mirror_flagOUT.is_some(), "is set, and mirroring is not supported yet"),
             ("gtid_from_hostgroup", row.gtid_from_hostgroup.is_some(), "is set, and causal reads are not supported yet"),
-            ("sticky_conn", row.sticky_conn == Some(1), "is 1, and sticky connections are not supported"),
         ];
         for (column, _, words) in refused.into_iter().filter(|(_, set, _)| *set) {
             self.refuse(column, words);
@@ -127,6 +126,8 @@ impl Checking<'_> {
             ("cache_empty_result", row.cache_empty_result.is_some(), cached),
             ("cache_timeout", row.cache_timeout.is_some(), cached),
             ("log", row.log == Some(1), "is kept, but statements are not logged yet"),
+            ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
+            ("reconnect", row.reconnect.is_some(), "is kept; it does nothing, as in ProxySQL: see retries"),
         ];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
             self.notices.add(|| key(row), column, words);
@@ -250,7 +251,7 @@ mod tests {
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
         let words = refused(vec![
             RuleRow { mirror_hostgroup: Some(1), mirror_flagOUT: Some(2), ..rule(1) },
-            RuleRow { gtid_from_hostgroup: Some(1), sticky_conn: Some(1), ..rule(2) },
+            RuleRow { gtid_from_hostgroup: Some(1), ..rule(2) },
             RuleRow { match_digest: Some("^SELECT (".into()), ..rule(3) },
             RuleRow { digest: Some("0x1G".into()), retries: Some(2000), ..rule(4) },
             RuleRow { replace_pattern: Some("x".into()), ..rule(5) },
@@ -265,7 +266,6 @@ mod tests {
                 "mysql_query_rules (rule_id 1): mirror_hostgroup is set, and mirroring is not supported yet",
                 "mysql_query_rules (rule_id 1): mirror_flagOUT is set, and mirroring is not supported yet",
                 "mysql_query_rules (rule_id 2): gtid_from_hostgroup is set, and causal reads are not supported yet",
-                "mysql_query_rules (rule_id 2): sticky_conn is 1, and sticky connections are not supported",
                 "mysql_query_rules (rule_id 3): match_digest '^SELECT (' is not a valid expression: missing closing parenthesis (after 9 characters)",
                 "mysql_query_rules (rule_id 4): digest must be a number such as 0x1D8D2DD2EE6E8B0A; '0x1G' is not",
                 "mysql_query_rules (rule_id 4): retries must be from 0 to 1000; '2000' is not",

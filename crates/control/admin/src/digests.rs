@@ -1,0 +1,64 @@
+//! The digests of all cores: replayed through rules that are not in force yet, and kept on disk.
+
+use crate::answer::{Said, because};
+use crate::engine::Reply;
+use crate::shared::Shared;
+use crate::tables::Module;
+use crate::{build, observe, route};
+use bridge::{Ask, DigestRow, Report};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Where digests are kept.
+const HISTORY: &str = "stats_history.history_mysql_query_digest";
+
+impl Shared {
+    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules that LOAD would refuse are refused here in the same words.
+    pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
+        let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), Module::Rules);
+        let (next, _) = built.map_err(|refused| because(Module::Rules.words(), &refused))?;
+        let digests = self.digests(false).await;
+        Ok(Reply::Rows(route::replay(&self.snapshot.borrow(), &next, &digests, all)))
+    }
+
+    /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew.
+    pub(crate) async fn keep_digests(&self) -> Result<Reply, Said> {
+        let digests = self.digests(true).await;
+        let now = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
+        let kept = self.engine.borrow().transaction(|conn| {
+            let mut insert = observe::Into::append(conn, HISTORY, 15)?;
+            digests.iter().try_for_each(|row| {
+                observe::digest_row(row, |values| {
+                    let mut all: Vec<&dyn rusqlite::types::ToSql> = vec![&now];
+                    all.extend_from_slice(values);
+                    insert.row(&all)
+                })
+            })
+        });
+        kept?;
+        Ok(Reply::Done { affected: digests.len() as u64, info: String::new() })
+    }
+
+    /// Every `admin-stats_mysql_query_digest_to_disk` seconds.
+    pub(crate) async fn keep_digests_at_times(self: Rc<Self>) {
+        let mut last = self.rt.now();
+        loop {
+            self.rt.sleep(Duration::from_secs(1)).await;
+            let every = self.snapshot.borrow().variables.admin_stats_mysql_query_digest_to_disk;
+            if every == 0 || self.rt.now() - last < Duration::from_secs(every) {
+                continue;
+            }
+            last = self.rt.now();
+            if let Err(said) = self.keep_digests().await {
+                (self.hooks.log)(&format!("the digests of the last {every} seconds were not kept: {said:?}"));
+            }
+        }
+    }
+
+    async fn digests(&self, reset: bool) -> Vec<DigestRow> {
+        match self.cores.ask(Ask::Digests, reset).await {
+            Some(Report::Digests(rows)) => rows,
+            _ => Vec::new(),
+        }
+    }
+}

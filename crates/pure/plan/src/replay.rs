@@ -1,0 +1,58 @@
+//! A digest instead of a statement: where would it go, and can that be said without the statement's literals?
+
+use crate::trace::{Miss, Trace};
+use crate::{Digest, Plan, SessionFacts, Statement, Why, decide};
+use config::{Rule, Snapshot};
+
+/// What is known of a digest's route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    /// The decision, where the digest's text stands for the statement.
+    pub plan: Plan,
+    /// No rule on the way asked for what a digest does not tell: the statement's own text, the client's address (if it is
+    /// not known), the listener, or chance.
+    pub certain: bool,
+}
+
+/// Decides for a digest, outside of transactions.
+#[must_use]
+pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> Replay {
+    let statement = Statement { text: digest.text, digest: Some(digest), comment: None };
+    let mut doubt = Doubt { client_known: !session.client_addr.is_empty(), doubtful: false };
+    let plan = decide(snapshot, session, &statement, 0, None, &mut doubt);
+    Replay { plan, certain: !doubt.doubtful }
+}
+
+impl Replay {
+    /// Whether two rule sets would do the same; which of their rules say so does not matter.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let done = |plan: &Plan| Plan { why: Why::new(), ..plan.clone() };
+        done(&self.plan) == done(&other.plan)
+    }
+}
+
+struct Doubt {
+    client_known: bool,
+    doubtful: bool,
+}
+
+impl Trace for Doubt {
+    const WHOLE_CHAIN: bool = true;
+
+    fn missed(&mut self, _: &Rule, why: Miss) {
+        self.doubtful |= match why {
+            Miss::FlagIn(_) | Miss::Username | Miss::Schemaname | Miss::NoDigest | Miss::Digest | Miss::MatchDigest => false,
+            Miss::ClientAddr => !self.client_known,
+            Miss::ProxyAddr | Miss::ProxyPort | Miss::MatchPattern => true,
+        };
+    }
+
+    fn matched(&mut self, rule: &Rule, _: u32) {
+        self.doubtful |= rule.match_pattern.is_some() || rule.flag_outs.is_some();
+    }
+
+    fn saw(&mut self, _: &str, _: impl FnOnce() -> String) {}
+
+    fn decided(&mut self, _: &Plan) {}
+}
