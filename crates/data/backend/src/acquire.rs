@@ -18,7 +18,7 @@ impl Pools {
     ///
     /// # Errors
     /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`; [`BackendFailed::Refused`] when the server refuses the user.
-    pub async fn acquire(&self, want: &Want<'_>) -> Result<Backend, BackendFailed> {
+    pub async fn acquire(&self, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
         self.tally.up(Counter::MyhgmPoolGet);
         let group = self.group(want.hostgroup);
         if !want.new_connection
@@ -37,7 +37,7 @@ impl Pools {
         result
     }
 
-    async fn open_or_wait(&self, group: &Group, want: &Want<'_>) -> Result<Backend, BackendFailed> {
+    async fn open_or_wait(&self, group: &Group, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
         let v = &want.snapshot.variables;
         let begun = self.rt.now();
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
@@ -48,7 +48,7 @@ impl Pools {
             match self.permitted(group) {
                 Some(place) => {
                     let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT };
-                    match self.open(&place, want, key).await {
+                    match Box::pin(self.open(&place, want, key)).await {
                         Ok(backend) => return Ok(backend),
                         Err(Attempt::Final(failed)) => return Err(failed),
                         Err(Attempt::Again(why)) => last = Some(why),
@@ -119,7 +119,7 @@ impl Pools {
     }
 
     /// An idle connection for this session: of the server that the weights choose, else of any; the one that needs least to be brought there.
-    fn take_idle(&self, group: &Group, want: &Want<'_>) -> Option<Backend> {
+    fn take_idle(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
         let takes = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
@@ -139,7 +139,7 @@ impl Pools {
         open.into_iter().find_map(|place| self.take_from(place, want))
     }
 
-    fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Backend> {
+    fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
         let mut idle = place.idle.borrow_mut();
         let caps = want.caps & OF_CLIENT;
         let mut best: Option<usize> = None;

@@ -44,7 +44,7 @@ pub(crate) enum Attempt {
 
 impl Pools {
     /// Opens a connection to this server. The permit has been taken; it is given back on failure.
-    pub(crate) async fn open(&self, place: &Rc<Place>, want: &Want<'_>, key: Key) -> Result<Backend, Attempt> {
+    pub(crate) async fn open(&self, place: &Rc<Place>, want: &Want<'_>, key: Key) -> Result<Box<Backend>, Attempt> {
         let variables = &want.snapshot.variables;
         let limit = Duration::from_millis(variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
@@ -62,7 +62,7 @@ impl Pools {
                 self.tally.up(Counter::ServerConnectionsConnected);
                 let mut holds = Holds::default();
                 holds.status(hello.status);
-                let mut backend = Backend {
+                let mut backend = Box::new(Backend {
                     conn,
                     hello,
                     holds,
@@ -79,7 +79,7 @@ impl Pools {
                     queries: 0,
                     tally: self.tally.clone(),
                     in_use: true,
-                };
+                });
                 init_connect(&mut backend, want).await?;
                 Ok(backend)
             }

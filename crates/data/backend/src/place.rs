@@ -15,7 +15,7 @@ pub struct Place {
     row: RefCell<Arc<Server>>,
     /// No longer in the configuration.
     gone: Cell<bool>,
-    pub(crate) idle: RefCell<Vec<Backend>>,
+    pub(crate) idle: RefCell<Vec<Box<Backend>>>,
     /// `max_connections`, over all cores.
     pub(crate) permits: Arc<Permits>,
     shunned_until: Cell<Option<Instant>>,

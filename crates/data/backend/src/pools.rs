@@ -135,7 +135,7 @@ impl Pools {
     }
 
     /// Give a connection back. It is kept only when it may be shared, and its protocol state is proven idle.
-    pub fn release(&self, mut backend: Backend) {
+    pub fn release(&self, mut backend: Box<Backend>) {
         let hostgroup = backend.place.server().hostgroup;
         backend.in_use = false;
         backend.place.end_use();
@@ -156,7 +156,7 @@ impl Pools {
     }
 
     /// A session ends, or is reset, while it holds a connection: clean it aside and give it back, or close it.
-    pub fn give_up(self: &Rc<Self>, mut backend: Backend) {
+    pub fn give_up(self: &Rc<Self>, mut backend: Box<Backend>) {
         if backend.idle != Idle::Proven || !backend.conn.is_idle() {
             self.tally.up(Counter::KilledBackendConnections);
             self.release(backend);

@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// Keeps a connection that still holds something, gives back one that does not.
-    fn put_back(&mut self, hostgroup: u32, backend: Backend) {
+    fn put_back(&mut self, hostgroup: u32, backend: Box<Backend>) {
         if backend.holds.is_empty() {
             self.core.pools.release(backend);
         } else {

@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// Keep the connection, or give it back.
-    fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Backend) {
+    fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Box<Backend>) {
         let v = &job.epoch.snapshot.variables;
         let group = job.epoch.snapshot.servers.hostgroup(hostgroup);
         let allowed = v.mysql_multiplexing && group.is_none_or(|group| group.attributes.multiplex);

@@ -5,15 +5,15 @@ use sql::{Class, Reads};
 
 /// Connections kept by a session.
 #[derive(Default)]
-pub(crate) struct Held(Vec<(u32, Backend)>);
+pub(crate) struct Held(Vec<(u32, Box<Backend>)>);
 
 impl Held {
-    pub(crate) fn take(&mut self, hostgroup: u32) -> Option<Backend> {
+    pub(crate) fn take(&mut self, hostgroup: u32) -> Option<Box<Backend>> {
         let at = self.0.iter().position(|(h, _)| *h == hostgroup)?;
         Some(self.0.swap_remove(at).1)
     }
 
-    pub(crate) fn put(&mut self, hostgroup: u32, backend: Backend) {
+    pub(crate) fn put(&mut self, hostgroup: u32, backend: Box<Backend>) {
         self.0.push((hostgroup, backend));
     }
 
@@ -21,7 +21,7 @@ impl Held {
         self.0.is_empty()
     }
 
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Backend> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Box<Backend>> {
         self.0.drain(..).map(|(_, backend)| backend)
     }
 

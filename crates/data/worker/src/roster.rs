@@ -1,7 +1,7 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
 use rt::Instant;
-use rt::local::Notify;
+use rt::local::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
     pub(crate) interrupted: Cell<bool>,
-    pub(crate) bell: Notify,
+    pub(crate) bell: Bell,
 }
 
 impl Entry {
@@ -40,7 +40,7 @@ impl Entry {
             info: Cell::new(([0; INFO_MAX], 0)),
             killed: Cell::new(false),
             interrupted: Cell::new(false),
-            bell: Notify::new(),
+            bell: Bell::new(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Entry {
     /// Resolves when the session, or its statement, is to end.
     pub(crate) async fn told_to_end(&self) {
         while !self.killed.get() && !self.interrupted.get() {
-            self.bell.wait().await;
+            self.bell.heard().await;
         }
     }
 }
@@ -104,14 +104,14 @@ impl Roster {
         } else {
             entry.killed.set(true);
         }
-        entry.bell.notify_all();
+        entry.bell.ring();
         true
     }
 
     /// Ring all bells: whoever waits looks at the core's state again.
     pub(crate) fn ring(&self) {
         for entry in self.0.borrow().values() {
-            entry.bell.notify_all();
+            entry.bell.ring();
         }
     }
 }

@@ -66,7 +66,7 @@ impl From<NetError> for Ended {
 /// From accept to close.
 pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
     // Who is it?
-    let Some(mut session) = greet::enter(&core, socket).await else { return };
+    let Some(mut session) = Box::pin(greet::enter(&core, socket)).await else { return };
     core.tally.up(Counter::ClientConnectionsConnected);
     core.user_came(&session.user_name);
     let on_leaving = Leaving { core: core.clone(), entry: session.entry.clone() };
@@ -79,7 +79,8 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
         };
         let epoch = core.epoch();
         core.tally.up(Counter::ClientConnectionsNonIdle);
-        let obeyed = session.obey(&epoch, &packet).await;
+        // On the heap only while it lasts: an idle session has no room for it.
+        let obeyed = Box::pin(session.obey(&epoch, &packet)).await;
         core.tally.down(Counter::ClientConnectionsNonIdle);
         // A command that ends the session has not ended itself: what is said last is its answer.
         if let Err(ended) = obeyed {
@@ -89,7 +90,7 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
     };
 
     // Leave nothing behind.
-    session.leave(ended).await;
+    Box::pin(session.leave(ended)).await;
     drop(on_leaving);
 }
 
@@ -112,7 +113,7 @@ impl Session {
         let silent = Duration::from_millis(patience);
         loop {
             let entry = self.entry.clone();
-            let next = self.core.rt.timeout(silent, rt::select(self.client.packet(limit), entry.bell.wait()));
+            let next = self.core.rt.timeout(silent, rt::select(self.client.packet(limit), entry.bell.heard()));
             match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
                 Ok(Either::Left(Err(NetError::TooLarge { .. }))) => {
@@ -176,7 +177,7 @@ impl Session {
                 self.forget_everything(names);
                 Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
             }
-            Command::ChangeUser(body) => self.change_user(body).await,
+            Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {
@@ -293,5 +294,20 @@ impl Drop for Leaving {
         self.core.user_went(&self.entry.user.borrow());
         self.core.tally.down(Counter::ClientConnectionsConnected);
         self.core.session_ended(self.entry.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, F>(_: fn(A, B) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Ten thousand clients that only wait should cost little memory.
+    #[test]
+    fn a_session_is_small() {
+        assert!(size_of_future(live) <= 1100, "{}", size_of_future(live));
     }
 }

@@ -147,9 +147,9 @@ impl Session {
         if !v.mysql_stats_time_query_processor {
             return plan();
         }
-        let began = self.core.rt.now();
+        let began = self.core.rt.precise_now();
         let plan = plan();
-        let took = u64::try_from((self.core.rt.now() - began).as_nanos()).unwrap_or(u64::MAX);
+        let took = u64::try_from((self.core.rt.precise_now() - began).as_nanos()).unwrap_or(u64::MAX);
         self.core.tally.add(Counter::QueryProcessorTimeNsec, took);
         plan
     }

@@ -30,6 +30,9 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 const TICK_NS: u64 = 1_000_000;
 
+/// The clock is looked at once in so many polls: reading it costs about as much as a tenth of a short poll.
+const POLLS_PER_LOOK: u32 = 8;
+
 /// A moment on the monotonic clock (all cores share it), or on the simulator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
@@ -94,6 +97,7 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     began_ns: u64,
+    looked: Cell<u64>, // the clock when it was last looked at
     wheel: RefCell<Wheel>,
     random: RefCell<Random>,
     news: RefCell<Vec<Rc<Conn>>>, // connections with something new to send
@@ -116,6 +120,7 @@ impl Core {
             clock,
             names: Names::default(),
             began_ns,
+            looked: Cell::new(began_ns),
             wheel: RefCell::new(Wheel::new()),
             random: RefCell::new(random),
             news: RefCell::default(),
@@ -147,7 +152,10 @@ impl Core {
     }
 
     fn run_tasks<T>(&self, mut main: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        for _ in 0..POLLS_PER_TURN {
+        for polls in 0..POLLS_PER_TURN {
+            if polls % POLLS_PER_LOOK == POLLS_PER_LOOK - 1 {
+                self.look();
+            }
             let next = self.exec.next(self.io.shuffle());
             self.reads_left.set(READS_PER_POLL);
             match next? {
@@ -183,6 +191,7 @@ impl Core {
             }
         };
         self.io.turn(self, wait);
+        self.look();
         self.exec.collect_remote();
         self.fire_timers();
     }
@@ -191,16 +200,25 @@ impl Core {
     pub(crate) fn fire_timers(&self) {
         let mut wheel = self.wheel.borrow_mut();
         if wheel.next_tick().is_some() {
-            let tick = self.now().0.saturating_sub(self.began_ns) / TICK_NS;
+            let tick = self.look().0.saturating_sub(self.began_ns) / TICK_NS;
             wheel.advance(tick);
         }
     }
 
+    /// The clock as it was when it was last looked at: at the beginning of a turn, and every few polls.
     pub(crate) fn now(&self) -> Instant {
         Instant(match &self.clock {
-            Clock::Real => sys::monotonic_ns(),
+            Clock::Real => self.looked.get(),
             Clock::Virtual(ns) => ns.get(),
         })
+    }
+
+    /// The clock now.
+    pub(crate) fn look(&self) -> Instant {
+        if let Clock::Real = self.clock {
+            self.looked.set(sys::monotonic_ns());
+        }
+        self.now()
     }
 
     /// This connection's outbox has something for the driver.
@@ -262,9 +280,14 @@ impl Rt {
         self.0.exec.spawn(Box::pin(f));
     }
 
-    /// Now; virtual in the simulator.
+    /// Now, as of the beginning of this turn or some microseconds later; virtual in the simulator. It costs nothing.
     pub fn now(&self) -> Instant {
         self.0.now()
+    }
+
+    /// Now, from the clock itself: for spans shorter than a turn.
+    pub fn precise_now(&self) -> Instant {
+        self.0.look()
     }
 
     /// Unix time in microseconds; virtual in the simulator.
@@ -292,17 +315,8 @@ impl Rt {
     }
 
     /// Waits for `f`, at most `d`. Costs nothing if `f` is ready at once: the timer is set only when it is not.
-    pub async fn timeout<F: Future>(&self, d: Duration, f: F) -> Result<F::Output, Elapsed> {
-        let mut f = pin!(f);
-        let mut sleep = None;
-        poll_fn(|cx| {
-            if let Poll::Ready(output) = f.as_mut().poll(cx) {
-                return Poll::Ready(Ok(output));
-            }
-            let sleep = sleep.get_or_insert_with(|| Sleep::until(&self.0, self.now() + d));
-            Pin::new(sleep).poll(cx).map(|()| Err(Elapsed))
-        })
-        .await
+    pub fn timeout<F: Future>(&self, d: Duration, f: F) -> Timeout<'_, F> {
+        Timeout { core: &self.0, d, sleep: None, f }
     }
 
     /// Lets the other tasks and the driver have a turn.
@@ -358,6 +372,31 @@ impl Rt {
     /// Receive buffers of this core: (free, all).
     pub fn buffers(&self) -> (usize, usize) {
         (self.0.pool.available(), self.0.pool.count())
+    }
+}
+
+/// The future of [`Rt::timeout`]. A struct and not an `async fn`, which would have room for `f` twice: once as an argument and
+/// once pinned.
+pub struct Timeout<'a, F> {
+    core: &'a Rc<Core>,
+    d: Duration,
+    sleep: Option<Sleep>,
+    f: F,
+}
+
+impl<F: Future> Future for Timeout<'_, F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: `f` is pinned with the struct: nothing moves it out, there is no `Drop`, and `Unpin` is its own.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: as above.
+        let f = unsafe { Pin::new_unchecked(&mut this.f) };
+        if let Poll::Ready(output) = f.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        let sleep = this.sleep.get_or_insert_with(|| Sleep::until(this.core, this.core.now() + this.d));
+        Pin::new(sleep).poll(cx).map(|()| Err(Elapsed))
     }
 }
 

@@ -94,7 +94,7 @@ impl Epoll {
             Wait::Not => Some(0),
             Wait::Forever => None,
             // Rounded up: a turn too early would only be repeated.
-            Wait::Until(at) => Some(at.elapsed_since(core.now()).as_nanos().div_ceil(1_000_000) as u64),
+            Wait::Until(at) => Some(at.elapsed_since(core.look()).as_nanos().div_ceil(1_000_000) as u64),
         };
         let mut events = self.events.borrow_mut();
         // An error can only be EINTR: the next turn waits again.
@@ -288,10 +288,10 @@ impl Epoll {
     }
 
     pub(crate) fn close(&self, core: &Rc<Core>) {
-        let until = core.now() + LINGER;
+        let until = core.look() + LINGER;
         loop {
             self.send_news(core);
-            if !self.anybody_sends() || core.now() >= until {
+            if !self.anybody_sends() || core.look() >= until {
                 break;
             }
             self.turn(core, Wait::Until(until));

@@ -1,8 +1,8 @@
-//! Signals inside one core: `Notify` (something changed) and `oneshot` (one value, one reader). Not `Send`, no atomics.
+//! Signals inside one core: `Notify` (something changed), `Bell` (the same for one listener, which costs less) and `oneshot` (one value, one reader). Not `Send`, no atomics.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -96,6 +96,43 @@ impl Drop for Wait<'_> {
         } else {
             self.notify.waiting.borrow_mut().retain(|w| !Rc::ptr_eq(w, &place));
         }
+    }
+}
+
+/// Wakes the one task that listens. A ring that finds nobody listening is remembered, once.
+#[derive(Default)]
+pub struct Bell {
+    rung: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Bell {
+    /// Silent.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rings.
+    pub fn ring(&self) {
+        self.rung.set(true);
+        let waker = self.waker.borrow_mut().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Resolves when it rings, or has rung since somebody last heard it. Cancel-safe. Of two listeners only the last is woken.
+    pub fn heard(&self) -> impl Future<Output = ()> + '_ {
+        poll_fn(|cx| {
+            if self.rung.take() {
+                return Poll::Ready(());
+            }
+            let mut waker = self.waker.borrow_mut();
+            if waker.as_ref().is_none_or(|old| !old.will_wake(cx.waker())) {
+                *waker = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
     }
 }
 

@@ -261,7 +261,7 @@ pub fn end_of_quoted(text: &[u8], at: usize, escapes: bool) -> Option<usize> {
 #[must_use]
 pub fn first_comment(sql: &[u8]) -> Option<Range<usize>> {
     // Most statements have none.
-    memchr::memmem::find(sql, b"/*")?;
+    memchr::memchr_iter(b'/', sql).find(|slash| sql.get(slash + 1) == Some(&b'*'))?;
     let mut words = Words::new(sql);
     while words.comment.is_none() && words.next().is_some() {}
     words.comment.map(|(start, end)| start..end)

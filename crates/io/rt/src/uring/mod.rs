@@ -175,7 +175,7 @@ impl Uring {
         let wait = match wait {
             Wait::Not => None,
             Wait::Forever => Some(None),
-            Wait::Until(at) => Some(Some(at.elapsed_since(core.now()))),
+            Wait::Until(at) => Some(Some(at.elapsed_since(core.look()))),
         };
         let mut done = self.done.take();
         if let Some(ring) = &mut *self.ring.borrow_mut() {
@@ -599,10 +599,10 @@ impl Uring {
     // The end.
 
     pub(crate) fn close(&self, core: &Rc<Core>) {
-        let until = core.now() + LINGER;
+        let until = core.look() + LINGER;
         loop {
             self.send_news(core);
-            if !self.anybody_sends() || core.now() >= until {
+            if !self.anybody_sends() || core.look() >= until {
                 break;
             }
             self.turn(core, Wait::Until(until));
@@ -618,8 +618,8 @@ impl Uring {
         }
         let all = opcode::AsyncCancel2::new(types::CancelBuilder::any().all()).build();
         self.push(all, Kind::Cancel, 0);
-        let until = core.now() + LINGER;
-        while self.pending() > 0 && core.now() < until {
+        let until = core.look() + LINGER;
+        while self.pending() > 0 && core.look() < until {
             self.turn_to_end(core, Wait::Until(until));
         }
         let lost = self.pending() > 0;
@@ -647,7 +647,7 @@ impl Uring {
         let Wait::Until(until) = wait else { return };
         let mut done = Vec::new();
         if let Some(ring) = &mut *self.ring.borrow_mut() {
-            ring.enter(Some(Some(until.elapsed_since(core.now()))));
+            ring.enter(Some(Some(until.elapsed_since(core.look()))));
             ring.reap(&mut done);
         }
         for done in done {
