@@ -15,6 +15,7 @@ pub struct Place {
     row: RefCell<Arc<Server>>,
     /// No longer in the configuration.
     gone: Cell<bool>,
+    #[expect(clippy::vec_box, reason = "it goes in and out with every command; a pointer moves cheaper than all of it")]
     pub(crate) idle: RefCell<Vec<Box<Backend>>>,
     /// `max_connections`, over all cores.
     pub(crate) permits: Arc<Permits>,
