@@ -116,6 +116,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         cores: 1,
         snapshot: Arc::new(snapshot(world.connections)),
         registry: Registry::new(),
+        cache: cache::Cache::new(world.seed),
         listen: vec![proxy.clone()],
         acceptor: None,
         mailbox,

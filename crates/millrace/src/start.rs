@@ -13,6 +13,7 @@ use rt::{Address, ListenOptions, Listener, Rt};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -198,6 +199,7 @@ impl Threads {
         let cores = u32::try_from(snapshot.variables.mysql_threads.clamp(1, 1024)).expect("clamped");
         let listen = addresses(&snapshot.variables.mysql_interfaces, "0.0.0.0:6033")?;
         let registry = Registry::new();
+        let cache = cache::Cache::new(RandomState::new().hash_one(0));
         let mut mailboxes = Vec::new();
         for index in 0..cores {
             let (tell, mailbox) = mailbox::channel(MAILBOX_LEN);
@@ -206,6 +208,7 @@ impl Threads {
             // A Unix socket has one owner; the kernel spreads TCP over all.
             let own = listen.iter().filter(|at| index == 0 || matches!(at, Address::Tcp(_))).cloned().collect();
             let (snapshot, registry, acceptor) = (snapshot.clone(), registry.clone(), acceptor.clone());
+            let cache = cache.clone();
             self.start(format!("core {index}"), driver, move |rt, ready| {
                 let hook = lines.clone();
                 rt.on_panic(move |words| hook.line(&format!("a defect ended a session: {words}")));
@@ -214,6 +217,7 @@ impl Threads {
                     cores,
                     snapshot,
                     registry,
+                    cache,
                     listen: own,
                     acceptor: Some(acceptor),
                     mailbox,

@@ -63,6 +63,7 @@ impl Shared {
             Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
             Command::Checksum(subject) => self.checksum(&subject),
             Command::Proxysql(verb) => self.proxysql(verb),
+            Command::FlushCache(which) => Ok(Reply::Done { affected: self.cores.flush_cache(&which).await, info: String::new() }),
             Command::Kill(id) if self.cores.kill(id).await => Ok(Reply::done()),
             Command::Kill(id) => Err(Said::Sql(format!("Unknown thread id: {id}"))),
             Command::Log(words) => {
@@ -315,8 +316,8 @@ impl Shared {
             Verb::ReadWrite => self.engine.borrow_mut().set_read_only(false)?,
             Verb::FlushLogs => (self.hooks.flush_logs)()?,
             Verb::ReloadTls => (self.hooks.reload_tls)()?,
-            // Nothing is kept between writes; there is no cache, and no list of client hosts, that could be emptied.
-            Verb::FlushConfigDb | Verb::FlushQueryCache | Verb::FlushClientHosts => {}
+            // Nothing is kept between writes; there is no list of client hosts that could be emptied.
+            Verb::FlushConfigDb | Verb::FlushClientHosts => {}
         }
         Ok(Reply::done())
     }

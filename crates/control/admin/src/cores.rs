@@ -1,6 +1,6 @@
 //! The data cores as the admin port sees them: messages go out, answers come back or do not come in time.
 
-use bridge::{Ask, Report, ToCore};
+use bridge::{Ask, FlushCache, Report, ToCore};
 use config::Snapshot;
 use rt::mailbox::{self, Sender};
 use rt::{Address, Rt};
@@ -64,6 +64,11 @@ impl Cores {
     pub(crate) async fn kill(&self, session: u32) -> bool {
         let message = |reply| ToCore::Kill { session, statement_only: false, reply };
         self.gather(message).await.into_iter().any(|killed| killed)
+    }
+
+    /// Drops results from the cache; how many.
+    pub(crate) async fn flush_cache(&self, which: &FlushCache) -> u64 {
+        self.gather(|reply| ToCore::FlushCache { which: which.clone(), reply }).await.into_iter().sum()
     }
 
     /// Stops or resumes accepting clients.

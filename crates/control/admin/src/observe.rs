@@ -22,6 +22,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Errors => Ask::Errors,
         Observe::FreeConnections => Ask::FreeConnections,
         Observe::Prepared => Ask::Prepared,
+        Observe::QueryCache => Ask::QueryCache,
     })
 }
 
@@ -76,14 +77,6 @@ const NOT_COUNTED: &[&str] = &[
     "Stmt_Client_Active_Unique",
     "Stmt_Server_Active_Unique",
     "Stmt_Max_Stmt_id",
-    "Query_Cache_Memory_bytes",
-    "Query_Cache_count_GET",
-    "Query_Cache_count_GET_OK",
-    "Query_Cache_count_SET",
-    "Query_Cache_bytes_IN",
-    "Query_Cache_bytes_OUT",
-    "Query_Cache_Purged",
-    "Query_Cache_Entries",
     "new_req_conns_count",
 ];
 
@@ -209,6 +202,17 @@ pub(crate) fn report(
                 into.row(&[
                     &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.client_address, &&*row.schema, &row.errno,
                     &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &&*row.last_error,
+                ])?;
+            }
+        }
+        Report::QueryCache(results) => {
+            let mut into = Into::table(conn, table, 13)?;
+            for row in results {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.hostgroup, &row.schema, &row.user, &format!("0x{:016X}", row.digest), &if row.binary { "binary" } else { "text" },
+                    &row.text, &row.tables, &row.watched, &signed(row.rows), &signed(row.bytes), &signed(row.hits),
+                    &signed(row.age_ms), &signed(row.ttl_ms),
                 ])?;
             }
         }

@@ -1,6 +1,5 @@
 //! Scripts of the field pasted as they are, and what LOAD and SAVE promise.
 
-use crate::answer::Said;
 use crate::engine::{Reply, View};
 use crate::open::{Admin, Options, Start};
 use crate::testing::{self, Directory};
@@ -58,16 +57,7 @@ fn the_legacy_sharding_script_loads() {
             );
             assert_eq!(bench.run(&sql).await, 1);
         }
-        // Rules with cache_ttl are refused or honoured by the rules themselves; what is asked here is the rest.
-        match bench.ask(View::Admin, "LOAD MYSQL QUERY RULES TO RUNTIME;").await {
-            Ok(_) => {}
-            Err(Said::Sql(words)) => {
-                assert!(words.contains("cache_ttl"), "{words}");
-                bench.run("UPDATE mysql_query_rules SET cache_ttl = NULL").await;
-                bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
-            }
-            Err(other) => panic!("{other:?}"),
-        }
+        bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
         assert_eq!(
             bench.rows("SELECT count(*), min(rule_id), max(rule_id) FROM runtime_mysql_query_rules").await,
             [["201", "1", "201"]]

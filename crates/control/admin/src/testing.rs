@@ -64,6 +64,7 @@ async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config
             }
             ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
             ToCore::Kill { reply, .. } => reply(false),
+            ToCore::FlushCache { reply, .. } => reply(0),
             ToCore::Accept(_) | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
         }
     }
@@ -81,6 +82,7 @@ fn empty(what: Ask) -> Report {
         Ask::Errors => Report::Errors(Vec::new()),
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),
         Ask::Prepared => Report::Prepared(Vec::new()),
+        Ask::QueryCache => Report::QueryCache(Vec::new()),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::session::live;
 use crate::stats::{Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
 use bridge::{Ask, Counter, PreparedRow, ProcessRow, Report, ToCore, UserRow};
+use cache::{Cache, Flights};
 use config::Snapshot;
 use net::tls::Acceptor;
 use rt::local::Notify;
@@ -28,6 +29,8 @@ pub struct Setup {
     pub snapshot: Arc<Snapshot>,
     /// Limits over all cores; the same for all.
     pub registry: Registry,
+    /// Results over all cores; the same for all.
+    pub cache: Cache,
     /// Where clients come in.
     pub listen: Vec<Address>,
     /// Our certificate; none if there is no TLS.
@@ -54,6 +57,8 @@ pub struct Core {
     epoch: RefCell<Rc<Epoch>>,
     registry: Registry,
     pub(crate) pools: Rc<Pools>,
+    pub(crate) cache: Cache,
+    pub(crate) flights: Flights,
     pub(crate) statements: Statements,
     pub(crate) tally: Rc<Tally>,
     pub(crate) digests: Digests,
@@ -108,6 +113,8 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         epoch: RefCell::new(epoch),
         registry: setup.registry,
         pools,
+        cache: setup.cache,
+        flights: Flights::default(),
         statements: Statements::default(),
         tally,
         digests: Digests::default(),
@@ -130,6 +137,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         rt.spawn(core.clone().welcome(address, Some(listener)));
     }
     rt.spawn(core.clone().sweep());
+    core.fit_cache();
     (setup.ready)(());
     core.obey(&setup.mailbox).await;
     Ok(())
@@ -205,6 +213,14 @@ impl Core {
         self.left.notify_all();
     }
 
+    /// The cache is one for all cores: the first of them gives it the size that is configured.
+    fn fit_cache(self: &Rc<Self>) {
+        let bytes = self.epoch().snapshot.variables.mysql_query_cache_size_MB << 20;
+        if self.index == 0 && self.cache.capacity() != bytes {
+            self.rt.spawn(self.clone().resize_cache(bytes));
+        }
+    }
+
     /// Accepts clients while the door is open.
     async fn welcome(self: Rc<Self>, address: Address, mut listener: Option<Listener>) {
         loop {
@@ -258,8 +274,17 @@ impl Core {
                     let epoch = Rc::new(Epoch::new(&snapshot));
                     self.pools.adopt(&epoch.snapshot);
                     self.epoch.replace(epoch);
+                    self.fit_cache();
                     done(());
                 }
+                ToCore::Ask { what: Ask::QueryCache, reply, .. } if self.index == 0 => {
+                    self.rt.spawn(self.clone().list_cache(reply));
+                }
+                ToCore::FlushCache { which, reply } => match self.index {
+                    0 => self.rt.spawn(self.clone().flush_cache(which, reply)),
+                    // It is one for all cores.
+                    _ => reply(0),
+                },
                 ToCore::Ask { what, reset, reply } => reply(self.report(what, reset)),
                 ToCore::Kill { session, statement_only, reply } => reply(self.roster.kill(session, statement_only)),
                 ToCore::Accept(open) => {
@@ -297,6 +322,12 @@ impl Core {
                 let mut counts = self.tally.counts();
                 counts.set(Counter::TasksPanicked, self.rt.panics());
                 counts.set(Counter::StmtCached, self.statements.len() as u64);
+                if self.index == 0 {
+                    let cache = self.cache.numbers();
+                    counts.set(Counter::QueryCacheMemoryBytes, cache.bytes + cache.gathering);
+                    counts.set(Counter::QueryCacheEntries, cache.entries);
+                    counts.set(Counter::QueryCachePurged, cache.purged);
+                }
                 Report::Global(counts)
             }
             Ask::Pool => Report::Pool(self.pools.report(reset)),
@@ -312,6 +343,7 @@ impl Core {
                     .collect(),
             ),
             Ask::Errors => Report::Errors(self.errors.rows(reset)),
+            Ask::QueryCache => Report::QueryCache(Vec::new()),
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
             Ask::Prepared => Report::Prepared(self.prepared()),
         }

@@ -25,6 +25,11 @@ impl Held {
         self.0.drain(..).map(|(_, backend)| backend)
     }
 
+    /// Why, all of them together.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = Hold> {
+        self.0.iter().flat_map(|(_, backend)| backend.holds.iter())
+    }
+
     fn with(&self, hold: Hold) -> Option<u32> {
         self.0.iter().find(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup)
     }

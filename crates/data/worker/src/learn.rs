@@ -70,7 +70,7 @@ impl Session {
             backend.state_mut().schema = self.state.schema.clone();
             self.entry.schema.replace(self.state.schema.clone());
         }
-        Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows() }
+        Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows(), from_cache: false }
     }
 
     /// A SET that the server has accepted. What is understood travels with the session; what is not keeps the connection.

@@ -3,6 +3,7 @@
 
 mod answer;
 mod asked;
+mod cached;
 mod change_user;
 mod core;
 mod cursor;
@@ -10,6 +11,7 @@ mod epoch;
 mod forward;
 mod greet;
 mod held;
+mod keeper;
 mod learn;
 mod prepared;
 mod relay;

@@ -75,6 +75,21 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
+    /// The client wants to fetch the rows piece by piece.
+    pub(crate) fn opens_cursor(&self) -> bool {
+        self.payload.get(5).is_none_or(|flags| *flags != 0)
+    }
+
+    /// Flags, and types and values of the parameters.
+    pub(crate) fn params(&self) -> &[u8] {
+        self.payload.get(5..).unwrap_or_default()
+    }
+
+    /// Parameters that came ahead, in order.
+    pub(crate) fn long(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        self.long.iter().map(|(param, data)| (*param, data.as_slice()))
+    }
+
     /// The payload for a server that knows the statement by this id.
     pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32) {
         let begin = out.len();

@@ -80,6 +80,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     } else {
         Follower::Same(Response::expect(expect, backend.hello.caps))
     };
+    if let Some(filling) = &mut session.cached.filling {
+        filling.gathered.restart();
+    }
     let begun = session.core.rt.now();
     let limit = Duration::from_millis(limit_ms);
     let mut answered = false;
@@ -114,6 +117,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             Some(all) => all.extend_from_slice(&out),
             None => {
                 answered = true;
+                if let Some(filling) = &mut session.cached.filling {
+                    filling.gathered.add(&out);
+                }
                 session.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
                 session.client.send(out).await.map_err(|_| (Failed::Client, true))?;
             }
@@ -130,6 +136,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         }
         session.core.tally.add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
         session.client.send(all).await.map_err(|_| (Failed::Client, true))?;
+    }
+    if let Some(filling) = &mut session.cached.filling {
+        filling.ended(follower.response());
     }
     Ok(follower)
 }

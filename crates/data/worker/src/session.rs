@@ -1,6 +1,7 @@
 //! One client's life, top to bottom. Read this file first.
 
 use crate::answer::{self, Complaint};
+use crate::cached::Cached;
 use crate::core::{Core, Seat};
 use crate::epoch::Epoch;
 use crate::greet;
@@ -34,6 +35,8 @@ pub(crate) struct Session {
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
     pub(crate) statements: ClientStatements,
+    /// What it fills of the cache, and the tables whose results it ends.
+    pub(crate) cached: Cached,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
     /// COM_CHANGE_USERs that failed.
@@ -207,6 +210,7 @@ impl Session {
         for backend in self.held.drain() {
             self.core.pools.give_up(backend);
         }
+        self.cached.forget();
         let gone = self.statements.clear();
         self.core.tally.add(Counter::StmtClientActiveTotal, 0u64.wrapping_sub(gone as u64));
     }
@@ -257,6 +261,7 @@ impl Session {
             state,
             held: Held::default(),
             statements: ClientStatements::default(),
+            cached: Cached::default(),
             next_flag_in: None,
             refused_changes: 0,
             entry,

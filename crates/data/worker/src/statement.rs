@@ -19,6 +19,8 @@ pub(crate) struct Job<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) class: &'a Class<'a>,
     pub(crate) plan: &'a Plan,
+    /// Hash of its digest.
+    pub(crate) digest: Option<u64>,
     pub(crate) what: What<'a>,
 }
 
@@ -40,6 +42,8 @@ pub(crate) enum What<'a> {
 pub(crate) struct Told {
     pub(crate) rows_affected: u64,
     pub(crate) rows_sent: u64,
+    /// No server was asked.
+    pub(crate) from_cache: bool,
 }
 
 /// The digest of a statement.
@@ -95,7 +99,7 @@ impl Session {
         self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
 
         // Do it.
-        let job = Job { epoch, text, class, plan: &plan, what };
+        let job = Job { epoch, text, class, plan: &plan, digest, what };
         let told = self.stages(&job).await?;
 
         self.count(epoch, &plan, class, digested, began, told);
@@ -107,7 +111,12 @@ impl Session {
         if let ControlFlow::Break(told) = self.refuse_or_say(job).await? {
             return Ok(told);
         }
-        self.forward(job).await
+        if let ControlFlow::Break(told) = self.cached(job).await? {
+            return Ok(told);
+        }
+        let told = self.forward(job).await?;
+        self.keep(job);
+        Ok(told)
     }
 
     fn decide(
@@ -219,7 +228,7 @@ impl Session {
                 &self.state.schema
             };
             let seen = Seen {
-                hostgroup: i64::from(plan.hostgroup()),
+                hostgroup: if told.from_cache { -1 } else { i64::from(plan.hostgroup()) },
                 schema,
                 user: &self.user_name,
                 client_address: if v.mysql_query_digests_track_hostname { &self.entry.client.0 } else { "" },

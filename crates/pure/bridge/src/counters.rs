@@ -82,6 +82,15 @@ counters! {
     StmtClientActiveTotal, "Stmt_Client_Active_Total", "Statements prepared by clients now.";
     StmtServerActiveTotal, "Stmt_Server_Active_Total", "Statements prepared on connections to servers now.";
     StmtCached, "Stmt_Cached", "Distinct prepared statements now.";
+    QueryCacheMemoryBytes, "Query_Cache_Memory_bytes", "Bytes of results that are kept, and of those being gathered.";
+    QueryCacheCountGet, "Query_Cache_count_GET", "Statements looked up in the cache.";
+    QueryCacheCountGetOk, "Query_Cache_count_GET_OK", "Statements answered from the cache.";
+    QueryCacheCountSet, "Query_Cache_count_SET", "Results put into the cache.";
+    QueryCacheBytesIn, "Query_Cache_bytes_IN", "Bytes of results put into the cache.";
+    QueryCacheBytesOut, "Query_Cache_bytes_OUT", "Bytes of answers from the cache.";
+    QueryCachePurged, "Query_Cache_Purged", "Results dropped from the cache: for room, for age, for a write, or by an operator.";
+    QueryCacheEntries, "Query_Cache_Entries", "Results in the cache.";
+    QueryCacheWaited, "Millrace_query_cache_waited", "Statements that waited, as cache_timeout allows, for another session that fetched the same.";
     StatementsRetried, "Millrace_statements_retried", "Statements sent again after their connection broke before the first byte of the answer.";
     DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries was reached.";
     TasksPanicked, "Millrace_tasks_panicked", "Sessions ended by a defect of ours; the others went on.";

@@ -11,7 +11,7 @@ pub use counters::{Counter, Counts};
 pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use report::{
-    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, Report,
+    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
     ServerState, UserRow,
 };
 
@@ -49,6 +49,13 @@ pub enum ToCore {
         /// Whether this core had that session.
         reply: Reply<bool>,
     },
+    /// Drop results from the cache: `PROXYSQL FLUSH QUERY CACHE`.
+    FlushCache {
+        /// Which.
+        which: FlushCache,
+        /// Receives how many this core has dropped.
+        reply: Reply<u64>,
+    },
     /// Stop (`false`) or resume (`true`) accepting clients: `PROXYSQL PAUSE` and `RESUME`.
     Accept(bool),
     /// Use the certificate and key files anew for clients that come from now on: `PROXYSQL RELOAD TLS`.
@@ -66,6 +73,22 @@ pub enum ToCore {
     },
     /// End now.
     Stop,
+}
+
+/// Which results are dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FlushCache {
+    /// All.
+    All,
+    /// Those that read this table, as far as their text tells.
+    Table {
+        /// Its schema; `None` for any.
+        schema: Option<Arc<str>>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// Those of this digest.
+    Digest(u64),
 }
 
 /// What a core can be asked for.
@@ -89,6 +112,8 @@ pub enum Ask {
     Errors,
     /// A row per idle backend connection: [`Report::FreeConnections`].
     FreeConnections,
+    /// A row per result in the cache: [`Report::QueryCache`].
+    QueryCache,
     /// A row per prepared statement: [`Report::Prepared`].
     Prepared,
 }

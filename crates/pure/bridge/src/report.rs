@@ -31,6 +31,8 @@ pub enum Report {
     FreeConnections(Vec<FreeConnectionRow>),
     /// Prepared statements.
     Prepared(Vec<PreparedRow>),
+    /// Results in the cache.
+    QueryCache(Vec<QueryCacheRow>),
 }
 
 /// What the proxy thinks of a server now.
@@ -268,6 +270,37 @@ pub struct FreeConnectionRow {
     pub queries: u64,
 }
 
+/// A row of `stats_mysql_query_cache`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryCacheRow {
+    /// Where the statement was sent.
+    pub hostgroup: u32,
+    /// User.
+    pub user: String,
+    /// Schema.
+    pub schema: String,
+    /// Digest of the statement; 0 if digests are not made.
+    pub digest: u64,
+    /// Of a prepared statement.
+    pub binary: bool,
+    /// The statement (its beginning).
+    pub text: String,
+    /// Tables that it reads, as far as its text tells.
+    pub tables: String,
+    /// Whether writes to them end its use.
+    pub watched: bool,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// How often it was given to somebody.
+    pub hits: u64,
+    /// Milliseconds since it was asked for.
+    pub age_ms: u64,
+    /// Milliseconds that it may be used, from then on.
+    pub ttl_ms: u64,
+}
+
 impl Report {
     /// Join the report of another core. Both answer the same `Ask`; anything else is left out.
     pub fn merge(&mut self, other: Self) {
@@ -294,6 +327,7 @@ impl Report {
             (Self::Errors(a), Self::Errors(b)) => merge_errors(a, b),
             (Self::FreeConnections(a), Self::FreeConnections(b)) => a.extend(b),
             (Self::Prepared(a), Self::Prepared(b)) => merge_prepared(a, b),
+            (Self::QueryCache(a), Self::QueryCache(b)) => a.extend(b),
             _ => debug_assert!(false, "reports of different kinds"),
         }
     }

@@ -25,6 +25,7 @@ pub struct Rules {
     fast: Arc<FastRouting>,
     notices: Arc<[Refusal]>,
     needs_digest: bool,
+    watches_writes: bool,
 }
 
 /// One active rule. What is `None` asks nothing or sets nothing.
@@ -66,6 +67,8 @@ pub struct Rule {
     pub cache_empty_result: Option<bool>,
     /// How long to wait for another session that fetches the same.
     pub cache_timeout_ms: Option<u64>,
+    /// Whether writes through this proxy end the use of what it keeps: `cache_invalidate` in `attributes`.
+    pub cache_invalidate: Option<bool>,
     /// Whether it is tried again when its connection broke.
     pub reconnect: Option<bool>,
     /// How long it may run.
@@ -115,6 +118,7 @@ impl Rules {
         Ok(Self {
             index: Arc::new(Index::of(&chain)),
             needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
+            watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,
             fast: Arc::new(fast),
             notices: notices.into(),
@@ -130,6 +134,7 @@ impl Rules {
             fast: Arc::clone(&self.fast),
             notices: Arc::clone(&self.notices),
             needs_digest: self.needs_digest,
+            watches_writes: self.watches_writes,
         }
     }
 
@@ -175,6 +180,12 @@ impl Rules {
     #[must_use]
     pub const fn needs_digest(&self) -> bool {
         self.needs_digest
+    }
+
+    /// Whether some rule's cached results end with writes: otherwise nobody needs to look at those.
+    #[must_use]
+    pub const fn watches_writes(&self) -> bool {
+        self.watches_writes
     }
 
     /// What was accepted and has less effect than it says.

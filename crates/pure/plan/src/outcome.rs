@@ -35,6 +35,8 @@ pub struct Plan {
     pub cache_empty_result: Option<bool>,
     /// How long to wait for another session that fetches the same.
     pub cache_timeout_ms: Option<u64>,
+    /// Whether writes through this proxy to its tables end the use of its result.
+    pub cache_invalidate: Option<bool>,
     /// A hint asks for a connection that nobody has used.
     pub new_connection: bool,
 }
@@ -56,6 +58,7 @@ impl Plan {
             cache_ttl_ms: None,
             cache_empty_result: None,
             cache_timeout_ms: None,
+            cache_invalidate: None,
             new_connection: false,
         }
     }
@@ -176,6 +179,7 @@ impl fmt::Display for Shown<'_> {
         option(f, "cache_ttl_ms", plan.cache_ttl_ms)?;
         option(f, "cache_empty_result", plan.cache_empty_result)?;
         option(f, "cache_timeout_ms", plan.cache_timeout_ms)?;
+        option(f, "cache_invalidate", plan.cache_invalidate)?;
         option(f, "new_connection", plan.new_connection.then_some(true))?;
         for leg in legs.iter() {
             if let Text::Rewritten(text) = &leg.statement {

@@ -181,6 +181,7 @@ fn set(plan: &mut Plan, rule: &Rule, position: u32) {
     overrule(&mut plan.cache_ttl_ms, rule.cache_ttl_ms);
     overrule(&mut plan.cache_empty_result, rule.cache_empty_result);
     overrule(&mut plan.cache_timeout_ms, rule.cache_timeout_ms);
+    overrule(&mut plan.cache_invalidate, rule.cache_invalidate);
     overrule(&mut plan.reconnect, rule.reconnect);
     overrule(&mut plan.timeout_ms, rule.timeout_ms);
     overrule(&mut plan.retries, rule.retries);

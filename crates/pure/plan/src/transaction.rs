@@ -10,6 +10,7 @@ pub(crate) fn stay<T: Trace>(plan: &mut Plan, session: &SessionFacts<'_>, trace:
         plan.cache_ttl_ms = None;
         plan.cache_empty_result = None;
         plan.cache_timeout_ms = None;
+        plan.cache_invalidate = None;
     }
     match (session.in_transaction, session.locked) {
         (Some(hostgroup), _) if session.user.transaction_persistent => {

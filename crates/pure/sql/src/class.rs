@@ -632,6 +632,8 @@ pub fn fuzz_class(data: &[u8]) {
     assert!(!found.plain_read || found.leaves.is_empty() && !found.multi && !found.ddl && !found.sets);
     assert!(!found.multi || !found.plain_read);
     let _ = class_without_escapes(data);
+    crate::names(data, |_, _| ());
+    let _ = (crate::tables_read(data, |_, _| ()), crate::is_volatile(data));
     let mut end = 0;
     for range in crate::words::statements(data) {
         assert!(end <= range.start && range.start < range.end && range.end <= data.len());

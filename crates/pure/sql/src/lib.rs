@@ -8,9 +8,13 @@ mod functions;
 mod marks;
 pub mod set;
 pub mod spooky;
+pub mod tables;
+mod volatile;
 pub mod words;
 
 pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use marks::{Leaves, Reads};
+pub use tables::{names, tables_read};
+pub use volatile::is_volatile;

@@ -56,6 +56,8 @@ pub enum Command {
     Variables(Vec<door::hello::Asked>),
     /// `PROXYSQL …`.
     Proxysql(Verb),
+    /// `PROXYSQL FLUSH QUERY CACHE …`.
+    FlushCache(bridge::FlushCache),
     /// `KILL CONNECTION n`.
     Kill(u32),
     /// `LOGENTRY …`.

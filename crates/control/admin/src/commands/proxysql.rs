@@ -1,6 +1,7 @@
 //! `PROXYSQL …`: what is done to the proxy as a whole.
 
-use super::{Command, is};
+use super::{Command, after, is, unquoted};
+use bridge::FlushCache;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,6 @@ pub enum Verb {
     ReadWrite,
     FlushLogs,
     FlushConfigDb,
-    FlushQueryCache,
     FlushClientHosts,
     ReloadTls,
 }
@@ -31,7 +31,6 @@ const VERBS: &[(&str, Verb)] = &[
     ("PROXYSQL READWRITE", Verb::ReadWrite),
     ("PROXYSQL FLUSH LOGS", Verb::FlushLogs),
     ("PROXYSQL FLUSH CONFIGDB", Verb::FlushConfigDb),
-    ("PROXYSQL FLUSH QUERY CACHE", Verb::FlushQueryCache),
     ("PROXYSQL FLUSH MYSQL CLIENT HOSTS", Verb::FlushClientHosts),
     ("PROXYSQL RELOAD TLS", Verb::ReloadTls),
 ];
@@ -48,7 +47,46 @@ const NOT_AVAILABLE: &[(&str, &str)] = &[
 ];
 
 pub(super) fn parse(words: &[&str]) -> Option<Command> {
+    if let Some(which) = after(words, "PROXYSQL FLUSH QUERY CACHE") {
+        return flush_cache(which).map(Command::FlushCache);
+    }
     let verb = VERBS.iter().find(|(text, _)| is(words, &[text])).map(|(_, verb)| Command::Proxysql(*verb));
     let not_available = || NOT_AVAILABLE.iter().find(|(text, _)| is(words, &[text])).map(|(_, why)| Command::NotAvailable(why));
     verb.or_else(not_available)
+}
+
+/// `[FOR TABLE [schema.]name | FOR DIGEST 0x…]`, of which only the first three words are ProxySQL's.
+fn flush_cache(which: &[&str]) -> Option<FlushCache> {
+    match which {
+        [] => Some(FlushCache::All),
+        [r#for, kind, name] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("TABLE") => {
+            let (schema, name) = name.split_once('.').map_or((None, *name), |(schema, name)| (Some(schema), name));
+            Some(FlushCache::Table { schema: schema.map(|schema| unquoted(schema).into()), name: unquoted(name).into() })
+        }
+        [r#for, kind, digest] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("DIGEST") => {
+            let digest = unquoted(digest).to_ascii_lowercase();
+            u64::from_str_radix(digest.strip_prefix("0x")?, 16).ok().map(FlushCache::Digest)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_flushed_whole_by_table_or_by_digest() {
+        let flushed = |text: &str| match parse(&text.split_whitespace().collect::<Vec<_>>()) {
+            Some(Command::FlushCache(which)) => Some(which),
+            _ => None,
+        };
+        assert_eq!(flushed("proxysql flush query cache"), Some(FlushCache::All));
+        let table = |schema: Option<&str>, name: &str| Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() });
+        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR TABLE t"), table(None, "t"));
+        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE for table `shop`.`t`"), table(Some("shop"), "t"));
+        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST '0xAB'"), Some(FlushCache::Digest(0xAB)));
+        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST 12"), None);
+        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE NOW"), None);
+    }
 }

@@ -154,6 +154,7 @@ pub enum Observe {
     Errors,
     FreeConnections,
     Prepared,
+    QueryCache,
     Memory,
     StatsVariables,
 }

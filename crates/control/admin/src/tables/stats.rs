@@ -161,6 +161,25 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::Processes, reset: false },
     },
     Table {
+        name: "stats_mysql_query_cache",
+        about: "Results that are kept, 10,000 of them at most. Ours.",
+        columns: "(
+    hostgroup INT NOT NULL,
+    schemaname VARCHAR NOT NULL,
+    username VARCHAR NOT NULL,
+    digest VARCHAR NOT NULL,
+    protocol VARCHAR NOT NULL,
+    query VARCHAR NOT NULL,
+    tables VARCHAR NOT NULL,
+    invalidate INT NOT NULL,
+    rows INT NOT NULL,
+    bytes INT NOT NULL,
+    hits INT NOT NULL,
+    age_ms INT NOT NULL,
+    ttl_ms INT NOT NULL)",
+        kind: Kind::Observed { observe: Observe::QueryCache, reset: false },
+    },
+    Table {
         name: "stats_mysql_query_digest",
         about: "Statements without their literals, counted.",
         columns: "(

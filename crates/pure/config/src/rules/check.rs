@@ -71,7 +71,9 @@ impl Checking<'_> {
             ..row.clone()
         };
         let text = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(Arc::from);
-        let flag_outs = self.flag_outs();
+        let attributes = self.attributes();
+        let flag_outs = self.flag_outs(&attributes);
+        let cache_invalidate = self.cache_invalidate(&attributes);
         Rule {
             rule_id: row.rule_id,
             flag_in: self.number("flagIN", Some(row.flagIN), FLAG).unwrap_or_default(),
@@ -96,6 +98,7 @@ impl Checking<'_> {
             cache_ttl_ms: self.number("cache_ttl", row.cache_ttl, (1, i64::from(i32::MAX))),
             cache_empty_result: self.flag("cache_empty_result", row.cache_empty_result),
             cache_timeout_ms: self.ms("cache_timeout", row.cache_timeout),
+            cache_invalidate,
             reconnect: self.flag("reconnect", row.reconnect),
             timeout_ms: self.ms("timeout", row.timeout),
             retries: self.number("retries", row.retries, (0, 1000)),
@@ -120,11 +123,7 @@ impl Checking<'_> {
         for (column, _, words) in refused.into_iter().filter(|(_, set, _)| *set) {
             self.refuse(column, words);
         }
-        let cached = "is kept, but no result is cached yet";
         let noticed = [
-            ("cache_ttl", row.cache_ttl.is_some(), cached),
-            ("cache_empty_result", row.cache_empty_result.is_some(), cached),
-            ("cache_timeout", row.cache_timeout.is_some(), cached),
             ("log", row.log == Some(1), "is kept, but statements are not logged yet"),
             ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
             ("reconnect", row.reconnect.is_some(), "is kept; it does nothing, as in ProxySQL: see retries"),
@@ -176,19 +175,29 @@ impl Checking<'_> {
         }
     }
 
-    /// `{"flagOUTs":[{"id":1,"weight":3}, …]}`
-    fn flag_outs(&mut self) -> Option<Arc<[(u32, u32)]>> {
+    fn attributes(&mut self) -> Value {
         let json = self.row.attributes.as_str();
         if json.is_empty() {
-            return None;
+            return Value::Null;
         }
-        let attributes: Value = match serde_json::from_str(json) {
-            Ok(attributes) => attributes,
-            Err(error) => {
-                self.refuse("attributes", format!("must be JSON or empty: {error}"));
-                return None;
-            }
-        };
+        serde_json::from_str(json).unwrap_or_else(|error| {
+            self.refuse("attributes", format!("must be JSON or empty: {error}"));
+            Value::Null
+        })
+    }
+
+    /// `{"cache_invalidate":true}`
+    fn cache_invalidate(&mut self, attributes: &Value) -> Option<bool> {
+        let value = attributes.get("cache_invalidate")?;
+        let switch = value.as_bool();
+        if switch.is_none() {
+            self.refuse("attributes", format!("has cache_invalidate, which must be true or false; {value} is not"));
+        }
+        switch
+    }
+
+    /// `{"flagOUTs":[{"id":1,"weight":3}, …]}`
+    fn flag_outs(&mut self, attributes: &Value) -> Option<Arc<[(u32, u32)]>> {
         let outs = attributes.get("flagOUTs")?;
         let one = |out: &Value| {
             let part = |name| out.get(name).and_then(Value::as_u64).and_then(|value| u32::try_from(value).ok());
@@ -256,6 +265,7 @@ mod tests {
             RuleRow { digest: Some("0x1G".into()), retries: Some(2000), ..rule(4) },
             RuleRow { replace_pattern: Some("x".into()), ..rule(5) },
             RuleRow { attributes: r#"{"flagOUTs":[{"id":1,"weight":0}]}"#.into(), ..rule(6) },
+            RuleRow { attributes: r#"{"cache_invalidate":1}"#.into(), ..rule(8) },
             rule(7),
             rule(7),
         ]);
@@ -271,6 +281,7 @@ mod tests {
                 "mysql_query_rules (rule_id 4): retries must be from 0 to 1000; '2000' is not",
                 "mysql_query_rules (rule_id 5): replace_pattern needs a match_pattern",
                 r#"mysql_query_rules (rule_id 6): attributes has flagOUTs, which must be like [{"id":1,"weight":3}] with a weight above 0"#,
+                "mysql_query_rules (rule_id 8): attributes has cache_invalidate, which must be true or false; 1 is not",
             ]
         );
     }

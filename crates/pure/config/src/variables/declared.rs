@@ -173,16 +173,16 @@ variables! {
     mysql_mirror_max_concurrency: int(1..=8192) = 16, NotYet, "Mirrored statements that run at once.";
     mysql_mirror_max_queue_length: int(0..=1048576) = 32000, NotYet, "Mirrored statements that may wait.";
     mysql_threshold_query_length: int(1024..=1073741824) = 524288, NotYet, "Bytes from which on a statement is streamed to its server.";
-    mysql_threshold_resultset_size: int(1024..=1073741824) = 4194304, NotYet, "Bytes of an answer from which on it is sent while it arrives; here it always is.";
+    mysql_threshold_resultset_size: int(1024..=1073741824) = 4194304, Live, "Bytes of the largest result that is cached. Answers are always sent while they arrive.";
     mysql_throttle_max_bytes_per_second_to_client: int(0..=2147483647) = 0, NotYet, "Bytes per second sent to one client at most; 0 for no limit.";
     mysql_throttle_ratio_server_to_client: int(0..=100) = 0, NotYet, "How many times faster a server may be read than its client; 0 for no limit.";
     mysql_data_packets_history_size: int(0..=2147483647) = 0, NotYet, "Packets of each connection that are remembered for debugging.";
 
     // --- The result cache ---------------------------------------------------------------------------------------
-    mysql_query_cache_size_MB: int(0..=10485760) = 256, NotYet, "Megabytes of results that may be kept.";
-    mysql_query_cache_soft_ttl_pct: int(0..=100) = 0, NotYet, "Percent of cache_ttl after which one client renews a kept result; 0 for never.";
-    mysql_query_cache_handle_warnings: int(0..=1) = 0, NotYet, "Whether results with warnings are kept.";
-    mysql_query_cache_stores_empty_result: bool = true, NotYet, "Whether results without rows are kept, where the rule says nothing.";
+    mysql_query_cache_size_MB: int(0..=10485760) = 256, Live, "Megabytes of results that may be kept.";
+    mysql_query_cache_soft_ttl_pct: int(0..=100) = 0, Live, "Percent of cache_ttl after which one client renews a kept result; 0 for never.";
+    mysql_query_cache_handle_warnings: int(0..=1) = 0, Live, "Whether results with warnings are kept.";
+    mysql_query_cache_stores_empty_result: bool = true, Live, "Whether results without rows are kept, where the rule says nothing.";
 
     // --- Digests and statistics ---------------------------------------------------------------------------------
     mysql_query_digests: bool = true, Live, "Whether statements are counted by digest.";

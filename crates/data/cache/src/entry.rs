@@ -1,0 +1,294 @@
+//! A result as it is kept, and as it is written for one client: with or without CLIENT_DEPRECATE_EOF, with that session's flags.
+
+use crate::gathered::Said;
+use crate::tables::Versions;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use wire::caps::{self, Caps};
+use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
+use wire::{ok, status};
+
+/// What a result's flags say of the result, or of session state that is in its key. The others are the session's.
+const OF_THE_RESULT: u16 = status::NO_GOOD_INDEX | status::NO_INDEX | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
+/// And those that are known before the first row.
+const OF_THE_SESSION: u16 = status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
+
+/// The packets of one result set, numbered as with CLIENT_DEPRECATE_EOF, without its last packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    packets: Box<[u8]>,
+    rows_at: usize, // <= packets.len()
+    /// Number of the last definition.
+    definitions_seq: u8,
+    /// Number of the last packet here.
+    last_seq: u8,
+    status: u16,
+    rows: u64,
+}
+
+impl Made {
+    /// Reads what was written for a client with these caps. `None` if it is anything but one whole result set without an error.
+    pub(crate) fn read(bytes: &[u8], caps: Caps, said: Said) -> Option<Self> {
+        let classic = !caps::has(caps, caps::DEPRECATE_EOF);
+        let mut walk = Walk { bytes, at: 0, seq: 0 };
+        let mut packets = Vec::with_capacity(bytes.len());
+        let columns = columns(walk.next()?)?;
+        for _ in 0..columns {
+            let definition = walk.next()?;
+            if definition.first() == Some(&ok::ERR_HEADER) {
+                return None;
+            }
+        }
+        packets.extend_from_slice(&bytes[..walk.at]);
+        let definitions_seq = walk.seq;
+        if classic && !is_end(walk.next()?, true) {
+            return None;
+        }
+        let shift = u8::from(classic);
+        let rows_at = packets.len();
+        let mut rows = 0;
+        loop {
+            let payload = walk.next()?;
+            if is_end(payload, classic) {
+                break;
+            }
+            if payload.first() == Some(&ok::ERR_HEADER) {
+                return None;
+            }
+            rows += 1;
+            packets.extend_from_slice(&packet::make_header(payload.len(), walk.seq.wrapping_sub(shift)));
+            packets.extend_from_slice(payload);
+        }
+        if walk.at != bytes.len() || rows != said.rows {
+            return None;
+        }
+        let last_seq = walk.seq.wrapping_sub(1 + shift);
+        Some(Self { packets: packets.into(), rows_at, definitions_seq, last_seq, status: said.status & OF_THE_RESULT, rows })
+    }
+
+    /// Appends it for a client with these caps. `session`: the flags of the session that gets it.
+    fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16) {
+        let end = ok::Ok { status: self.status | session, ..ok::Ok::default() };
+        out.reserve(self.packets.len() + 32);
+        if caps::has(caps, caps::DEPRECATE_EOF) {
+            out.extend_from_slice(&self.packets);
+            let mut seq = self.last_seq.wrapping_add(1);
+            packet::append_with(out, &mut seq, |out| end.write_end(out, caps));
+            return;
+        }
+        let (definitions, rows) = self.packets.split_at(self.rows_at);
+        out.extend_from_slice(definitions);
+        let mut seq = self.definitions_seq.wrapping_add(1);
+        packet::append_with(out, &mut seq, |out| ok::write_eof(out, 0, self.status & OF_THE_SESSION | session));
+        let mut at = out.len();
+        out.extend_from_slice(rows);
+        // One packet more stands before each of them.
+        while let Some(header) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<HEADER_LEN>()) {
+            let (len, seq) = packet::header(header);
+            header[3] = seq.wrapping_add(1);
+            at += HEADER_LEN + len;
+        }
+        let mut seq = self.last_seq.wrapping_add(2);
+        packet::append_with(out, &mut seq, |out| end.write_end(out, caps));
+    }
+}
+
+/// Whole packets that are numbered from 1 without a gap, none of them full.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    seq: u8,
+}
+
+impl<'a> Walk<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(self.at..)?;
+        let (len, seq) = packet::header(rest.first_chunk::<HEADER_LEN>()?);
+        self.seq = self.seq.wrapping_add(1);
+        if len == MAX_PAYLOAD || seq != self.seq {
+            return None;
+        }
+        let payload = rest.get(HEADER_LEN..HEADER_LEN + len)?;
+        self.at += HEADER_LEN + len;
+        Some(payload)
+    }
+}
+
+fn is_end(payload: &[u8], classic: bool) -> bool {
+    payload.first() == Some(&ok::EOF_HEADER) && if classic { payload.len() == 5 } else { payload.len() >= 7 }
+}
+
+/// Of the first packet of a result set.
+fn columns(payload: &[u8]) -> Option<u32> {
+    match *payload {
+        [n @ 1..=250] => Some(u32::from(n)),
+        [0xFC, low, high] => Some(u32::from(u16::from_le_bytes([low, high]))),
+        _ => None,
+    }
+}
+
+/// A result that is kept.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its packets.
+    pub made: Made,
+    /// When it was asked for, in nanoseconds of the runtime's clock: it cannot be older than that says.
+    pub asked_at_ns: u64,
+    /// When nobody may have it any more, whoever asks.
+    pub until_ns: u64,
+    /// Digest of the statement; 0 if digests are not made.
+    pub digest: u64,
+    /// The tables that it reads, `schema.name` with commas between, as far as the text tells.
+    pub tables: Box<str>,
+    /// How often they had been written when it was asked for; `None` if nobody watched the writes.
+    pub versions: Option<Versions>,
+    pub(crate) hits: AtomicU64,
+    /// One client fetches a newer one.
+    pub(crate) renewing: AtomicBool,
+}
+
+impl Entry {
+    /// A result to keep.
+    #[must_use]
+    pub const fn new(
+        made: Made,
+        asked_at_ns: u64,
+        until_ns: u64,
+        digest: u64,
+        tables: Box<str>,
+        versions: Option<Versions>,
+    ) -> Self {
+        Self { made, asked_at_ns, until_ns, digest, tables, versions, hits: AtomicU64::new(0), renewing: AtomicBool::new(false) }
+    }
+
+    /// Appends it for a client with these caps. `session`: SERVER_STATUS_* flags of the session that gets it.
+    pub fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16) {
+        self.made.write(out, caps, session);
+    }
+
+    /// Rows.
+    #[must_use]
+    pub const fn rows(&self) -> u64 {
+        self.made.rows
+    }
+
+    /// Bytes of its packets.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.made.packets.len()
+    }
+
+    /// Never: a result set has a packet at least.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.made.packets.is_empty()
+    }
+
+    /// How often it was given to somebody.
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.hits.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_len(&self) -> usize {
+        self.made.packets.len() + self.tables.len() + self.versions.as_ref().map_or(0, Versions::heap_len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::response::{Expect, Follow, Recode, Response};
+
+    const NEW: Caps = caps::PROTOCOL_41 | caps::DEPRECATE_EOF;
+    const OLD: Caps = caps::PROTOCOL_41;
+
+    /// Two columns and so many rows, as a server writes them; 0x0020 is NO_INDEX.
+    fn response(caps: Caps, rows: usize, status: u16) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut seq = 1;
+        packet::append(&mut out, &mut seq, &[2]);
+        for name in [b"a", b"b"] {
+            packet::append(&mut out, &mut seq, &[b"\x03def".as_slice(), name].concat());
+        }
+        if !caps::has(caps, caps::DEPRECATE_EOF) {
+            packet::append_with(&mut out, &mut seq, |out| ok::write_eof(out, 0, status & !status::NO_INDEX));
+        }
+        for n in 0..rows {
+            packet::append(&mut out, &mut seq, format!("\x01x{n}").as_bytes());
+        }
+        let end = ok::Ok { status, ..ok::Ok::default() };
+        packet::append_with(&mut out, &mut seq, |out| end.write_end(out, caps));
+        out
+    }
+
+    fn said(rows: usize, status: u16) -> Said {
+        Said { rows: rows as u64, status, warnings: 0 }
+    }
+
+    #[test]
+    fn either_form_is_kept_as_one_and_written_as_both() {
+        let flags = status::AUTOCOMMIT | status::NO_INDEX;
+        for rows in [0, 1, 3, 300] {
+            let new = Made::read(&response(NEW, rows, flags), NEW, said(rows, flags)).unwrap();
+            let old = Made::read(&response(OLD, rows, flags), OLD, said(rows, flags)).unwrap();
+            assert_eq!(new, old);
+            for caps in [NEW, OLD] {
+                let mut out = Vec::new();
+                new.write(&mut out, caps, status::AUTOCOMMIT);
+                assert_eq!(out, response(caps, rows, flags), "{rows} rows");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_a_response_and_what_recode_makes_of_it() {
+        let made = Made::read(&response(NEW, 260, 2), NEW, said(260, 2)).unwrap();
+        let (mut new, mut old) = (Vec::new(), Vec::new());
+        made.write(&mut new, NEW, 2);
+        made.write(&mut old, OLD, 2);
+        assert_eq!(Response::expect(Expect::Query, NEW).follow(&new).unwrap(), Follow::Ended { used: new.len() });
+        assert_eq!(Response::expect(Expect::Query, OLD).follow(&old).unwrap(), Follow::Ended { used: old.len() });
+        let mut recoded = Vec::new();
+        Recode::expect(Expect::Query, NEW, OLD, 2).follow(&new, &mut recoded).unwrap();
+        assert_eq!(recoded, old);
+    }
+
+    #[test]
+    fn flags_of_the_session_that_filled_it_reach_nobody() {
+        let flags = status::AUTOCOMMIT | status::IN_TRANS | status::NO_GOOD_INDEX | status::QUERY_WAS_SLOW | status::DB_DROPPED;
+        let made = Made::read(&response(NEW, 1, flags), NEW, said(1, flags)).unwrap();
+        for caps in [NEW, OLD] {
+            let mut out = Vec::new();
+            made.write(&mut out, caps, 0);
+            let mut follow = Response::expect(Expect::Query, caps);
+            follow.follow(&out).unwrap();
+            assert_eq!(follow.status(), status::NO_GOOD_INDEX);
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_whole_result_set_is_not_kept() {
+        let good = response(NEW, 2, 2);
+        let read = |bytes: &[u8], caps, rows| Made::read(bytes, caps, said(rows, 2));
+        assert!(read(&good, NEW, 2).is_some());
+        for cut in 0..good.len() {
+            assert!(read(&good[..cut], NEW, 2).is_none(), "cut at {cut}");
+        }
+        assert!(read(&[&good[..], &good[..]].concat(), NEW, 2).is_none(), "two of them");
+        assert!(read(&good, NEW, 1).is_none(), "another number of rows");
+        assert!(read(&good, OLD, 2).is_none(), "the other form");
+        let mut gap = good.clone();
+        gap[3] = 2;
+        assert!(read(&gap, NEW, 2).is_none(), "numbers with a gap");
+        let mut okay = Vec::new();
+        packet::append_with(&mut okay, &mut 1, |out| ok::Ok::default().write(out, NEW));
+        assert!(read(&okay, NEW, 0).is_none(), "an OK");
+        let mut error = Vec::new();
+        packet::append(&mut error, &mut 1, b"\xFF\x48\x04#42000no");
+        assert!(read(&error, NEW, 0).is_none(), "an error");
+        let mut late = good[..good.len() - 11].to_vec();
+        packet::append(&mut late, &mut 6, b"\xFF\x48\x04#42000no");
+        assert!(read(&late, NEW, 2).is_none(), "an error after rows");
+    }
+}

@@ -1,0 +1,307 @@
+//! The stage of the cache: an answer that is kept, or one that another session fetches just now; and what is kept of an answer that
+//! a server gave. Also who writes which tables, when a rule wants to know.
+
+use crate::answer::{self, Complaint};
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{Hold, Names};
+use bridge::Counter;
+use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Landing, Question, Renewal, Said, Writing};
+use rt::Either;
+use sql::{CommandCounter, Leaves};
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::response::{Outcome, Response};
+use wire::status;
+
+/// Longer statements, their parameters included, are not looked up.
+const KEY_LEN_MAX: usize = 64 << 10;
+
+/// What a session has going on with the cache.
+#[derive(Default)]
+pub(crate) struct Cached {
+    /// The answer that is on its way is to be kept.
+    pub(crate) filling: Option<Box<Filling>>,
+    /// Tables that the running statement or the open transaction writes.
+    writing: Option<Writing>,
+}
+
+/// An answer that is to be kept.
+pub(crate) struct Filling {
+    key: Vec<u8>,
+    pub(crate) gathered: Gathered,
+    asked_at_ns: u64,
+    tables: String,
+    versions: Option<cache::Versions>,
+    // Dropped last, in this order: whoever waits finds the answer, or nobody at work.
+    _renewal: Option<Renewal>,
+    _landing: Option<Landing>,
+}
+
+impl Filling {
+    /// The response has ended.
+    pub(crate) fn ended(&mut self, response: &Response) {
+        let well = matches!(response.outcome(), Outcome::Ok) && response.results() == 1 && response.columns() > 0;
+        let plain = response.session_track().is_empty() && response.insert_id() == 0 && response.affected_rows() == 0;
+        let in_transaction = response.status() & (status::IN_TRANS | status::CURSOR_EXISTS) != 0;
+        if well && plain && response.is_status_known() && !in_transaction {
+            let (rows, status, warnings) = (response.rows(), response.status(), response.warnings());
+            self.gathered.ended(Said { rows, status, warnings });
+        }
+    }
+}
+
+impl Cached {
+    /// Ends what the session writes: its transaction has ended.
+    pub(crate) fn forget(&mut self) {
+        self.filling = None;
+        self.writing = None;
+    }
+}
+
+impl Session {
+    /// Answers from the cache, or lets the statement through and remembers to keep its answer: [`Self::keep`].
+    pub(crate) async fn cached(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        if job.epoch.snapshot.rules.watches_writes() {
+            self.note_writes(job);
+        }
+        match job.plan.cache_ttl_ms {
+            Some(ttl_ms) if self.may_use_cache(job) => self.look_up(job, ttl_ms).await,
+            _ => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Its answer may be another one's: it only reads, nothing that is this session's alone, and the session has nothing open.
+    fn may_use_cache(&self, job: &Job<'_>) -> bool {
+        let class = job.class;
+        let whole = match job.what {
+            What::Query => true,
+            What::Execute(execution) => !execution.opens_cursor(),
+            What::Raw(..) | What::Prepare(..) => false,
+        };
+        whole
+            && class.plain_read
+            && class.reads.is_empty()
+            && class.leaves.is_empty()
+            && self.state.autocommit
+            && self.state.names != Names::Unknown
+            && !job.plan.new_connection
+            && job.plan.legs.len() == 1
+            && self.held.holds().all(|hold| matches!(hold, Hold::InsertId | Hold::NotAllowed))
+            && self.core.cache.capacity() > 0
+    }
+
+    async fn look_up(&mut self, job: &Job<'_>, ttl_ms: u64) -> Result<ControlFlow<Told>, Ended> {
+        let mut key = self.core.scratch.take();
+        self.write_key(job, &mut key);
+        if key.len() > KEY_LEN_MAX {
+            self.core.scratch.give(key);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let v = &job.epoch.snapshot.variables;
+        let asked = Asked {
+            now_ns: self.core.rt.now().as_ns(),
+            ttl_ns: ttl_ms.saturating_mul(1_000_000),
+            soft_pct: v.mysql_query_cache_soft_ttl_pct,
+            watched: job.plan.cache_invalidate == Some(true),
+        };
+        self.core.tally.up(Counter::QueryCacheCountGet);
+        let renewal = match self.core.cache.get(&key, &asked) {
+            Found::This(entry) => {
+                self.core.scratch.give(key);
+                return self.serve(&entry).await.map(ControlFlow::Break);
+            }
+            Found::Renew(renewal) => Some(renewal),
+            Found::Nothing => None,
+        };
+        let text = sent(job);
+        if sql::is_volatile(text) {
+            self.core.scratch.give(key);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let patience = job.plan.cache_timeout_ms.unwrap_or(0);
+        if renewal.is_none() && patience > 0 && let Some(flight) = self.core.flights.find(&key) {
+            self.core.tally.up(Counter::QueryCacheWaited);
+            let entry = self.entry.clone();
+            let gone = rt::select(self.client.socket().closed(), entry.told_to_end());
+            let wait = rt::select(flight.ended(), gone);
+            match self.core.rt.timeout(Duration::from_millis(patience), wait).await {
+                Ok(Either::Left(())) | Err(_) => {}
+                Ok(Either::Right(Either::Left(()))) => return Err(Ended::Gone),
+                Ok(Either::Right(Either::Right(()))) => return self.interrupted().await.map(ControlFlow::Break),
+            }
+            let now_ns = self.core.rt.now().as_ns();
+            if let Found::This(entry) = self.core.cache.get(&key, &Asked { now_ns, soft_pct: 0, ..asked }) {
+                self.core.scratch.give(key);
+                return self.serve(&entry).await.map(ControlFlow::Break);
+            }
+            // It failed, or its answer is not one to keep: everybody asks for himself now.
+        }
+        let mut tables = Vec::new();
+        let known = sql::tables_read(text, |schema, name| {
+            tables.push((schema.unwrap_or(self.state.schema.as_bytes()).to_vec(), name.to_vec()));
+        });
+        if asked.watched && !known {
+            // Nobody could tell when it ends.
+            self.core.scratch.give(key);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let pairs = tables.iter().map(|(schema, name)| (schema.as_slice(), name.as_slice()));
+        let versions = asked.watched.then(|| self.core.cache.tables().versions(pairs));
+        let max = usize::try_from(v.mysql_threshold_resultset_size).unwrap_or(usize::MAX);
+        self.cached.filling = Some(Box::new(Filling {
+            gathered: Gathered::up_to(max.min(self.core.cache.result_len_max()), self.core.cache.clone()),
+            asked_at_ns: self.core.rt.now().as_ns(),
+            tables: listed(&tables),
+            versions,
+            _renewal: renewal,
+            _landing: (patience > 0).then(|| self.core.flights.begin(&key)),
+            key,
+        }));
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn interrupted(&mut self) -> Result<Told, Ended> {
+        let complaint = Complaint::with(1317, "70100", "Query execution was interrupted");
+        if self.entry.killed.get() {
+            return Err(Ended::Told(complaint));
+        }
+        self.refuse(&complaint).await?;
+        Ok(Told::default())
+    }
+
+    async fn serve(&mut self, entry: &Entry) -> Result<Told, Ended> {
+        let mut out = Vec::with_capacity(entry.len() + 32);
+        entry.write(&mut out, self.caps, answer::flags(self.state.autocommit));
+        let tally = &self.core.tally;
+        tally.up(Counter::QueryCacheCountGetOk);
+        tally.add(Counter::QueryCacheBytesOut, out.len() as u64);
+        tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        self.client.send(out).await?;
+        Ok(Told { rows_affected: 0, rows_sent: entry.rows(), from_cache: true })
+    }
+
+    /// After the statement: its answer is kept if it may be, and what it wrote is over unless it is in a transaction.
+    pub(crate) fn keep(&mut self, job: &Job<'_>) {
+        if let Some(filling) = self.cached.filling.take() {
+            self.fill(job, *filling);
+        }
+        if self.cached.writing.is_some() && self.held.transaction().is_none() {
+            self.cached.writing = None;
+        }
+    }
+
+    fn fill(&self, job: &Job<'_>, filling: Filling) {
+        let Some(said) = filling.gathered.said() else { return };
+        let v = &job.epoch.snapshot.variables;
+        let empty_too = job.plan.cache_empty_result.unwrap_or(v.mysql_query_cache_stores_empty_result);
+        if (said.rows == 0 && !empty_too) || (said.warnings > 0 && v.mysql_query_cache_handle_warnings == 0) {
+            return;
+        }
+        let Some(made) = filling.gathered.made(self.caps) else { return };
+        let ttl_ns = job.plan.cache_ttl_ms.unwrap_or(0).saturating_mul(1_000_000);
+        let until_ns = filling.asked_at_ns.saturating_add(ttl_ns);
+        let tables = filling.tables.into_boxed_str();
+        let digest = job.digest.unwrap_or(0);
+        let entry = Entry::new(made, filling.asked_at_ns, until_ns, digest, tables, filling.versions);
+        let len = entry.len() as u64;
+        if self.core.cache.keep(&filling.key, entry) {
+            self.core.tally.up(Counter::QueryCacheCountSet);
+            self.core.tally.add(Counter::QueryCacheBytesIn, len);
+        }
+    }
+
+    fn write_key(&self, job: &Job<'_>, out: &mut Vec<u8>) {
+        let execution = match job.what {
+            What::Execute(execution) => Some(execution),
+            _ => None,
+        };
+        let binary = execution.map(|execution| Binary { schema: &execution.prepared.schema, params: execution.params() });
+        let charset = match &self.state.names {
+            Names::Collation(id) => Charset::Collation(*id),
+            Names::Written(words) => Charset::Written(words),
+            Names::Unknown => return,
+        };
+        let question = Question {
+            user: &self.user_name,
+            schema: &self.state.schema,
+            hostgroup: job.plan.hostgroup(),
+            caps: self.caps,
+            charset,
+            text: without_comment(sent(job)),
+            binary,
+        };
+        let long = execution.into_iter().flat_map(|execution| execution.long());
+        question.write(self.state.variables(), long, out);
+    }
+
+    /// Which tables the statement writes: their results are of no use from now on.
+    fn note_writes(&mut self, job: &Job<'_>) {
+        if !matches!(job.what, What::Query | What::Execute(_)) {
+            return;
+        }
+        let class = job.class;
+        let reads_only = matches!(
+            class.command,
+            CommandCounter::Select | CommandCounter::SelectForUpdate | CommandCounter::Show | CommandCounter::Describe
+        );
+        let of_the_session = class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
+        if !class.multi && (class.plain_read || reads_only || of_the_session || class.use_db.is_some()) {
+            return;
+        }
+        let writing = self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing());
+        let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
+            || class.leaves.intersects(Leaves::UNKNOWN_STATE.with(Leaves::DATABASE).with(Leaves::XA));
+        if hidden {
+            return writing.everything();
+        }
+        let schema = self.state.schema.as_bytes();
+        sql::names(sent(job), |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
+    }
+}
+
+/// The text that a server gets.
+fn sent<'a>(job: &Job<'a>) -> &'a [u8] {
+    match job.what {
+        What::Execute(execution) => &execution.prepared.sql,
+        _ => job.plan.legs.first().map_or(job.text, |leg| leg.statement.of(job.text)),
+    }
+}
+
+/// A comment before the first word changes nothing of the answer, and often has what is different each time. Further in it may
+/// be a part of a column's name.
+fn without_comment(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii_start();
+    if !text.starts_with(b"/*") {
+        return text;
+    }
+    match sql::words::first_comment(text) {
+        Some(inside) if inside.start == 2 => text.get(inside.end + 2..).unwrap_or_default().trim_ascii_start(),
+        _ => text,
+    }
+}
+
+fn listed(tables: &[(Vec<u8>, Vec<u8>)]) -> String {
+    let mut all: Vec<String> = tables
+        .iter()
+        .map(|(schema, name)| format!("{}.{}", String::from_utf8_lossy(schema), String::from_utf8_lossy(name)))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_before_the_statement_is_no_part_of_the_key() {
+        let cut = |text: &'static str| std::str::from_utf8(without_comment(text.as_bytes())).unwrap();
+        assert_eq!(cut(" /* trace=1 */ SELECT 1"), "SELECT 1");
+        assert_eq!(cut("SELECT /* x */ 1"), "SELECT /* x */ 1");
+        assert_eq!(cut("/*! SELECT 1 */"), "/*! SELECT 1 */");
+        assert_eq!(cut("/*+ x */ SELECT /* y */ 1"), "/*+ x */ SELECT /* y */ 1");
+        assert_eq!(cut("/* open"), "");
+    }
+}

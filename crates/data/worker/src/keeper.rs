@@ -1,0 +1,76 @@
+//! What an operator asks of the cache, done between the statements of others: a part, then everybody else, then the next part.
+
+use crate::core::Core;
+use bridge::{FlushCache, QueryCacheRow, Report};
+use cache::{Entry, Read};
+use std::rc::Rc;
+
+/// Rows that a listing has at most.
+const LISTED_MAX: usize = 10_000;
+/// Bytes of a statement that it shows.
+const TEXT_MAX: usize = 1024;
+
+impl Core {
+    /// So many bytes from now on.
+    pub(crate) async fn resize_cache(self: Rc<Self>, bytes: u64) {
+        for () in self.cache.set_capacity(bytes) {
+            self.rt.yield_now().await;
+        }
+    }
+
+    /// Drops results; says how many.
+    pub(crate) async fn flush_cache(self: Rc<Self>, which: FlushCache, reply: bridge::Reply<u64>) {
+        let mut dropped = 0;
+        for n in self.cache.drop_those(|_, entry| is_meant(&which, entry)) {
+            dropped += n;
+            self.rt.yield_now().await;
+        }
+        reply(dropped);
+    }
+
+    /// Lists what somebody may still have.
+    pub(crate) async fn list_cache(self: Rc<Self>, reply: bridge::Reply<Report>) {
+        let now_ns = self.rt.now().as_ns();
+        let rows = std::cell::RefCell::new(Vec::new());
+        let show = |read: &Read<'_>, entry: &Entry, bytes: usize| {
+            let mut rows = rows.borrow_mut();
+            if rows.len() < LISTED_MAX && now_ns < entry.until_ns {
+                rows.push(row(read, entry, bytes, now_ns));
+            }
+        };
+        for () in self.cache.each(show) {
+            self.rt.yield_now().await;
+        }
+        reply(Report::QueryCache(rows.into_inner()));
+    }
+}
+
+fn row(read: &Read<'_>, entry: &Entry, bytes: usize, now_ns: u64) -> QueryCacheRow {
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    QueryCacheRow {
+        hostgroup: read.hostgroup,
+        user: words(read.user),
+        schema: words(read.schema),
+        digest: entry.digest,
+        binary: read.binary,
+        text: words(&read.text[..read.text.len().min(TEXT_MAX)]),
+        tables: entry.tables.to_string(),
+        watched: entry.versions.is_some(),
+        rows: entry.rows(),
+        bytes: bytes as u64,
+        hits: entry.hits(),
+        age_ms: now_ns.saturating_sub(entry.asked_at_ns) / 1_000_000,
+        ttl_ms: entry.until_ns.saturating_sub(entry.asked_at_ns) / 1_000_000,
+    }
+}
+
+fn is_meant(which: &FlushCache, entry: &Entry) -> bool {
+    match which {
+        FlushCache::All => true,
+        FlushCache::Digest(digest) => entry.digest == *digest,
+        FlushCache::Table { schema, name } => entry.tables.split(',').any(|table| {
+            let (of, called) = table.rsplit_once('.').unwrap_or(("", table));
+            called.eq_ignore_ascii_case(name) && schema.as_ref().is_none_or(|schema| of.eq_ignore_ascii_case(schema))
+        }),
+    }
+}

@@ -1,0 +1,168 @@
+//! Which tables a statement names, as far as its text tells. A reading statement is read where tables stand; of a writing one,
+//! every name may be one. What a view, a trigger, a stored function or a foreign key does, no text tells.
+
+use crate::words::{Kind, Token, Words, unquote};
+use std::borrow::Cow;
+
+/// Parentheses inside one another that are followed; a statement with more names tables that nobody knows.
+const DEPTH_MAX: usize = 256;
+
+/// Calls `each` with the schema, if one is written, and the name of every table that a SELECT, WITH, TABLE or VALUES reads, and
+/// perhaps of something that is none. False if it is another statement, or too deep: then nobody knows.
+pub fn tables_read<'a>(sql: &'a [u8], mut each: impl FnMut(Option<&[u8]>, &[u8])) -> bool {
+    let mut words = Words::new(sql);
+    let verb = words.clone().find(|token| !token.is_sign(b'(') && !token.is_sign(b';'));
+    if !verb.is_some_and(|token| token.is_any(&["SELECT", "WITH", "TABLE", "VALUES"])) {
+        return false;
+    }
+    // Whether we are in a list of tables, for each open parenthesis.
+    let mut outer: Vec<bool> = Vec::new();
+    let (mut in_list, mut expects) = (false, false);
+    let mut next: Option<Token<'a>> = words.next();
+    while let Some(token) = next {
+        next = words.next();
+        match token.kind {
+            Kind::Sign => match token.text {
+                b"(" => {
+                    if outer.len() == DEPTH_MAX {
+                        return false;
+                    }
+                    outer.push(in_list);
+                    in_list = expects;
+                }
+                b")" => {
+                    in_list = outer.pop().unwrap_or(false);
+                    expects = false;
+                }
+                b"," => expects = in_list,
+                // {OJ a LEFT JOIN b ON …}
+                b"{" if expects => next = words.next(),
+                _ => {}
+            },
+            Kind::Word if token.is_any(&["FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"]) => {
+                in_list |= !token.is("TABLE");
+                expects = true;
+            }
+            Kind::Word if expects && token.is("LATERAL") => {}
+            Kind::Word if token.is_any(ENDS_A_LIST) => (in_list, expects) = (false, false),
+            Kind::Word | Kind::Name | Kind::String if expects => {
+                expects = false;
+                let first = plain(&token);
+                if next.is_some_and(|dot| dot.is_sign(b'.')) {
+                    next = words.next();
+                    if let Some(name) = next {
+                        each(Some(&first), &plain(&name));
+                        next = words.next();
+                    }
+                } else {
+                    each(None, &first);
+                }
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+const ENDS_A_LIST: &[&str] =
+    &["SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "PROCEDURE"];
+
+/// Calls `each` with every name in a statement, alone and with the name before its dot: whatever it writes is among them.
+pub fn names(sql: &[u8], mut each: impl FnMut(Option<&[u8]>, &[u8])) {
+    let mut qualifier: Option<Cow<'_, [u8]>> = None;
+    let mut words = Words::new(sql).peekable();
+    let mut after_keyword = false;
+    while let Some(token) = words.next() {
+        // Under ANSI_QUOTES a name may be in double quotes.
+        let quoted = token.kind == Kind::String && token.text.first() == Some(&b'"') && (after_keyword || qualifier.is_some());
+        let name = quoted || token.kind == Kind::Name || token.kind == Kind::Word && !token.text.iter().all(u8::is_ascii_digit);
+        after_keyword = token.is_any(&["INTO", "UPDATE", "FROM", "TABLE", "JOIN", "IGNORE", "LOW_PRIORITY", "DELAYED", "QUICK"]);
+        if !name {
+            qualifier = None;
+            continue;
+        }
+        let own = plain(&token);
+        each(qualifier.as_deref(), &own);
+        qualifier = words.next_if(|dot| dot.is_sign(b'.')).is_some().then_some(own);
+    }
+}
+
+fn plain<'a>(token: &Token<'a>) -> Cow<'a, [u8]> {
+    match token.kind {
+        Kind::Name | Kind::String => unquote(token.text),
+        _ => Cow::Borrowed(token.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(schema: Option<&[u8]>, name: &[u8]) -> String {
+        let name = String::from_utf8_lossy(name);
+        schema.map_or_else(|| name.to_string(), |schema| format!("{}.{name}", String::from_utf8_lossy(schema)))
+    }
+
+    fn read(sql: &str) -> String {
+        let mut all = Vec::new();
+        let known = tables_read(sql.as_bytes(), |schema, name| all.push(shown(schema, name)));
+        if known { all.join(" ") } else { "?".into() }
+    }
+
+    #[test]
+    fn tables_are_read_where_tables_stand() {
+        for (sql, tables) in [
+            ("SELECT 111", ""),
+            ("SELECT a, b FROM t", "t"),
+            ("SELECT a FROM `my db`.`t``1` x, u AS y, shop.v WHERE a IN (1, 2) ORDER BY a, b", "my db.t`1 u shop.v"),
+            ("select * from a join b on f(x, y) left join c using (i, j), d", "a b c d"),
+            ("SELECT * FROM (a, b) CROSS JOIN ((c JOIN d) JOIN e)", "a b c d e"),
+            ("SELECT (SELECT max(x) FROM i), y FROM o WHERE z IN (SELECT q FROM p, r)", "i o p r"),
+            ("SELECT * FROM (SELECT a, b FROM t) x, u", "t u"),
+            ("(SELECT 1 FROM a) UNION ALL (SELECT 2 FROM b) ORDER BY 1", "a b"),
+            ("SELECT 1 FROM a UNION SELECT 2, 3 FROM b", "a b"),
+            ("WITH x AS (SELECT * FROM t) SELECT * FROM x JOIN u", "t x u"),
+            ("SELECT * FROM t PARTITION (p0, p1) USE INDEX (a, b), u FORCE INDEX (c)", "t u"),
+            ("SELECT * FROM {OJ a LEFT OUTER JOIN b ON 1}", "a b"),
+            ("SELECT * FROM t, LATERAL (SELECT * FROM u) x", "t u"),
+            ("TABLE t", "t"),
+            ("SELECT STRAIGHT_JOIN * FROM a STRAIGHT_JOIN b", "a b"),
+            ("SELECT * FROM \"t\", 'u'", "t u"),
+            ("SELECT /* FROM x */ 'FROM y' FROM t -- , z\n, u", "t u"),
+            ("SELECT * FROM t FOR SYSTEM_TIME AS OF TIMESTAMP'2020-01-01', u", "t u"),
+            ("SHOW TABLES FROM x", "?"),
+            ("DESCRIBE t", "?"),
+        ] {
+            assert_eq!(read(sql).trim(), tables.trim(), "{sql}");
+        }
+        assert_eq!(read("SELECT EXTRACT(DAY FROM d) FROM t"), "d t", "a column too many does no harm");
+        assert_eq!(read(&format!("SELECT {}", "(".repeat(1000))), "?");
+    }
+
+    #[test]
+    fn whatever_is_written_is_among_the_names() {
+        let all = |sql: &str| {
+            let mut all = Vec::new();
+            names(sql.as_bytes(), |schema, name| all.push(shown(schema, name)));
+            all
+        };
+        for (sql, tables) in [
+            ("INSERT INTO shop.t (a) VALUES (1, 'x', \"y\")", &["shop.t"][..]),
+            ("UPDATE a, `b c` SET a.x = 1", &["a", "b c"]),
+            ("DELETE a, b FROM s.a JOIN b", &["a", "b", "s.a"]),
+            ("REPLACE t SET a=1", &["t"]),
+            ("INSERT INTO \"t\" VALUES (1)", &["t"]),
+            ("LOAD DATA INFILE 'f' INTO TABLE t", &["t"]),
+            ("DROP TABLE IF EXISTS a, s.b", &["a", "s.b"]),
+            ("ALTER TABLE t RENAME TO s.u", &["t", "s.u"]),
+            ("TRUNCATE t", &["t"]),
+            ("WITH x AS (SELECT 1) UPDATE t JOIN x SET t.a = 1", &["t"]),
+        ] {
+            let found = all(sql);
+            for table in tables {
+                assert!(found.iter().any(|name| name == table), "{table} in {sql}: {found:?}");
+            }
+        }
+        assert!(!all("INSERT INTO t VALUES ('u', \"v\", 12)").iter().any(|name| ["u", "v", "12"].contains(&name.as_str())));
+    }
+}

@@ -1,0 +1,71 @@
+//! Statements that mean to be answered anew each time: their result is nobody else's.
+
+use crate::words::{Kind, Words, unquote};
+
+/// Functions whose answer is another one each time, or whose call is what matters. Sorted.
+const FUNCTIONS: &[&str] = &[
+    "BENCHMARK",
+    "CONNECTION_ID",
+    "GET_LOCK",
+    "IS_FREE_LOCK",
+    "IS_USED_LOCK",
+    "LOAD_FILE",
+    "MASTER_GTID_WAIT",
+    "MASTER_POS_WAIT",
+    "RAND",
+    "RANDOM_BYTES",
+    "SLEEP",
+    "SOURCE_POS_WAIT",
+    "SYS_GUID",
+    "UUID",
+    "UUID_SHORT",
+    "UUID_V4",
+    "UUID_V7",
+    "WAIT_FOR_EXECUTED_GTID_SET",
+];
+
+/// The longest of them.
+const LONGEST: usize = 26;
+
+/// Whether a statement calls such a function, or has an executable comment that servers read differently. NOW() and its like are
+/// not among them: how old they may be is what a time to live says.
+#[must_use]
+pub fn is_volatile(sql: &[u8]) -> bool {
+    let mut words = Words::new(sql);
+    while let Some(token) = words.next() {
+        // A name in backquotes can be a function too.
+        let text = unquote(token.text);
+        if matches!(token.kind, Kind::Word | Kind::Name) && text.len() <= LONGEST && words.is_before(b'(') {
+            let mut upper = [0; LONGEST];
+            let upper = &mut upper[..text.len()];
+            upper.copy_from_slice(&text);
+            upper.make_ascii_uppercase();
+            if FUNCTIONS.binary_search_by(|known| known.as_bytes().cmp(upper)).is_ok() {
+                return true;
+            }
+        }
+    }
+    words.is_conditional()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_another_answer_each_time_is_volatile() {
+        assert!(FUNCTIONS.is_sorted() && FUNCTIONS.iter().all(|name| name.len() <= LONGEST));
+        for sql in [
+            "SELECT uuid()",
+            "SELECT * FROM t ORDER BY RAND() LIMIT 1",
+            "SELECT a FROM t WHERE b = Sleep (1)",
+            "SELECT `uuid`()",
+            "SELECT 1 /*!80000 + 1 */",
+        ] {
+            assert!(is_volatile(sql.as_bytes()), "{sql}");
+        }
+        for sql in ["SELECT uuid FROM t", "SELECT NOW()", "SELECT 'rand()'", "SELECT 1 -- sleep()", "SELECT COUNT(*) FROM rand"] {
+            assert!(!is_volatile(sql.as_bytes()), "{sql}");
+        }
+    }
+}
