@@ -112,11 +112,16 @@ impl Conn {
     }
 
     async fn more(&mut self) -> Result<Chunk, NetError> {
-        let Some(tls) = &mut self.tls else {
-            let chunk = self.socket.recv().await?;
-            self.received += chunk.len() as u64;
-            return Ok(chunk);
-        };
+        if self.tls.is_some() {
+            return Box::pin(self.more_of_tls()).await;
+        }
+        let chunk = self.socket.recv().await?;
+        self.received += chunk.len() as u64;
+        Ok(chunk)
+    }
+
+    async fn more_of_tls(&mut self) -> Result<Chunk, NetError> {
+        let Some(tls) = &mut self.tls else { return Ok(Chunk::from(Vec::new())) };
         loop {
             let plain = tls.read()?;
             if !plain.is_empty() {
@@ -190,7 +195,8 @@ impl Conn {
             self.seq = seq.wrapping_add(1);
             return Ok(Packet { bytes: chunk, start: packet::HEADER_LEN, seq });
         }
-        self.gathered(chunk, limit).await
+        // On the heap, because every idle client waits in this function and few packets are cut.
+        Box::pin(self.gathered(chunk, limit)).await
     }
 
     /// A packet of several buffers, or of several pieces of 16 MiB.
