@@ -317,6 +317,8 @@ def main():
     reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
     reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace)")
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
+    reading.add_argument("--rules", action="store_true",
+                         help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
     reading.add_argument("--target", default="target", help="cargo's target folder (given by run.sh)")
     reading.add_argument("--cache", default="/var/cache/millrace", help="Millrace's cache folder (given by run.sh)")
     wish = reading.parse_args()

@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Brings up a MariaDB and everything that can stand before it, and prints one table: CPU per query,
 # throughput and p99 of each at several numbers of connections, and the memory of idle sessions.
-# What may be chosen: bench/run.sh --help
+# `--rules` alone prints the tables of rules and fast routing instead. What else may be chosen: bench/run.sh --help
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for word in "$@"; do
   [ "$word" != --help ] && [ "$word" != -h ] || exec python3 bench/bench.py --help
+  if [ "$word" = --rules ]; then
+    cargo build --quiet --release --package plan --example seeds
+    cargo build --quiet --release --package sql --example digest_speed
+    "${CARGO_TARGET_DIR:-target}/release/examples/seeds"
+    echo
+    exec "${CARGO_TARGET_DIR:-target}/release/examples/digest_speed"
+  fi
 done
 echo "Building Millrace and the raw relay ..." >&2
 cargo build --quiet --release --package millrace

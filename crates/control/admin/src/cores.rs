@@ -4,6 +4,7 @@ use bridge::{Ask, FlushCache, Report, ToCore};
 use config::Snapshot;
 use rt::mailbox::{self, Sender};
 use rt::{Address, Rt};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +15,27 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(crate) struct Cores {
     rt: Rt,
     senders: Vec<Sender<ToCore>>,
+    /// What the cores were given. Whoever drops a snapshot last takes it apart, a million users or twenty thousand
+    /// expressions; that shall be this thread, since a core has sessions that wait.
+    given: RefCell<Vec<Arc<Snapshot>>>,
 }
 
 impl Cores {
     pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>) -> Self {
-        Self { rt, senders }
+        Self { rt, senders, given: RefCell::default() }
+    }
+
+    /// How many snapshots are not taken apart yet.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> usize {
+        self.given.borrow().len()
+    }
+
+    /// Takes apart what no core works under any more.
+    pub(crate) fn sweep(&self) {
+        // On its way to the core, the whole has two owners; later, its parts have.
+        let in_use = |snapshot: &Arc<Snapshot>| Arc::strong_count(snapshot) > 1 || Arc::strong_count(&snapshot.rules) > 1;
+        self.given.borrow_mut().retain(in_use);
     }
 
     /// How many.
@@ -47,8 +64,14 @@ impl Cores {
 
     /// Puts a configuration into force; how many cores have confirmed it.
     pub(crate) async fn load(&self, snapshot: &Snapshot) -> usize {
-        let message = |done| ToCore::Load { snapshot: Arc::new(snapshot.for_core()), done };
-        self.gather(message).await.len()
+        let message = |done| {
+            let snapshot = Arc::new(snapshot.for_core());
+            self.given.borrow_mut().push(Arc::clone(&snapshot));
+            ToCore::Load { snapshot, done }
+        };
+        let confirmed = self.gather(message).await.len();
+        self.sweep();
+        confirmed
     }
 
     /// What all cores report, joined; `None` if there is none.

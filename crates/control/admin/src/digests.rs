@@ -39,11 +39,13 @@ impl Shared {
         Ok(Reply::Done { affected: digests.len() as u64, info: String::new() })
     }
 
-    /// Every `admin-stats_mysql_query_digest_to_disk` seconds.
-    pub(crate) async fn keep_digests_at_times(self: Rc<Self>) {
+    /// What is done from time to time: snapshots that are in force no more are taken apart, and every
+    /// `admin-stats_mysql_query_digest_to_disk` seconds digests are kept.
+    pub(crate) async fn housekeeping(self: Rc<Self>) {
         let mut last = self.rt.now();
         loop {
             self.rt.sleep(Duration::from_secs(1)).await;
+            self.cores.sweep();
             let every = self.snapshot.borrow().variables.admin_stats_mysql_query_digest_to_disk;
             if every == 0 || self.rt.now() - last < Duration::from_secs(every) {
                 continue;

@@ -258,6 +258,41 @@ fn a_route_is_explained_with_the_rules_in_force() {
     });
 }
 
+#[test]
+fn a_snapshot_is_taken_apart_here_once_no_core_works_under_it() {
+    testing::with(Options::default(), |bench| async move {
+        for _ in 0..3 {
+            bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
+        }
+        assert_eq!(bench.shared.cores.in_use(), 3, "this core keeps them all");
+        bench.loaded.borrow_mut().drain(..2);
+        bench.shared.cores.sweep();
+        assert_eq!(bench.shared.cores.in_use(), 1);
+    });
+}
+
+/// A14, A15: double quotes around a text of which the backslashes stay.
+#[test]
+fn the_rewriting_script_loads_as_it_is_printed() {
+    testing::with(Options::default(), |bench| async move {
+        bench
+            .script(
+                r#"INSERT INTO mysql_query_rules (active,match_pattern,replace_pattern,re_modifiers) VALUES (1,"FROM_UNIXTIME\(`created`, '%Y-%m'\)", 'substring(toString(toDate(created)),1,7)',"CASELESS,GLOBAL");
+                LOAD MYSQL QUERY RULES TO RUNTIME; SAVE MYSQL QUERY RULES TO DISK;"#,
+            )
+            .await;
+        let sql = r#"EXPLAIN ROUTE "SELECT COUNT(`id`), FROM_UNIXTIME(`created`, '%Y-%m') AS `date` FROM `tablename` GROUP BY FROM_UNIXTIME(`created`, '%Y-%m')""#;
+        let decision = bench.rows(sql).await.pop().unwrap().pop().unwrap();
+        assert!(
+            decision.ends_with(
+                "rewritten: SELECT COUNT(`id`), substring(toString(toDate(created)),1,7) AS `date` FROM `tablename` \
+                 GROUP BY substring(toString(toDate(created)),1,7)"
+            ),
+            "{decision}"
+        );
+    });
+}
+
 /// A core that has seen these digests, once.
 fn digests(rows: &'static [(&'static str, u64, &'static str, u64)]) -> Box<dyn Fn(Ask, bool) -> Option<Report>> {
     let forgotten = std::cell::Cell::new(false);

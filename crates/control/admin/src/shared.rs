@@ -63,7 +63,7 @@ impl Admin {
     /// Serves the admin port until it is dropped: run it on an executor thread of its own.
     pub async fn serve(self, rt: Rt, listeners: Vec<Listener>, cores: Vec<Sender<ToCore>>, hooks: Hooks) {
         let shared = Rc::new(self.share(rt.clone(), cores, hooks));
-        rt.spawn(shared.clone().keep_digests_at_times());
+        rt.spawn(shared.clone().housekeeping());
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
         for listener in listeners {
             rt.spawn(door.clone().serve(rt.clone(), listener));

@@ -104,7 +104,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let tally = Rc::new(Tally::default());
     let note = setup.note.clone();
     let pools = Rc::new(Pools::new(rt.clone(), setup.registry.clone(), tally.clone(), move |words| note(words)));
-    let epoch = Rc::new(Epoch::new(&setup.snapshot));
+    let epoch = Rc::new(Epoch::new(&setup.snapshot.for_core()));
     pools.adopt(&epoch.snapshot);
     let core = Rc::new(Core {
         rt: rt.clone(),

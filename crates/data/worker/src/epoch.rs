@@ -18,9 +18,9 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
+    /// Of a snapshot that was made for this core alone: see [`Snapshot::for_core`]. Here that would hold up the core's sessions.
     pub(crate) fn new(snapshot: &Snapshot) -> Self {
-        // Expressions keep scratch space: one copy a core keeps cores apart.
-        let snapshot = snapshot.for_core();
+        let snapshot = snapshot.clone();
         let v = &snapshot.variables;
         let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let digest = DigestOptions {

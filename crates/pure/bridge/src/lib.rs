@@ -26,7 +26,7 @@ pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 pub enum ToCore {
     /// Work under this configuration from now on. Commands already running end under theirs.
     Load {
-        /// The new configuration.
+        /// The new configuration, made for this core: `Snapshot::for_core`.
         snapshot: Arc<Snapshot>,
         /// Called when the core has swapped.
         done: Reply<()>,

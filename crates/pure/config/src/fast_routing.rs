@@ -229,7 +229,7 @@ mod tests {
         assert!(words[1].ends_with("('u', 's', 0): username with this schemaname and flagIN has a row already"), "{words:?}");
     }
 
-    /// A49: one structure for all cores, and small.
+    /// A48, A49: one structure for all cores, and small.
     #[test]
     fn two_hundred_thousand_rows_are_less_than_forty_megabytes() {
         let table = built((0..200_000).map(|n| row("sbtest", &format!("shard_{}", n % 50_000), n / 50_000, n)).collect());

@@ -16,8 +16,18 @@ use std::borrow::Cow;
 pub struct Pattern {
     shape: Option<Shape>,
     engine: Engine,
-    /// PCRE's `$` also matches before a newline that ends the text. Texts that end so, if there is a `$`, run here.
-    before_newline: Option<Box<pcre2::bytes::Regex>>,
+    newline: Newline,
+}
+
+/// PCRE's `$` also matches before a newline that ends the text. How texts that end so are matched:
+#[derive(Debug, Clone)]
+enum Newline {
+    /// As others: there is no `$`.
+    AsIs,
+    /// There is one `$`, and nothing follows it: such a text also matches if it does without its newline.
+    Without,
+    /// On PCRE.
+    Pcre(Box<pcre2::bytes::Regex>),
 }
 
 #[derive(Debug, Clone)]
@@ -38,20 +48,33 @@ pub enum Dialect {
 impl Pattern {
     /// Compiles `text`, or says in plain words what is wrong with it.
     pub fn compile(text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
+        Self::compiled(text, caseless, dialect, false)
+    }
+
+    /// The same, cheaper, where nothing will be replaced: PCRE is not needed for a `$` at the end.
+    pub(crate) fn to_match(text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
+        Self::compiled(text, caseless, dialect, true)
+    }
+
+    fn compiled(text: &str, caseless: bool, dialect: Dialect, only_matches: bool) -> Result<Self, String> {
         let linear = regex::bytes::RegexBuilder::new(text).unicode(false).case_insensitive(caseless).build();
         match (linear, dialect) {
             (Ok(linear), Dialect::Pcre) if !means_more_to_pcre(text) => Ok(Self {
                 shape: Shape::of(text, caseless, true),
                 engine: Engine::Linear(Box::new(linear)),
-                before_newline: if has_dollar(text) { Some(Box::new(pcre(text, caseless)?)) } else { None },
+                newline: match () {
+                    () if !has_dollar(text) => Newline::AsIs,
+                    () if only_matches && ends_in_its_dollar(text) => Newline::Without,
+                    () => Newline::Pcre(Box::new(pcre(text, caseless)?)),
+                },
             }),
             (_, Dialect::Pcre) => {
-                Ok(Self { shape: None, engine: Engine::Pcre(Box::new(pcre(text, caseless)?)), before_newline: None })
+                Ok(Self { shape: None, engine: Engine::Pcre(Box::new(pcre(text, caseless)?)), newline: Newline::AsIs })
             }
             (Ok(linear), Dialect::Re2) => Ok(Self {
                 shape: Shape::of(text, caseless, false),
                 engine: Engine::Linear(Box::new(linear)),
-                before_newline: None,
+                newline: Newline::AsIs,
             }),
             (Err(error), Dialect::Re2) => Err(plain_words(&error)),
         }
@@ -63,8 +86,11 @@ impl Pattern {
         if let Some(shape) = &self.shape {
             return shape.is_match(text);
         }
-        match (&self.before_newline, &self.engine) {
-            (Some(pcre), _) if text.ends_with(b"\n") => pcre.is_match(text).unwrap_or(false),
+        match (&self.newline, &self.engine) {
+            (Newline::Pcre(pcre), _) if text.ends_with(b"\n") => pcre.is_match(text).unwrap_or(false),
+            (Newline::Without, Engine::Linear(linear)) if text.ends_with(b"\n") => {
+                linear.is_match(text) || linear.is_match(&text[..text.len() - 1])
+            }
             (_, Engine::Linear(linear)) => linear.is_match(text),
             (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
         }
@@ -97,11 +123,10 @@ impl Pattern {
             (done, found) = (end, true);
             everywhere
         };
-        match (&self.before_newline, &self.engine) {
-            (None, Engine::Linear(linear)) => replace_linear(linear, text, &mut put),
-            (Some(_), Engine::Linear(linear)) if !text.ends_with(b"\n") => replace_linear(linear, text, &mut put),
-            (Some(pcre), _) => replace_pcre(pcre, text, &mut put),
-            (None, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
+        match (&self.newline, &self.engine) {
+            (Newline::Pcre(pcre), _) if text.ends_with(b"\n") => replace_pcre(pcre, text, &mut put),
+            (_, Engine::Linear(linear)) => replace_linear(linear, text, &mut put),
+            (_, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
         }
         out.extend_from_slice(&text[done..]);
         found.then(|| out.into_boxed_slice())
@@ -194,6 +219,14 @@ fn signs(text: &str) -> impl Iterator<Item = (u8, bool, bool, usize)> {
 
 fn has_dollar(text: &str) -> bool {
     signs(text).any(|(sign, escaped, inside, _)| sign == b'$' && !escaped && !inside)
+}
+
+/// Whether its only `$` is its last sign, and nothing else asks for the end of the text.
+fn ends_in_its_dollar(text: &str) -> bool {
+    let dollars = signs(text).filter(|(sign, escaped, inside, _)| *sign == b'$' && !escaped && !inside);
+    let ends = signs(text).any(|(sign, escaped, ..)| escaped && matches!(sign, b'z' | b'Z'));
+    let mut at = dollars.map(|(.., at)| at);
+    at.next() == Some(text.len().wrapping_sub(1)) && at.next().is_none() && !ends
 }
 
 /// Whether the linear engine, though it accepts `text`, would read it differently: possessive quantifiers, `\<` and
@@ -290,7 +323,9 @@ pub fn fuzz_pattern(data: &[u8]) {
     let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
     // What PCRE gives up on does not count.
     let Ok(matches) = told.is_match(text) else { return };
+    let to_match = Pattern::to_match(expression, caseless, Dialect::Pcre).expect("the same expression");
     assert_eq!(pattern.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
+    assert_eq!(to_match.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
     if matches {
         let needed = pattern.needed(expression);
         let text = text.to_ascii_lowercase();
@@ -348,6 +383,11 @@ mod tests {
             "[[:alpha:]]b",
             "[[:^alpha:]]",
             "a$b",
+            "a|b$",
+            r"a\z|b$",
+            r"(a|\s)*$",
+            r"b\B$",
+            r"a\s?$",
             "$",
             "^$",
             ".",
@@ -389,10 +429,13 @@ mod tests {
             for caseless in [true, false] {
                 let told = pcre(expression, caseless).unwrap_or_else(|words| panic!("{expression}: {words}"));
                 let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).unwrap();
+                let to_match = Pattern::to_match(expression, caseless, Dialect::Pcre).unwrap();
                 on_linear += usize::from(is_linear(&pattern));
                 for text in &texts {
                     let shown = String::from_utf8_lossy(text);
-                    assert_eq!(pattern.is_match(text), told.is_match(text).unwrap(), "{expression} {shown:?}");
+                    let told = told.is_match(text).unwrap();
+                    assert_eq!(pattern.is_match(text), told, "{expression} {shown:?}");
+                    assert_eq!(to_match.is_match(text), told, "{expression} {shown:?}");
                 }
             }
         }

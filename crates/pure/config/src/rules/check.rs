@@ -61,8 +61,10 @@ impl Checking<'_> {
         self.what_is_not_there_yet();
         let row = self.row;
         let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
-        let match_digest = self.pattern("match_digest", row.match_digest.as_deref(), caseless, dialect);
-        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), caseless, dialect);
+        let match_digest =
+            self.pattern("match_digest", row.match_digest.as_deref(), |text| Pattern::to_match(text, caseless, dialect));
+        let compile = if row.replace_pattern.is_some() { Pattern::compile } else { Pattern::to_match };
+        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), |text| compile(text, caseless, dialect));
         let replace = self.replacement(match_pattern.as_ref()).map(|replacement| (Arc::new(replacement), everywhere));
         let digest = self.digest();
         let shown = RuleRow {
@@ -133,9 +135,14 @@ impl Checking<'_> {
         }
     }
 
-    fn pattern(&mut self, column: &'static str, text: Option<&str>, caseless: bool, dialect: Dialect) -> Option<Pattern> {
+    fn pattern(
+        &mut self,
+        column: &'static str,
+        text: Option<&str>,
+        compile: impl Fn(&str) -> Result<Pattern, String>,
+    ) -> Option<Pattern> {
         let text = text?;
-        match Pattern::compile(text, caseless, dialect) {
+        match compile(text) {
             Ok(pattern) => Some(pattern),
             Err(words) => {
                 self.refuse(column, format!("'{text}' is not a valid expression: {words}"));
@@ -330,6 +337,36 @@ mod tests {
         assert!(Rules::build([row.clone()], [], &Variables::default()).is_ok());
         let (re2, _) = Variables::build([("mysql-query_processor_regex", "2")]).unwrap();
         assert!(Rules::build([row], [], &re2).is_err());
+    }
+
+    /// A36, A37, A45: how many rules there are, and which of them it is, does not change how many are looked at.
+    #[test]
+    fn of_twenty_thousand_rules_only_the_one_that_can_match_is_looked_at() {
+        let by_schema = |n| RuleRow { username: Some("u".into()), schemaname: Some(format!("shard_{n}")), ..rule(n) };
+        let by_digest = |n| RuleRow { match_digest: Some(format!("^SELECT .* FROM t{n} WHERE")), ..rule(n) };
+        let by_text = |n| RuleRow { match_pattern: Some(format!("FROM t{n} WHERE a='x'$")), ..rule(n) };
+        let by_client = |n| RuleRow { client_addr: Some(format!("10.{}.{}.%", n / 256, n % 256)), ..rule(n) };
+        let kinds: [&dyn Fn(i64) -> RuleRow; 4] = [&by_schema, &by_digest, &by_text, &by_client];
+        for (kind, count) in kinds.into_iter().zip([20_000, 2000, 2000, 20_000]) {
+            let rules = Rules::build((0..count).map(kind), [], &Variables::default()).unwrap();
+            for n in [0, 1, 100, count - 1] {
+                let (schema, text) = (format!("shard_{n}"), format!("SELECT a FROM t{n} WHERE a='x'"));
+                let client_addr = format!("10.{}.{}.7", n / 256, n % 256);
+                let asked = super::super::Asked {
+                    flag: 0,
+                    user: "u",
+                    schema: &schema,
+                    client_addr: &client_addr,
+                    proxy_addr: "",
+                    proxy_port: 6033,
+                    digest: Some((1, text.as_bytes())),
+                    text: text.as_bytes(),
+                };
+                let found: Vec<_> = rules.candidates(&asked, 0, None).map(|one| one.position).collect();
+                // `FROM t1` is in `FROM t100` as well, where nothing else tells them apart.
+                assert!(found.contains(&(n as u32)) && found.len() <= 3, "{n}: {found:?}");
+            }
+        }
     }
 
     #[test]
