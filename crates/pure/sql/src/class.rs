@@ -7,6 +7,7 @@ pub use crate::counters::CommandCounter;
 pub use crate::marks::{Leaves, Reads};
 
 use crate::functions;
+use crate::reading::{Against, Routine};
 use crate::words::{Kind, Token, Words, unquote};
 use std::borrow::Cow;
 
@@ -18,8 +19,12 @@ pub struct Class<'a> {
     pub command: CommandCounter,
     /// Repeating it after a failure, on any server, does no harm and gives the same kind of answer.
     pub plain_read: bool,
+    /// What speaks against a server that only reads, as far as the words tell; [`crate::reading`] asks it and more.
+    pub against: Option<Against>,
     /// BEGIN or START TRANSACTION (not what begins implicitly under autocommit=0).
     pub begins_transaction: bool,
+    /// START TRANSACTION … READ ONLY.
+    pub begins_read_only: bool,
     /// COMMIT or ROLLBACK without AND CHAIN, and not ROLLBACK TO.
     pub ends_transaction: bool,
     /// COMMIT or ROLLBACK … RELEASE: the server closes the connection afterwards.
@@ -54,37 +59,50 @@ pub fn class_without_escapes(sql: &[u8]) -> Class<'_> {
     classify(Words::without_escapes(sql))
 }
 
+/// Every function that is not the server's own, and every procedure, that a statement calls.
+pub(crate) fn routines(words: Words<'_>) -> Vec<Routine<'_>> {
+    let mut scan = Scan::of(words);
+    scan.routines = Some(Vec::new());
+    while scan.statement() {}
+    scan.routines.unwrap_or_default()
+}
+
 fn classify(words: Words<'_>) -> Class<'_> {
-    let mut scan = Scan {
-        words,
-        class: Class {
-            command: CommandCounter::Unknown,
-            plain_read: false,
-            begins_transaction: false,
-            ends_transaction: false,
-            releases: false,
-            sets: false,
-            use_db: None,
-            ddl: false,
-            local_infile: false,
-            kills: false,
-            leaves: Leaves::NONE,
-            reads: Reads::NONE,
-            multi: false,
-        },
-        count: 0,
-        plain: false,
-    };
+    let mut scan = Scan::of(words);
     while scan.statement() {}
     if scan.words.is_conditional() {
         // Which of its words a server sees depends on its version.
         scan.leaves(Leaves::UNKNOWN_STATE);
+        scan.class.against = Some(Against::Conditional);
     }
     let mut class = scan.class;
     class.multi = scan.count > 1;
+    if class.multi {
+        class.against = Some(Against::Several);
+    }
     let bound = Reads::SESSION_VARIABLE;
     class.plain_read = scan.plain && !class.multi && class.leaves.is_empty() && class.reads.without(bound).is_empty();
     class
+}
+
+const fn nothing<'a>() -> Class<'a> {
+    Class {
+        command: CommandCounter::Unknown,
+        plain_read: false,
+        against: Some(Against::Verb),
+        begins_transaction: false,
+        begins_read_only: false,
+        ends_transaction: false,
+        releases: false,
+        sets: false,
+        use_db: None,
+        ddl: false,
+        local_infile: false,
+        kills: false,
+        leaves: Leaves::NONE,
+        reads: Reads::NONE,
+        multi: false,
+    }
 }
 
 /// What the words after the first ones are looked at for.
@@ -111,12 +129,47 @@ struct Scan<'a> {
     count: usize,
     /// Nothing was found yet that speaks against repeating it.
     plain: bool,
+    /// The routines that it calls, if somebody wants to know.
+    routines: Option<Vec<Routine<'a>>>,
 }
 
 /// The longest first word is shorter than this.
 const VERB_MAX: usize = 16;
 
 impl<'a> Scan<'a> {
+    const fn of(words: Words<'a>) -> Self {
+        Self { words, class: nothing(), count: 0, plain: false, routines: None }
+    }
+
+    /// It begins as something that only reads.
+    fn begins_as_read(&mut self) {
+        self.plain = true;
+        self.class.against = None;
+    }
+
+    /// It must not be repeated, nor go to a server that only reads.
+    fn not_a_read(&mut self, against: Against) {
+        self.plain = false;
+        self.only_here(against);
+    }
+
+    /// A server that only reads would answer something else.
+    fn only_here(&mut self, against: Against) {
+        self.class.against.get_or_insert(against);
+    }
+
+    /// It calls what is not the server's own.
+    fn unknown_function(&mut self, schema: Option<Token<'a>>, name: Token<'a>) {
+        self.leaves(Leaves::UNKNOWN_FUNCTION);
+        self.note_routine(schema, name);
+    }
+
+    fn note_routine(&mut self, schema: Option<Token<'a>>, name: Token<'a>) {
+        if let Some(routines) = &mut self.routines {
+            routines.push(Routine { schema: schema.map(|token| unquote(token.text)), name: unquote(name.text) });
+        }
+    }
+
     /// Reads one statement to its end; whether there was one.
     fn statement(&mut self) -> bool {
         let verb = loop {
@@ -140,7 +193,7 @@ impl<'a> Scan<'a> {
         match self.words.next() {
             Some(token) if !token.is_sign(b';') => {
                 self.classify(token);
-                self.plain = false;
+                self.not_a_read(Against::Verb);
             }
             _ => {}
         }
@@ -163,7 +216,7 @@ impl<'a> Scan<'a> {
         use CommandCounter as C;
         match verb {
             b"SELECT" => {
-                self.plain = true;
+                self.begins_as_read();
                 if self.rest(EXPRESSIONS) { C::SelectForUpdate } else { C::Select }
             }
             b"INSERT" => self.simple(C::Insert, DEFINITION),
@@ -180,21 +233,29 @@ impl<'a> Scan<'a> {
             b"SAVEPOINT" => self.marked(C::Savepoint, Leaves::SAVEPOINT),
             b"RELEASE" => self.simple(C::ReleaseSavepoint, DEFINITION),
             b"WITH" | b"VALUES" | b"TABLE" => {
-                self.plain = true;
+                self.begins_as_read();
+                if verb == b"WITH" {
+                    self.common_tables();
+                }
                 self.rest(EXPRESSIONS);
                 C::Unknown
             }
             b"EXPLAIN" | b"DESC" | b"DESCRIBE" => {
+                self.begins_as_read();
                 self.plain = !self.peek_is("ANALYZE");
                 self.rest(EXPRESSIONS);
                 if verb == b"DESCRIBE" { C::Describe } else { C::Unknown }
             }
             b"HELP" => {
-                self.plain = true;
+                self.begins_as_read();
                 self.simple(C::Unknown, DEFINITION)
             }
             b"DO" => self.simple(C::Unknown, EXPRESSIONS),
-            b"CALL" => self.marked(C::Call, Leaves::UNKNOWN_STATE),
+            b"CALL" => {
+                self.class.against = Some(Against::Procedure);
+                self.procedure();
+                self.marked(C::Call, Leaves::UNKNOWN_STATE)
+            }
             b"PREPARE" => self.marked(C::Prepare, Leaves::SQL_PREPARE),
             b"EXECUTE" => {
                 self.class.reads |= Reads::PREPARED;
@@ -310,8 +371,38 @@ impl<'a> Scan<'a> {
         self.simple(CommandCounter::Set, Rest { functions: true, accounts: true, assigns: false })
     }
 
+    /// CALL: the name of the procedure.
+    fn procedure(&mut self) {
+        let name = |scan: &Self| scan.words.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
+        let Some(first) = name(self) else { return };
+        self.words.next();
+        if !self.words.is_before(b'.') {
+            self.note_routine(None, first);
+        } else {
+            self.words.next();
+            let Some(second) = name(self) else { return };
+            self.words.next();
+            self.note_routine(Some(first), second);
+        }
+        if self.words.is_before(b'(') {
+            self.leaves(Leaves::UNKNOWN_FUNCTION);
+        }
+    }
+
+    /// After WITH: the names of common tables with lists of columns look like calls.
+    fn common_tables(&mut self) {
+        self.take("RECURSIVE");
+        let named = self.words.peek().is_some_and(|token| matches!(token.kind, Kind::Word | Kind::Name));
+        let mut after = self.words.clone();
+        after.next();
+        if named && after.is_before(b'(') {
+            self.words = after;
+        }
+    }
+
     fn show(&mut self) -> CommandCounter {
         self.plain = true;
+        self.class.against = crate::reading::of_show(self.words.clone());
         let mut words = self.words.clone();
         let first = words.next();
         let second = words.next();
@@ -361,6 +452,12 @@ impl<'a> Scan<'a> {
     fn start(&mut self) -> CommandCounter {
         let begins = self.take("TRANSACTION");
         self.class.begins_transaction |= begins;
+        let mut words = self.words.clone();
+        let mut read = false;
+        while begins && let Some(token) = words.next().filter(|token| !token.is_sign(b';')) {
+            self.class.begins_read_only |= read && token.is("ONLY");
+            read = token.is("READ");
+        }
         self.rest(DEFINITION);
         if begins { CommandCounter::StartTransaction } else { CommandCounter::Unknown }
     }
@@ -404,6 +501,11 @@ impl<'a> Scan<'a> {
             return self.ddl(command, DEFINITION);
         }
         // MariaDB's ANALYZE runs the statement.
+        let mut words = self.words.clone();
+        let format = words.peek().is_some_and(|token| token.is("FORMAT"));
+        if words.nth(if format { 3 } else { 0 }).is_some_and(|token| token.is_any(&["SELECT", "WITH"])) {
+            self.class.against = None;
+        }
         self.simple(CommandCounter::Unknown, EXPRESSIONS)
     }
 
@@ -489,8 +591,11 @@ impl<'a> Scan<'a> {
     fn rest(&mut self, mut rest: Rest) -> bool {
         let mut for_update = false;
         let mut before: Option<Token<'a>> = None;
+        let mut earlier: Option<Token<'a>> = None;
         while let Some(token) = self.words.next() {
             let named = || before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]));
+            // `schema.` in front of it.
+            let schema = if before.is_some_and(|b| b.is_sign(b'.')) { earlier.filter(|e| e.kind != Kind::Sign) } else { None };
             match token.kind {
                 Kind::Sign if token.text == b";" => break,
                 Kind::Sign if token.text == b"@" => {
@@ -502,16 +607,25 @@ impl<'a> Scan<'a> {
                 Kind::Word if token.text[0].is_ascii_digit() => {}
                 Kind::Word if self.words.is_before(b'(') => {
                     let qualified = before.is_some_and(|b| b.is_sign(b'.'));
-                    self.call(token, qualified, rest.functions && !named());
-                    rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW"]);
+                    self.call(token, qualified.then_some(schema), rest.functions && !named());
+                    rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW", "SELECT"]);
                 }
-                Kind::Word => self.keyword(token, &mut rest, &mut for_update),
-                Kind::Name if rest.functions && self.words.is_before(b'(') && !named() => {
-                    self.leaves(Leaves::UNKNOWN_FUNCTION);
+                Kind::Word => {
+                    if before.is_some_and(|b| b.is_sign(b'.')) && token.is_any(&["NEXTVAL", "CURRVAL"]) {
+                        // Under sql_mode=ORACLE a sequence; else a column.
+                        self.only_here(Against::Sequence);
+                    }
+                    self.keyword(token, &mut rest, &mut for_update);
+                }
+                // A name in double quotes is one under ANSI_QUOTES.
+                Kind::Name | Kind::String
+                    if rest.functions && token.text[0] != b'\'' && self.words.is_before(b'(') && !named() =>
+                {
+                    self.unknown_function(schema, token);
                 }
                 _ => {}
             }
-            before = Some(token);
+            earlier = before.replace(token);
         }
         for_update
     }
@@ -535,16 +649,21 @@ impl<'a> Scan<'a> {
         self.words.next();
         let Some(mut name) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
         self.words.next();
+        let mut global = false;
         if self.words.is_before(b'.') {
-            if name.is("GLOBAL") {
-                return;
-            }
+            global = name.is("GLOBAL");
             self.words.next();
             let Some(inner) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
             self.words.next();
             name = inner;
         }
         let plain = unquote(name.text);
+        if crate::reading::is_of_one_server(&plain) {
+            self.only_here(Against::Server);
+        }
+        if global {
+            return;
+        }
         let is = |names: &[&str]| names.iter().any(|n| plain.eq_ignore_ascii_case(n.as_bytes()));
         self.class.reads |= if is(&["warning_count", "error_count"]) {
             Reads::WARNINGS
@@ -557,11 +676,11 @@ impl<'a> Scan<'a> {
         };
     }
 
-    /// `word(`.
-    fn call(&mut self, word: Token<'_>, qualified: bool, functions: bool) {
-        if qualified {
+    /// `word(`; `qualified` by a schema, which is `None` if it cannot be read.
+    fn call(&mut self, word: Token<'a>, qualified: Option<Option<Token<'a>>>, functions: bool) {
+        if let Some(schema) = qualified {
             if functions {
-                self.leaves(Leaves::UNKNOWN_FUNCTION);
+                self.unknown_function(schema, word);
             }
             return;
         }
@@ -586,7 +705,10 @@ impl<'a> Scan<'a> {
                 self.leaves(Leaves::GET_LOCK);
             }
             Some(b'S') if word.is("SERVICE_RELEASE_LOCKS") => self.leaves(Leaves::RELEASE_LOCK),
-            _ if functions && !functions::is_known(word.text) => self.leaves(Leaves::UNKNOWN_FUNCTION),
+            Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
+            Some(b'U' | b'D') if word.is_any(&["UPDATE", "DELETE"]) => self.not_a_read(Against::Change),
+            Some(b'I' | b'L' | b'M' | b'B' | b'W') if crate::reading::asks_one_server(word) => self.only_here(Against::Server),
+            _ if functions && !functions::is_known(word.text) => self.unknown_function(None, word),
             _ => {}
         }
     }
@@ -595,7 +717,7 @@ impl<'a> Scan<'a> {
     fn keyword(&mut self, word: Token<'_>, rest: &mut Rest, for_update: &mut bool) {
         match word.text.first().map(u8::to_ascii_uppercase) {
             Some(b'I') if word.is("INTO") => {
-                self.plain = false;
+                self.not_a_read(Against::Into);
                 if self.words.is_before(b'@') {
                     self.leaves(Leaves::USER_VARIABLE);
                 }
@@ -603,21 +725,25 @@ impl<'a> Scan<'a> {
             Some(b'F') if word.is("FOR") => {
                 if self.peek_is("UPDATE") {
                     *for_update = true;
-                    self.plain = false;
+                    self.not_a_read(Against::Lock);
                 } else if self.peek_is("SHARE") {
-                    self.plain = false;
+                    self.not_a_read(Against::Lock);
+                } else if self.peek_is("CONNECTION") {
+                    self.only_here(Against::Server);
                 } else if self.peek_is("EXPORT") && self.class.ddl {
                     self.leaves(Leaves::FLUSH_READ_LOCK);
                 }
             }
-            Some(b'L') if word.is("LOCK") && self.peek_is("IN") => self.plain = false,
+            Some(b'L') if word.is("LOCK") && self.peek_is("IN") => self.not_a_read(Against::Lock),
             Some(b'R') if word.is("READ") && self.class.ddl && self.peek_is("LOCK") => {
                 self.leaves(Leaves::FLUSH_READ_LOCK);
             }
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
             Some(b'S') if word.is_any(&["SELECT", "SET"]) => rest.functions = true,
             Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
-            Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => self.plain = false,
+            Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => {
+                self.not_a_read(Against::Change);
+            }
             Some(b'N') if word.is("NEXT") && self.peek_is("VALUE") => self.leaves(Leaves::SEQUENCE),
             Some(b'P') if word.is("PREVIOUS") && self.peek_is("VALUE") => self.class.reads |= Reads::SEQUENCE,
             _ => {}

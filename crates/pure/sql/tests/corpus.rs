@@ -5,8 +5,12 @@ use std::path::Path;
 
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: &[Target] =
-    &[("sql_digest", sql::digest::fuzz_digest), ("sql_class", sql::class::fuzz_class), ("sql_set", sql::set::fuzz_set)];
+const TARGETS: &[Target] = &[
+    ("sql_digest", sql::digest::fuzz_digest),
+    ("sql_class", sql::class::fuzz_class),
+    ("sql_set", sql::set::fuzz_set),
+    ("sql_reading", sql::fuzz_reading),
+];
 
 /// The inputs of a target, each with its path.
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {

@@ -1,0 +1,241 @@
+//! Whether a statement may go to a server that only reads: yes only if all of it is understood and nothing speaks against it.
+//!
+//! A read that is taken for a write costs the writer a little; a write that is taken for a read is lost or refused, and what
+//! asks for something that is elsewhere gets a wrong answer. So every doubt is a no.
+
+use crate::class::{Class, routines};
+use crate::marks::{Leaves, Reads};
+use crate::words::{Kind, Token, Words};
+use std::borrow::Cow;
+use std::fmt;
+
+/// What the words of a statement say against a server that only reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Against {
+    /// It does not begin as something that only reads.
+    Verb,
+    /// CALL.
+    Procedure,
+    /// More than one statement.
+    Several,
+    /// An executable comment that not every server executes.
+    Conditional,
+    /// INTO.
+    Into,
+    /// FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE.
+    Lock,
+    /// INSERT, UPDATE, DELETE or REPLACE inside it.
+    Change,
+    /// `sequence.NEXTVAL`.
+    Sequence,
+    /// It asks for what one server knows: its role, position, locks, clients, files.
+    Server,
+}
+
+/// Why [`reading`] says no, in words that follow "to the writer: ".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// The words themselves.
+    Words(Against),
+    /// What it may leave on its connection.
+    Leaves(Leaves),
+    /// What it asks its connection for.
+    Reads(Reads),
+    /// It calls this, of which nothing is known.
+    Calls(String),
+    /// Where its strings or words end depends on the session's mode or character set.
+    Unclear,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(against) => f.write_str(match against {
+                Against::Verb => "it does not begin as a read",
+                Against::Procedure => "it calls a procedure",
+                Against::Several => "it is more than one statement",
+                Against::Conditional => "it has an executable comment that not every server executes",
+                Against::Into => "it has INTO",
+                Against::Lock => "it locks what it reads",
+                Against::Change => "it has INSERT, UPDATE, DELETE or REPLACE in it",
+                Against::Sequence => "it may use a sequence",
+                Against::Server => "it asks for what one server knows of itself",
+            }),
+            Self::Leaves(marks) => write!(f, "it may leave something on its connection ({})", joined(marks.names())),
+            Self::Reads(marks) => write!(f, "it asks its connection for something ({})", joined(marks.names())),
+            Self::Calls(name) => write!(f, "it calls {name}, which is not known to only read"),
+            Self::Unclear => f.write_str("where its strings end depends on the session"),
+        }
+    }
+}
+
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// What a session's mode and character set mean for where strings end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lexing {
+    /// A backslash escapes in strings.
+    #[default]
+    Escapes,
+    /// NO_BACKSLASH_ESCAPES.
+    NoEscapes,
+    /// A character set in which a backslash or quote may be the second byte of a character (Big5, GBK, SJIS): only ASCII is sure.
+    Shifts,
+}
+
+impl Lexing {
+    /// The tokens of a text.
+    #[must_use]
+    pub const fn words<'a>(self, sql: &'a [u8]) -> Words<'a> {
+        match self {
+            Self::NoEscapes => Words::without_escapes(sql),
+            Self::Escapes | Self::Shifts => Words::new(sql),
+        }
+    }
+
+    /// Whether the tokens of this text are those that the server sees, whatever the rest of the session's mode and character set.
+    #[must_use]
+    pub fn is_sure_of(self, sql: &[u8]) -> bool {
+        if self == Self::Shifts && !sql.is_ascii() {
+            return false;
+        }
+        // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
+        let mut blanks = memchr::memchr_iter(0xA0, sql);
+        if blanks.any(|at| at == 0 || sql[at - 1].is_ascii()) {
+            return false;
+        }
+        // Under ANSI_QUOTES, which no flag tells, what stands in double quotes is a name and knows no escapes.
+        let quoted = |token: Token<'_>| token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some();
+        memchr::memmem::find(sql, b"\\\"").is_none() || !self.words(sql).any(quoted)
+    }
+}
+
+/// A function or procedure that a statement calls, without quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routine<'a> {
+    /// Its schema, if it is named.
+    pub schema: Option<Cow<'a, [u8]>>,
+    /// Its name.
+    pub name: Cow<'a, [u8]>,
+}
+
+/// Whether the statement, of this class and text, may go to a server that only reads. `harmless` tells which routines of users
+/// only read.
+///
+/// # Errors
+/// What speaks against it.
+pub fn reading(class: &Class<'_>, sql: &[u8], lexing: Lexing, harmless: impl Fn(&Routine<'_>) -> bool) -> Result<(), Unread> {
+    let calls = class.against == Some(Against::Procedure);
+    if let Some(against) = class.against.filter(|_| !calls) {
+        return Err(Unread::Words(against));
+    }
+    let routine = Leaves::UNKNOWN_FUNCTION.with(if calls { Leaves::UNKNOWN_STATE } else { Leaves::NONE });
+    let leaves = class.leaves.without(routine);
+    if !leaves.is_empty() {
+        return Err(Unread::Leaves(leaves));
+    }
+    // Variables of the session are the same on every connection that it gets.
+    let reads = class.reads.without(Reads::SESSION_VARIABLE);
+    if !reads.is_empty() {
+        return Err(Unread::Reads(reads));
+    }
+    if !lexing.is_sure_of(sql) {
+        return Err(Unread::Unclear);
+    }
+    if calls || class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
+        let called = routines(lexing.words(sql));
+        if called.is_empty() {
+            return Err(Unread::Words(Against::Procedure));
+        }
+        if let Some(unknown) = called.iter().find(|routine| !harmless(routine)) {
+            return Err(Unread::Calls(String::from_utf8_lossy(&unknown.name).into_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// What SHOW may show that is the same on every server, or is what a reader has instead.
+const SHOWN: [&str; 21] = [
+    "CHARACTER",
+    "CHARSET",
+    "COLLATION",
+    "COLUMNS",
+    "CREATE",
+    "DATABASES",
+    "ENGINES",
+    "EVENTS",
+    "FIELDS",
+    "FUNCTION",
+    "GRANTS",
+    "INDEX",
+    "INDEXES",
+    "KEYS",
+    "PACKAGE",
+    "PLUGINS",
+    "PRIVILEGES",
+    "PROCEDURE",
+    "SCHEMAS",
+    "TABLE",
+    "TABLES",
+];
+
+/// After SHOW.
+pub(crate) fn of_show(mut words: Words<'_>) -> Option<Against> {
+    let what = words.find(|token| !token.is_any(&["EXTENDED", "FULL", "STORAGE", "GLOBAL", "SESSION", "LOCAL"]));
+    let what = what.filter(|token| token.kind == Kind::Word);
+    let variables = what.is_some_and(|token| token.is("VARIABLES"));
+    let harmless = what.is_some_and(|token| token.is_any(&SHOWN) || token.is_any(&["TRIGGERS", "WARNINGS", "ERRORS", "COUNT"]));
+    let role = |token: Token<'_>| {
+        let text = token.text.to_ascii_lowercase();
+        token.kind == Kind::String
+            && ["read", "only", "gtid"].iter().any(|part| memchr::memmem::find(&text, part.as_bytes()).is_some())
+    };
+    match variables {
+        true => words.any(role).then_some(Against::Server),
+        false => (!harmless).then_some(Against::Server),
+    }
+}
+
+/// Variables in which a server and its replicas differ, and by which clients tell them apart.
+pub(crate) fn is_of_one_server(variable: &[u8]) -> bool {
+    let is = |name: &str| variable.eq_ignore_ascii_case(name.as_bytes());
+    let begins = |name: &str| variable.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()));
+    is("read_only") || is("super_read_only") || is("innodb_read_only") || is("last_gtid") || begins("gtid_") || begins("wsrep_")
+}
+
+/// Functions that ask for locks, positions or files of one server.
+pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
+    function.is_any(&[
+        "IS_FREE_LOCK",
+        "IS_USED_LOCK",
+        "LOAD_FILE",
+        "MASTER_POS_WAIT",
+        "MASTER_GTID_WAIT",
+        "BINLOG_GTID_POS",
+        "WAIT_FOR_EXECUTED_GTID_SET",
+        "WAIT_UNTIL_SQL_THREAD_AFTER_GTIDS",
+        "WSREP_LAST_SEEN_GTID",
+        "WSREP_LAST_WRITTEN_GTID",
+        "WSREP_SYNC_WAIT_UPTO_GTID",
+    ])
+}
+
+/// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and means the same after blanks.
+pub fn fuzz_reading(data: &[u8]) {
+    let [how, sql @ ..] = data else { return };
+    let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts][usize::from(how % 3)];
+    let class = if lexing == Lexing::NoEscapes { crate::class_without_escapes(sql) } else { crate::class(sql) };
+    let strict = reading(&class, sql, lexing, |_| false);
+    let all = reading(&class, sql, lexing, |_| true);
+    if strict.is_ok() {
+        assert!(all.is_ok() && class.leaves.is_empty() && !class.multi && !class.ddl && !class.sets);
+    }
+    let longer = [sql, b"\n"].concat();
+    let again = if lexing == Lexing::NoEscapes { crate::class_without_escapes(&longer) } else { crate::class(&longer) };
+    let whole = lexing.words(sql).all(|token| token.is_whole());
+    if whole && strict.is_ok() {
+        assert_eq!(reading(&again, &longer, lexing, |_| false), strict);
+    }
+}
