@@ -22,6 +22,7 @@ fn main() {
         ("fast_routing_has_the_known_table_and_key", fast_routing_has_the_known_table_and_key),
         ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
         ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
+        ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
         ("one_port_serves_split_and_fast_forward_users", one_port_serves_split_and_fast_forward_users),
         ("rules_match_the_port_and_the_address_of_the_client", rules_match_the_port_and_the_address_of_the_client),
@@ -269,6 +270,82 @@ fn two_rules_split_reads_from_writes(driver: Driver) -> Outcome {
     two.proxy.query("INSERT INTO conf.scratch VALUES (1, 'on the writer')")?;
     same(&two.writer.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "1")?;
     same(&two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "0")
+}
+
+/// A57 without rules: the hostgroup of the writer says where its reads go, and a user may say otherwise.
+fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    let both = [&two.writer, &two.reader];
+    for server in both {
+        server.root(
+            "CREATE FUNCTION conf.here() RETURNS INT NO SQL RETURN @@port; CREATE PROCEDURE conf.say() SELECT @@port; \
+             CREATE SEQUENCE conf.numbers; GRANT EXECUTE ON conf.* TO app; GRANT INSERT ON conf.numbers TO app;",
+        )?;
+    }
+    let switch = |settings: &str| {
+        two.proxy.admin(&format!(
+            "DELETE FROM mysql_hostgroup_attributes; INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{settings}'); \
+             LOAD MYSQL SERVERS TO RUNTIME;"
+        ))
+    };
+    switch(r#"{"read_hostgroup":1}"#)?;
+    for reads in [
+        "SELECT @@port",
+        "select /* app */ @@port from dual",
+        "WITH a (p) AS (SELECT @@port) SELECT * FROM a",
+        "(SELECT @@port) UNION (SELECT @@port)",
+        "VALUES (@@port)",
+        "START TRANSACTION READ ONLY; SELECT @@port",
+        "BEGIN; SELECT 1; COMMIT; SELECT @@port",
+        "SET @a = 1; SELECT 1; SET NAMES utf8mb4; SELECT 1\\G",
+    ] {
+        let said = two.proxy.query(reads)?;
+        if reads.contains("@@port") {
+            two.is_reader(&said).map_err(|why| format!("{reads}: {why}"))?;
+        }
+    }
+    for stays in [
+        "SELECT @@port FOR UPDATE",
+        "SELECT @@port LOCK IN SHARE MODE",
+        "SELECT @@port /*! FOR UPDATE */",
+        "SELECT @@port FROM dual /*M! FOR UPDATE */",
+        "SELECT conf.here()",
+        "USE conf; SELECT here()",
+        "CALL conf.say()",
+        "SELECT @@port FROM (SELECT NEXTVAL(conf.numbers)) d",
+        "SELECT GET_LOCK('a', 1); SELECT @@port FROM (SELECT IS_USED_LOCK('a')) d",
+        "SELECT @@port + 0 * @@read_only",
+        "BEGIN; SELECT @@port",
+        "START TRANSACTION; SELECT @@port",
+        "SET autocommit = 0; SELECT @@port",
+        "SET @a = 5; SELECT @@port FROM (SELECT @a) d",
+        "CREATE TEMPORARY TABLE conf.mine (a INT); SELECT @@port FROM (SELECT COUNT(*) FROM conf.mine) d",
+        "SELECT /* hostgroup=0 */ @@port",
+    ] {
+        two.is_writer(&two.proxy.query(stays)?).map_err(|why| format!("{stays}: {why}"))?;
+    }
+    let told = two.proxy.admin("EXPLAIN ROUTE 'SELECT 1 FOR UPDATE'")?;
+    expect(told.contains("to the writer: it locks what it reads"), || told.clone())?;
+
+    switch(r#"{"read_hostgroup":1,"read_only_routines":["conf.here","say"]}"#)?;
+    two.is_reader(&two.proxy.query("SELECT conf.here()")?)?;
+    two.is_reader(&two.proxy.query("USE conf; SELECT here()")?)?;
+    two.is_reader(&two.proxy.query("CALL conf.say()")?)?;
+
+    switch(r#"{"read_hostgroup":1,"read_after_write_ms":3600000}"#)?;
+    two.is_reader(&two.proxy.query("SET NAMES utf8mb4; SELECT @@port")?)?;
+    two.is_writer(&two.proxy.query("DELETE FROM conf.scratch; SELECT @@port")?)?;
+
+    two.proxy.admin("UPDATE mysql_users SET attributes='{\"read_hostgroup\":null}'; LOAD MYSQL USERS TO RUNTIME;")?;
+    two.is_writer(&two.proxy.query("SELECT @@port")?)?;
+    two.proxy.admin("UPDATE mysql_users SET attributes='{\"read_hostgroup\":1}'; LOAD MYSQL USERS TO RUNTIME; DELETE FROM mysql_hostgroup_attributes; LOAD MYSQL SERVERS TO RUNTIME;")?;
+    two.is_reader(&two.proxy.query("SELECT @@port")?)?;
+
+    // Without a reader the writer reads.
+    two.proxy.admin("UPDATE mysql_servers SET status='OFFLINE_SOFT' WHERE hostgroup_id=1; LOAD MYSQL SERVERS TO RUNTIME;")?;
+    two.is_writer(&two.proxy.query("SELECT @@port")?)?;
+    let refused = two.proxy.admin("UPDATE mysql_users SET attributes='{\"read_hostgroup\":0}'; LOAD MYSQL USERS TO RUNTIME;");
+    expect(refused.is_err_and(|words| words.contains("nothing would be split")), || "a split to itself was taken".to_owned())
 }
 
 /// A58: kinds of statements have counters.

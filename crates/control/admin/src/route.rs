@@ -106,6 +106,7 @@ const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
         locked: None,
         next_flag_in: None,
         autocommit: true,
+        split: plan::SplitFacts::NONE,
     }
 }
 

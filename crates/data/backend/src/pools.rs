@@ -85,6 +85,14 @@ impl Pools {
         }
     }
 
+    /// Whether some server of the hostgroup takes new work now.
+    #[must_use]
+    pub fn takes(&self, hostgroup: u32) -> bool {
+        let now = self.rt.now();
+        let takes = |group: &Rc<Group>| group.places.borrow().iter().any(|place| place.takes(now) && place.weight() > 0);
+        self.groups.borrow().get(&hostgroup).is_some_and(takes)
+    }
+
     pub(crate) fn note(&self, words: &str) {
         (self.note)(words);
     }

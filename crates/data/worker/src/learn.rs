@@ -31,6 +31,7 @@ impl Session {
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
             self.state.autocommit = autocommit;
+            self.no_escapes = flags & status::NO_BACKSLASH_ESCAPES != 0;
             backend.state_mut().autocommit = autocommit;
         }
         if response.is_session_track_lost() {

@@ -13,6 +13,7 @@ mod greet;
 mod held;
 mod keeper;
 mod learn;
+mod lexing;
 mod prepared;
 mod relay;
 mod roster;

@@ -130,7 +130,7 @@ impl Session {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
             return self.refuse(&Complaint::with(1461, "42000", words)).await;
         }
-        let class = sql::class(sql);
+        let class = self.lexing().class(sql);
         let remembered = usize::try_from(v.mysql_max_stmts_cache).unwrap_or(usize::MAX);
         let statement = self.core.statements.intern(&self.user_name, &self.state.schema, sql, remembered);
         let id = self.statements.next_id();
@@ -210,7 +210,7 @@ impl Session {
             payload,
             long: &statement.long,
         };
-        let class = sql::class(&prepared.sql);
+        let class = self.lexing().class(&prepared.sql);
         let outcome = self.whole(epoch, &prepared.sql, &class, "Execute", What::Execute(&execution)).await;
         statement.cursor = execution.cursor.get();
         outcome

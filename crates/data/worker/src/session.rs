@@ -12,7 +12,7 @@ use backend::{Names, State};
 use bridge::Counter;
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
-use rt::{Either, Socket};
+use rt::{Either, Instant, Socket};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,10 @@ pub(crate) struct Session {
     pub(crate) cached: Cached,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
+    /// NO_BACKSLASH_ESCAPES, as servers' flags tell.
+    pub(crate) no_escapes: bool,
+    /// When it may have written last.
+    pub(crate) wrote: Option<Instant>,
     /// COM_CHANGE_USERs that failed.
     pub(crate) refused_changes: u8,
     pub(crate) entry: Rc<Entry>,
@@ -263,6 +267,8 @@ impl Session {
             statements: ClientStatements::default(),
             cached: Cached::default(),
             next_flag_in: None,
+            no_escapes: false,
+            wrote: None,
             refused_changes: 0,
             entry,
             local,

@@ -55,7 +55,7 @@ pub(crate) struct Digested {
 impl Session {
     /// COM_QUERY.
     pub(crate) async fn query(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
-        let class = sql::class(sql);
+        let class = self.lexing().class(sql);
         self.whole(epoch, sql, &class, "Query", What::Query).await
     }
 
@@ -93,7 +93,10 @@ impl Session {
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
         let (digest, comment) = digest(epoch, text, &mut buffer);
-        let plan = self.decide(epoch, text, class, digest.map(|hash| plan::Digest { hash, text: &buffer }), comment);
+        let mut plan = self.decide(epoch, text, class, digest.map(|hash| plan::Digest { hash, text: &buffer }), comment);
+        if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
+            plan.read_from_the_writer(self.user.default_hostgroup);
+        }
         let digested = digest.map(|hash| Digested { hash, text: buffer });
         epoch.count(&plan);
         self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
@@ -101,6 +104,9 @@ impl Session {
         // Do it.
         let job = Job { epoch, text, class, plan: &plan, digest, what };
         let told = self.stages(&job).await?;
+        if class.may_write() {
+            self.wrote = Some(self.core.rt.now());
+        }
 
         self.count(epoch, &plan, class, digested, began, told);
         Ok(())
@@ -147,6 +153,7 @@ impl Session {
             locked: self.held.asked_for(class).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
             next_flag_in: self.next_flag_in,
             autocommit: self.state.autocommit,
+            split: self.split_facts(class),
         };
         let statement = plan::Statement { text, digest, comment };
         let plan = || {

@@ -11,6 +11,7 @@ mod rows;
 mod rules;
 mod servers;
 mod snapshot;
+mod split;
 mod users;
 mod variables;
 
@@ -21,5 +22,6 @@ pub use rows::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, SslPa
 pub use rules::{AddressPattern, Asked, Candidate, Candidates, Memo, Rule, Rules};
 pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
 pub use snapshot::Snapshot;
+pub use split::Split;
 pub use users::{Attributes, Password, User, Users, UsersBuilder};
 pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, interfaces};

@@ -19,6 +19,7 @@ pub struct Servers {
     hostgroups: HashMap<u32, Hostgroup, foldhash::fast::FixedState>,
     tls: TlsTable,
     notices: Vec<Refusal>,
+    splits: bool,
 }
 
 /// One hostgroup.
@@ -150,6 +151,7 @@ impl Servers {
                 refusals.add(|| key, "hostgroup_id", "has a row already");
             }
             hostgroup.attributes = attributes;
+            self.splits |= self.hostgroups.get(&id).is_some_and(|hostgroup| hostgroup.attributes.split.is_some());
         }
         refused.extend(refusals.into_list());
         self.notices.extend(notices.into_list());
@@ -164,6 +166,12 @@ impl Servers {
     #[must_use]
     pub fn hostgroup(&self, id: u32) -> Option<&Hostgroup> {
         self.hostgroups.get(&id)
+    }
+
+    /// Whether some hostgroup says where its reads go.
+    #[must_use]
+    pub const fn splits(&self) -> bool {
+        self.splits
     }
 
     /// All hostgroups, in no order.

@@ -1,7 +1,7 @@
 //! `mysql_users`: who may log in, and as whom servers are logged in to.
 
 use crate::refusal::Refusals;
-use crate::{Refusal, UserRow, Variables};
+use crate::{Refusal, Split, UserRow, Variables};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use serde_json::Value;
@@ -48,8 +48,10 @@ pub struct User {
 /// `mysql_users.attributes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
-    /// As it was written; nothing in it has a meaning yet, and what ProxySQL gives one is refused.
+    /// As it was written.
     pub json: Box<str>,
+    /// `read_hostgroup` and what belongs to it; `Some(None)` for the user whose statements are not split.
+    pub split: Option<Option<Split>>,
 }
 
 /// What is known of a password.
@@ -181,6 +183,12 @@ impl Users {
 }
 
 impl User {
+    /// What the user says of the semantic split; `Some(None)` is "not for me".
+    #[must_use]
+    pub fn split(&self) -> Option<Option<&Split>> {
+        self.attributes.as_ref()?.split.as_ref().map(Option::as_ref)
+    }
+
     fn row(&self, frontend: bool) -> UserRow {
         UserRow {
             username: self.username.to_string(),
@@ -264,8 +272,14 @@ impl UsersBuilder {
         let transaction_persistent = refusals.flag(key, "transaction_persistent", row.transaction_persistent);
         let fast_forward = refusals.flag(key, "fast_forward", row.fast_forward);
         let max_connections = refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX)));
-        if let Err(words) = check_attributes(&row.attributes) {
-            refusals.add(key, "attributes", words);
+        let split = check_attributes(&row.attributes, |words| refusals.add(key, "attributes", words));
+        if let Some(Some(split)) = &split {
+            if split.read_hostgroup == default_hostgroup {
+                refusals.add(key, "attributes", "has a 'read_hostgroup' that is the default_hostgroup: nothing would be split");
+            }
+            if fast_forward {
+                refusals.add(key, "attributes", "has a 'read_hostgroup', but fast_forward is 1: nothing would be split");
+            }
         }
         User {
             password,
@@ -276,7 +290,7 @@ impl UsersBuilder {
             transaction_persistent,
             fast_forward,
             max_connections,
-            attributes: (!row.attributes.is_empty()).then(|| Box::new(Attributes { json: row.attributes.into() })),
+            attributes: (!row.attributes.is_empty()).then(|| Box::new(Attributes { json: row.attributes.into(), split })),
             comment: (!row.comment.is_empty()).then(|| row.comment.into()),
             username: row.username.into(),
         }
@@ -287,19 +301,28 @@ fn key(username: &str) -> String {
     format!("username '{username}'")
 }
 
-/// What ProxySQL does with an attribute and we do not yet must not be promised.
-fn check_attributes(json: &str) -> Result<(), String> {
+/// What ProxySQL does with an attribute and we do not yet must not be promised. Of the others, what has a meaning here is checked.
+fn check_attributes(json: &str, mut refuse: impl FnMut(String)) -> Option<Option<Split>> {
     if json.is_empty() {
-        return Ok(());
+        return None;
     }
-    let value: Value = serde_json::from_str(json).map_err(|error| format!("must be JSON or empty: {error}"))?;
-    let Value::Object(attributes) = value else { return Err("must be a JSON object such as {}".into()) };
+    let mut attributes = match serde_json::from_str(json) {
+        Ok(Value::Object(attributes)) => attributes,
+        Ok(_) => {
+            refuse("must be a JSON object such as {}".into());
+            return None;
+        }
+        Err(error) => {
+            refuse(format!("must be JSON or empty: {error}"));
+            return None;
+        }
+    };
     for name in ["spiffe_id", "additional_password", "default-transaction_isolation"] {
         if attributes.contains_key(name) {
-            return Err(format!("asks for '{name}', which is not supported yet"));
+            refuse(format!("asks for '{name}', which is not supported yet"));
         }
     }
-    Ok(())
+    Split::take(&mut attributes, refuse)
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         locked: None,
         next_flag_in: None,
         autocommit: true,
+        split: plan::SplitFacts::NONE,
     };
     let digest = Digest { hash: 0xBF00_1A0C_1378_1C1D, text: b"SELECT c FROM sbtest1 WHERE id=?" };
     let statement = Statement { text: b"SELECT c FROM sbtest1 WHERE id=5029", digest: Some(digest), comment: None };

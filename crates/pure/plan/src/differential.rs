@@ -346,6 +346,7 @@ impl Question {
             locked: None,
             next_flag_in: self.flag,
             autocommit: true,
+            split: crate::SplitFacts::NONE,
         }
     }
 }

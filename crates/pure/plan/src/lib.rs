@@ -1,7 +1,7 @@
 //! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
 //!
 //! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file: `rules`, `rewrite`,
-//! `fast_routing`, `hints`, `transaction`, `answer`; `pick` then chooses a server of the hostgroup.
+//! `fast_routing`, `split`, `hints`, `transaction`, `answer`; `pick` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -14,6 +14,7 @@ mod pick;
 mod replay;
 mod rewrite;
 mod rules;
+mod split;
 mod trace;
 mod transaction;
 mod why;
@@ -22,6 +23,7 @@ pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use outcome::{Answer, Leg, Legs, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use replay::{Replay, replay};
+pub use split::SplitFacts;
 pub use trace::Miss;
 pub use why::{By, Why};
 
@@ -50,6 +52,8 @@ pub struct SessionFacts<'a> {
     pub next_flag_in: Option<u32>,
     /// Whether every statement commits by itself.
     pub autocommit: bool,
+    /// For the read/write split.
+    pub split: SplitFacts<'a>,
 }
 
 /// What the decision may know of a statement.
@@ -108,6 +112,7 @@ fn decide<T: Trace>(
     }
     let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
     fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
+    split::read(&mut plan, snapshot, session, statement, trace);
     hints::obey(&mut plan, statement, trace);
     transaction::stay(&mut plan, session, trace);
     answer::instead(&mut plan, session, end);

@@ -164,6 +164,8 @@ impl fmt::Display for Shown<'_> {
             By::FastForward => write!(f, ", the fast-forward user's default")?,
             By::Rule(position) => write!(f, ", by rule {}", self.rule_id(position))?,
             By::FastRouting => write!(f, ", by fast routing")?,
+            By::Read => write!(f, ", because it only reads")?,
+            By::NoReader => write!(f, ", the user's default, as no reader takes it")?,
             By::Hint => write!(f, ", by a hint")?,
             By::Transaction => write!(f, ", where the transaction is open")?,
             By::Lock => write!(f, ", where the session's state is")?,

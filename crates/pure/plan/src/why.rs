@@ -19,6 +19,10 @@ pub enum By {
     Rule(u32),
     /// A row of `mysql_query_rules_fast_routing`.
     FastRouting,
+    /// The read/write split: it only reads.
+    Read,
+    /// It only reads, but no server among the readers takes it: to the user's default.
+    NoReader,
     /// A hint in the first comment.
     Hint,
     /// A transaction is open there.

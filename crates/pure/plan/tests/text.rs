@@ -14,8 +14,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use config::{FastRoutingRow, RuleRow, Rules, Snapshot, User, UserRow, Users, Variables};
-use plan::{Digest, SessionFacts, Statement, explain, plan};
+use config::{FastRoutingRow, HostgroupAttributesRow, RuleRow, Rules, Servers, Snapshot, User, UserRow, Users, Variables};
+use plan::{Digest, SessionFacts, SplitFacts, Statement, explain, plan};
 use sql::digest::{DigestOptions, digest_with_comment};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ struct World {
     rules: Vec<RuleRow>,
     fast: Vec<FastRoutingRow>,
     variables: Vec<(String, String)>,
+    hostgroups: Vec<HostgroupAttributesRow>,
     session: Session,
 }
 
@@ -63,6 +64,8 @@ struct Session {
     flag: Option<u32>,
     autocommit: bool,
     digests: bool,
+    lexing: sql::Lexing,
+    wrote: Option<u64>,
     random: u64,
 }
 
@@ -78,6 +81,8 @@ impl Default for Session {
             flag: None,
             autocommit: true,
             digests: true,
+            lexing: sql::Lexing::Escapes,
+            wrote: None,
             random: 0,
         }
     }
@@ -100,6 +105,14 @@ impl World {
             } else if let Some(rest) = line.strip_prefix("set ") {
                 let (name, value) = rest.split_once('=').expect("set name=value");
                 self.variables.push((name.into(), value.into()));
+            } else if let Some(rest) = line.strip_prefix("hostgroup ") {
+                let (id, settings) = rest.split_once(": ").expect("hostgroup id: settings");
+                let hostgroup_settings = settings.into();
+                self.hostgroups.push(HostgroupAttributesRow {
+                    hostgroup_id: id.parse().unwrap(),
+                    hostgroup_settings,
+                    ..HostgroupAttributesRow::default()
+                });
             } else if let Some(rest) = line.strip_prefix("session:") {
                 self.session = session(rest);
             } else if line == "clear" {
@@ -116,8 +129,9 @@ impl World {
         let rules = Rules::build(self.rules.clone(), self.fast.clone(), &variables).map_err(in_lines)?;
         let users = Users::build([self.session.user.clone()], &variables).map_err(in_lines)?;
         let user = Arc::clone(users.frontend(&self.session.user.username).expect("it was just made"));
+        let servers = Arc::new(Servers::build([], self.hostgroups.clone(), []).map_err(in_lines)?);
         let (variables, rules, users) = (Arc::new(variables), Arc::new(rules), Arc::new(users));
-        Ok((Snapshot { variables, rules, users, ..Snapshot::default() }, user))
+        Ok((Snapshot { variables, rules, users, servers, ..Snapshot::default() }, user))
     }
 
     fn answer(&self, sql: &str, explained: bool, out: &mut String) {
@@ -133,6 +147,7 @@ impl World {
         let digested = digest_with_comment(sql.as_bytes(), &DigestOptions::default(), &mut text);
         let digest = Digest { hash: digested.hash, text: &text };
         let session = &self.session;
+        let class = session.lexing.class(sql.as_bytes());
         let facts = SessionFacts {
             user: &user,
             schema: &session.schema,
@@ -143,6 +158,7 @@ impl World {
             locked: session.locked,
             next_flag_in: session.flag,
             autocommit: session.autocommit,
+            split: SplitFacts { class: Some(&class), lexing: session.lexing, since_write_ms: session.wrote },
         };
         let statement = Statement {
             text: sql.as_bytes(),
@@ -207,6 +223,9 @@ fn session(text: &str) -> Session {
             "locked" => session.locked = Some(value.parse().unwrap()),
             "flag" => session.flag = Some(value.parse().unwrap()),
             "autocommit" => session.autocommit = value == "1",
+            "attributes" => session.user.attributes = value.into(),
+            "wrote" => session.wrote = Some(value.parse().unwrap()),
+            "lexing" => session.lexing = if value == "shifts" { sql::Lexing::Shifts } else { sql::Lexing::NoEscapes },
             "digests" => session.digests = value == "1",
             "random" => session.random = (value.parse::<f64>().unwrap() * u64::MAX as f64) as u64,
             _ => panic!("what is {name}?"),

@@ -47,6 +47,19 @@ pub struct Class<'a> {
     pub multi: bool,
 }
 
+impl Class<'_> {
+    /// Whether it may change what other sessions see. What only concerns the session itself does not count.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        let of_session = self.sets || self.use_db.is_some() || self.begins_transaction && !self.ends_transaction;
+        match self.against {
+            Some(Against::Verb) => self.multi || !of_session || self.leaves.intersects(Leaves::UNKNOWN_FUNCTION),
+            Some(Against::Procedure | Against::Several | Against::Conditional | Against::Change | Against::Sequence) => true,
+            _ => self.leaves.intersects(Leaves::UNKNOWN_FUNCTION | Leaves::SEQUENCE | Leaves::UNKNOWN_STATE),
+        }
+    }
+}
+
 /// Classifies. What is not recognised is [`CommandCounter::Unknown`] and leaves [`Leaves::UNKNOWN_STATE`].
 #[must_use]
 pub fn class(sql: &[u8]) -> Class<'_> {

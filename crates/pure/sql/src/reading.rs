@@ -95,6 +95,15 @@ impl Lexing {
         }
     }
 
+    /// The class of a text.
+    #[must_use]
+    pub fn class(self, sql: &[u8]) -> Class<'_> {
+        match self {
+            Self::NoEscapes => crate::class_without_escapes(sql),
+            Self::Escapes | Self::Shifts => crate::class(sql),
+        }
+    }
+
     /// Whether the tokens of this text are those that the server sees, whatever the rest of the session's mode and character set.
     #[must_use]
     pub fn is_sure_of(self, sql: &[u8]) -> bool {
@@ -226,14 +235,14 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
 pub fn fuzz_reading(data: &[u8]) {
     let [how, sql @ ..] = data else { return };
     let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts][usize::from(how % 3)];
-    let class = if lexing == Lexing::NoEscapes { crate::class_without_escapes(sql) } else { crate::class(sql) };
+    let class = lexing.class(sql);
     let strict = reading(&class, sql, lexing, |_| false);
     let all = reading(&class, sql, lexing, |_| true);
     if strict.is_ok() {
         assert!(all.is_ok() && class.leaves.is_empty() && !class.multi && !class.ddl && !class.sets);
     }
     let longer = [sql, b"\n"].concat();
-    let again = if lexing == Lexing::NoEscapes { crate::class_without_escapes(&longer) } else { crate::class(&longer) };
+    let again = lexing.class(&longer);
     let whole = lexing.words(sql).all(|token| token.is_whole());
     if whole && strict.is_ok() {
         assert_eq!(reading(&again, &longer, lexing, |_| false), strict);

@@ -76,7 +76,7 @@ fn the_routines_that_are_called_are_told_with_their_schemas() {
             names.borrow_mut().push((routine.schema.as_deref().map(text), text(&routine.name)));
             true
         });
-        names.into_inner().into_iter().map(|(s, n)| s.map_or(n.clone(), |s| format!("{s}.{n}"))).collect::<Vec<_>>()
+        names.into_inner().into_iter().map(|(s, n)| s.map_or_else(|| n.clone(), |s| format!("{s}.{n}"))).collect::<Vec<_>>()
     };
     assert_eq!(asked("SELECT f(1), shop.g(2), `a b`.`c``d` (3), COUNT(*)"), ["f", "shop.g", "a b.c`d"]);
     assert_eq!(asked("CALL `shop` . p(f(1))"), ["shop.p", "f"]);

@@ -1,7 +1,7 @@
 //! `mysql_hostgroup_attributes`: what holds for one hostgroup instead of the variables.
 
-use crate::HostgroupAttributesRow;
 use crate::refusal::{Notices, Refusals};
+use crate::{HostgroupAttributesRow, Split};
 use serde_json::Value;
 
 /// One row; `Default` is a hostgroup without one.
@@ -25,6 +25,8 @@ pub struct HostgroupAttributes {
     pub ignore_session_variables: Box<[Box<str>]>,
     /// `hostgroup_settings.handle_warnings`; `None` for mysql-handle_warnings.
     pub handle_warnings: Option<bool>,
+    /// `hostgroup_settings.read_hostgroup` and what belongs to it: this hostgroup writes, that one reads.
+    pub split: Option<Split>,
     /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for mysql-monitor_slave_lag_when_null.
     pub monitor_slave_lag_when_null: Option<u32>,
     /// What servers get that are discovered.
@@ -44,6 +46,7 @@ impl Default for HostgroupAttributes {
             throttle_connections_per_sec: 1_000_000,
             ignore_session_variables: Box::default(),
             handle_warnings: None,
+            split: None,
             monitor_slave_lag_when_null: None,
             servers_defaults: ServersDefaults::default(),
             row: None,
@@ -77,7 +80,10 @@ impl HostgroupAttributes {
             ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers),
             ("connection_warming", row.connection_warming != unset.connection_warming),
             ("throttle_connections_per_sec", row.throttle_connections_per_sec != unset.throttle_connections_per_sec),
-            ("hostgroup_settings", !row.hostgroup_settings.is_empty()),
+            (
+                "hostgroup_settings",
+                ["handle_warnings", "monitor_slave_lag"].iter().any(|name| row.hostgroup_settings.contains(name)),
+            ),
             ("servers_defaults", !row.servers_defaults.is_empty()),
         ];
         for (column, _) in without_effect.into_iter().filter(|(_, set)| *set) {
@@ -86,6 +92,10 @@ impl HostgroupAttributes {
         let mut settings = Members::of(&row.hostgroup_settings, "hostgroup_settings", &key, refusals);
         let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
         let monitor_slave_lag_when_null = settings.number("monitor_slave_lag_when_null", (0, 604_800));
+        let split = settings.split();
+        if split.as_ref().is_some_and(|split| i64::from(split.read_hostgroup) == row.hostgroup_id) {
+            settings.refuse("has a 'read_hostgroup' that is this hostgroup: nothing would be split");
+        }
         settings.end();
         let mut defaults = Members::of(&row.servers_defaults, "servers_defaults", &key, refusals);
         let servers_defaults = ServersDefaults {
@@ -114,6 +124,7 @@ impl HostgroupAttributes {
             ),
             ignore_session_variables: ignored,
             handle_warnings,
+            split,
             monitor_slave_lag_when_null,
             servers_defaults,
             row: Some(Box::new(row)),
@@ -163,6 +174,14 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             self.refusals.add(self.key, self.column, words);
         }
         fitting.and_then(|value| u32::try_from(value).ok())
+    }
+
+    fn refuse(&mut self, words: &str) {
+        self.refusals.add(self.key, self.column, words);
+    }
+
+    fn split(&mut self) -> Option<Split> {
+        Split::take(&mut self.members, |words| self.refusals.add(self.key, self.column, words)).flatten()
     }
 
     fn end(self) {
