@@ -17,6 +17,6 @@ pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use marks::{Leaves, Reads};
+pub use reading::{Against, Lexing, Routine, Unread, fuzz_reading, reading};
 pub use tables::{names, tables_read};
 pub use volatile::is_volatile;
-pub use reading::{Against, Lexing, Routine, Unread, fuzz_reading, reading};
