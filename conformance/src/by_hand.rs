@@ -1,0 +1,174 @@
+//! A client of a few lines that says exactly the bytes that a test wants said, and reads as slowly as it likes.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Protocol 4.1, secure connection, plugin names; nothing that changes how answers look.
+const CAPABILITIES: u32 = 0x0000_0001 | 0x0000_0200 | 0x0000_2000 | 0x0000_8000 | 0x0008_0000;
+
+/// The user of [`Raw::log_in`]: without a password, so that nothing has to be computed.
+pub const USER: &str = "open";
+
+/// Makes the user on a server.
+pub const CREATE_USER: &str = "CREATE USER open@'%'; GRANT ALL ON *.* TO open@'%';";
+
+/// The user as a group of `mysql_users`.
+pub const USER_GROUP: &str = "{ username = \"open\", password = \"\", default_hostgroup = 0 }";
+
+/// A connection.
+pub struct Raw {
+    stream: BufReader<TcpStream>,
+    /// Number of the next packet of ours.
+    seq: u8,
+}
+
+impl Raw {
+    /// Connects and says `preface` before anything else; the greeting is not read.
+    pub fn connect(port: u16, preface: &[u8]) -> io::Result<Self> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_nodelay(true)?;
+        stream.write_all(preface)?;
+        Ok(Self { stream: BufReader::with_capacity(1 << 20, stream), seq: 0 })
+    }
+
+    /// Connects, logs in as [`USER`] and gives the answer: OK begins with 0, an error with 0xff.
+    pub fn log_in_after(port: u16, preface: &[u8]) -> io::Result<(Self, Vec<u8>)> {
+        let mut raw = Self::connect(port, preface)?;
+        let greeting = raw.packet()?;
+        if greeting.first() == Some(&0xff) {
+            return Ok((raw, greeting));
+        }
+        let mut login = CAPABILITIES.to_le_bytes().to_vec();
+        login.extend_from_slice(&(64_u32 << 20).to_le_bytes());
+        login.push(45);
+        login.extend_from_slice(&[0; 23]);
+        login.extend_from_slice(USER.as_bytes());
+        login.extend_from_slice(b"\0\0mysql_native_password\0");
+        raw.send(&login)?;
+        let mut answer = raw.packet()?;
+        if answer.first() == Some(&0xfe) {
+            // Another plugin: no password is nothing there, too.
+            raw.send(b"")?;
+            answer = raw.packet()?;
+        }
+        Ok((raw, answer))
+    }
+
+    /// Connects and logs in as [`USER`].
+    pub fn log_in(port: u16) -> io::Result<Self> {
+        match Self::log_in_after(port, b"")? {
+            (raw, answer) if answer.first() == Some(&0) => Ok(raw),
+            (_, answer) => Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned())),
+        }
+    }
+
+    /// Sends a payload as the next packet.
+    pub fn send(&mut self, payload: &[u8]) -> io::Result<()> {
+        let mut packet = u32::try_from(payload.len()).map_err(io::Error::other)?.to_le_bytes();
+        packet[3] = self.seq;
+        let mut bytes = packet.to_vec();
+        bytes.extend_from_slice(payload);
+        self.bytes(&bytes)
+    }
+
+    /// Sends a command.
+    pub fn command(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.seq = 0;
+        self.send(payload)
+    }
+
+    /// COM_QUERY.
+    pub fn query(&mut self, sql: &str) -> io::Result<()> {
+        let mut payload = vec![3];
+        payload.extend_from_slice(sql.as_bytes());
+        self.command(&payload)
+    }
+
+    /// Sends bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// The next packet's payload.
+    pub fn packet(&mut self) -> io::Result<Vec<u8>> {
+        let length = self.header()?;
+        let mut payload = vec![0; length];
+        self.stream.read_exact(&mut payload)?;
+        Ok(payload)
+    }
+
+    fn header(&mut self) -> io::Result<usize> {
+        let mut header = [0; 4];
+        self.stream.read_exact(&mut header)?;
+        self.seq = header[3].wrapping_add(1);
+        Ok(usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16)
+    }
+
+    /// The fields of all rows of a text result, as text (NULL is `NULL`); an error of the server is one of ours.
+    pub fn rows(&mut self) -> io::Result<Vec<Vec<String>>> {
+        let mut rows = Vec::new();
+        self.each_row(|row| {
+            let mut fields = Vec::new();
+            let mut rest = row;
+            while let Some((&first, after)) = rest.split_first() {
+                let (length, after) = match first {
+                    0xfb => {
+                        fields.push("NULL".to_owned());
+                        rest = after;
+                        continue;
+                    }
+                    0xfc => (usize::from(after[0]) | usize::from(after[1]) << 8, &after[2..]),
+                    0xfd => (usize::from(after[0]) | usize::from(after[1]) << 8 | usize::from(after[2]) << 16, &after[3..]),
+                    short => (usize::from(short), after),
+                };
+                fields.push(String::from_utf8_lossy(&after[..length]).into_owned());
+                rest = &after[length..];
+            }
+            rows.push(fields);
+        })?;
+        Ok(rows)
+    }
+
+    /// Calls `each` for every row of a text result, as it comes. A statement without a result has no rows.
+    pub fn each_row(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let first = self.packet()?;
+        match first.first() {
+            Some(0) => return Ok(()),
+            Some(0xff) => return Err(complaint(&first)),
+            _ => {}
+        }
+        // The columns, then an EOF; the rows, then an EOF.
+        while !is_eof(&self.packet()?) {}
+        loop {
+            let row = self.packet()?;
+            if row.first() == Some(&0xff) {
+                return Err(complaint(&row));
+            }
+            if is_eof(&row) {
+                return Ok(());
+            }
+            each(&row);
+        }
+    }
+
+    /// Runs a statement and gives its rows.
+    pub fn ask(&mut self, sql: &str) -> io::Result<Vec<Vec<String>>> {
+        self.query(sql)?;
+        self.rows()
+    }
+}
+
+fn is_eof(packet: &[u8]) -> bool {
+    packet.first() == Some(&0xfe) && packet.len() < 9
+}
+
+/// `1045 28000 words`.
+pub fn complaint(packet: &[u8]) -> io::Error {
+    let code = packet.get(1..3).map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
+    let rest = String::from_utf8_lossy(packet.get(3..).unwrap_or_default()).into_owned();
+    let rest = rest.strip_prefix('#').map_or(rest.clone(), |rest| format!("{} {}", &rest[..5.min(rest.len())], rest.get(5..).unwrap_or("")));
+    io::Error::other(format!("{code} {rest}"))
+}
