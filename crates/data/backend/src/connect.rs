@@ -1,5 +1,6 @@
 //! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
 
+use crate::acquire::Taken;
 use crate::backend::{Backend, Idle, Key, refusal};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
@@ -43,8 +44,9 @@ pub(crate) enum Attempt {
 }
 
 impl Pools {
-    /// Opens a connection to this server. The permit has been taken; it is given back on failure.
-    pub(crate) async fn open(&self, place: &Rc<Place>, want: &Want<'_>, key: Key) -> Result<Box<Backend>, Attempt> {
+    /// Opens a connection to the server whose room was taken; it is given back on failure, and when nobody waits any more.
+    pub(crate) async fn open(&self, room: Taken, want: &Want<'_>, key: Key) -> Result<Box<Backend>, Attempt> {
+        let place = &room.place().clone();
         let variables = &want.snapshot.variables;
         let limit = Duration::from_millis(variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
@@ -80,11 +82,11 @@ impl Pools {
                     tally: self.tally.clone(),
                     in_use: true,
                 });
+                room.keep();
                 init_connect(&mut backend, want).await?;
                 Ok(backend)
             }
             Err(failed) => {
-                place.permits.give();
                 if let Attempt::Again(why) = &failed {
                     place.failed(
                         self.rt.now(),

@@ -13,6 +13,7 @@ mod place;
 pub mod planted;
 mod pools;
 mod prepared;
+mod queue;
 mod state;
 mod sync;
 mod tally;

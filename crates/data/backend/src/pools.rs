@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Idle};
 use crate::place::Place;
+use crate::queue::Queue;
 use crate::{State, Tally};
 use bridge::{Counter, FreeConnectionRow, PoolRow};
 use config::Snapshot;
@@ -9,7 +10,6 @@ use hashbrown::HashMap;
 use net::Secret;
 use net::tls::{Connector, Settings};
 use rt::Rt;
-use rt::local::Notify;
 use rt::permits::Registry;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub struct Pools {
     pub(crate) groups: RefCell<BTreeMap<u32, Rc<Group>>>,
     pub(crate) connectors: RefCell<HashMap<Settings, Connector>>,
     registry: Registry,
+    /// Which line of waiting commands is ours, among those of all cores.
+    pub(crate) line: usize,
     note: Note,
     /// What the configuration says, for the sweep.
     max_age: Cell<Duration>,
@@ -64,9 +66,7 @@ impl std::fmt::Debug for Pools {
 pub(crate) struct Group {
     pub(crate) places: RefCell<Vec<Rc<Place>>>,
     /// Commands of this core that wait for a connection.
-    pub(crate) waiting: Cell<u32>,
-    /// Rung when a connection or a permit may be free.
-    pub(crate) free: Notify,
+    pub(crate) queue: Queue,
 }
 
 impl Pools {
@@ -78,6 +78,7 @@ impl Pools {
             tally,
             groups: RefCell::default(),
             connectors: RefCell::default(),
+            line: registry.line(),
             registry,
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),
@@ -134,7 +135,7 @@ impl Pools {
                     places.push(Place::new(row.clone(), self.registry.get(&key)));
                 }
             }
-            group.free.notify_all();
+            group.queue.call();
         }
     }
 
@@ -151,8 +152,8 @@ impl Pools {
         let place = backend.place.clone();
         let shareable = backend.idle == Idle::Proven && backend.holds.is_empty() && backend.conn.is_idle();
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
-        // Somebody on another core waits for a permit of this server.
-        let wanted = place.permits.wanted() > 0 && self.group(hostgroup).waiting.get() == 0;
+        let group = self.group(hostgroup);
+        let wanted = self.gives_way(&place, group.queue.first_since());
         if shareable && young && place.keeps() && !wanted {
             self.tally.up(Counter::MyhgmPoolPush);
             place.idle.borrow_mut().push(backend);
@@ -160,7 +161,7 @@ impl Pools {
             self.tally.up(Counter::MyhgmPoolDestroy);
             drop(backend);
         }
-        self.group(hostgroup).free.notify_one();
+        group.queue.call();
     }
 
     /// A session ends, or is reset, while it holds a connection: clean it aside and give it back, or close it.
@@ -193,7 +194,7 @@ impl Pools {
             for place in places.iter() {
                 let max = u64::from(place.server().max_connections);
                 let keep = usize::try_from((max * self.free_pct.get()).div_ceil(100)).unwrap_or(usize::MAX).max(1);
-                let wanted = place.permits.wanted() > 0;
+                let wanted = self.gives_way(place, group.queue.first_since());
                 let mut idle = place.idle.borrow_mut();
                 let max_age = self.max_age.get();
                 idle.retain(|b| b.conn.is_idle() && (max_age.is_zero() || now - b.opened < max_age));
@@ -201,7 +202,7 @@ impl Pools {
                 idle.drain(..surplus);
             }
             places.retain(|place| !place.is_done());
-            group.free.notify_one();
+            group.queue.call();
         }
     }
 

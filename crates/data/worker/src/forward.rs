@@ -8,7 +8,7 @@ use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
-use rt::Chunk;
+use rt::{Chunk, Either};
 use sql::Reads;
 use std::time::Duration;
 
@@ -94,8 +94,18 @@ impl Session {
                     snapshot: &job.epoch.snapshot,
                     new_connection: job.plan.new_connection,
                 };
-                let backend = self.core.pools.acquire(&want).await;
-                backend.map_err(|failure| Trouble::before(Failed::Backend(failure)))?
+                match self.core.pools.at_once(&want) {
+                    Some(backend) => backend,
+                    None => {
+                        // Who leaves or is told to end leaves the line, too.
+                        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
+                        match rt::select(self.core.pools.acquire(&want), gone).await {
+                            Either::Left(backend) => backend.map_err(|failure| Trouble::before(Failed::Backend(failure)))?,
+                            Either::Right(Either::Left(())) => return Err(Trouble::before(Failed::Client)),
+                            Either::Right(Either::Right(())) => return Err(Trouble::before(Failed::Killed)),
+                        }
+                    }
+                }
             }
         };
         self.entry.hostgroup.set(Some(hostgroup));

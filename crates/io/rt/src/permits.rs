@@ -1,12 +1,20 @@
 //! Limits over all cores: one counter per key (a server's `max_connections`, a user's), shared by every thread.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// All counters of the process by name. Cloning shares them.
 #[derive(Clone, Default)]
-pub struct Registry(Arc<Mutex<HashMap<String, Arc<Permits>>>>);
+pub struct Registry {
+    all: Arc<Mutex<HashMap<String, Arc<Permits>>>>,
+    lines: Arc<AtomicUsize>,
+}
+
+/// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a little less fair.
+const LINES: usize = 64;
+/// Nobody waits.
+const NOBODY: u64 = u64::MAX;
 
 impl Registry {
     /// A registry without counters.
@@ -16,13 +24,18 @@ impl Registry {
 
     /// The counter of `key`, made at the first request. Takes a lock: ask once and keep the answer.
     pub fn get(&self, key: &str) -> Arc<Permits> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = all.get(key) {
             return found.clone();
         }
         let made = Arc::new(Permits::default());
         all.insert(key.to_string(), made.clone());
         made
+    }
+
+    /// A number for a core's line of waiting tasks.
+    pub fn line(&self) -> usize {
+        self.lines.fetch_add(1, Ordering::Relaxed) % LINES
     }
 }
 
@@ -32,6 +45,8 @@ impl Registry {
 pub struct Permits {
     taken: AtomicU32,
     wanted: AtomicU32,
+    /// Since when the first of each core's line waits; made when somebody waits for the first time.
+    lines: OnceLock<Box<[AtomicU64; LINES]>>,
 }
 
 impl Permits {
@@ -51,18 +66,30 @@ impl Permits {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Says that somebody waits for a permit, so that holders of idle ones can let go.
-    pub fn want(&self) {
-        self.wanted.fetch_add(1, Ordering::AcqRel);
+    /// Says since when (nanoseconds of the clock that all cores share) the first in this line waits.
+    pub fn wait_since(&self, line: usize, ns: u64) {
+        let lines = self.lines.get_or_init(|| Box::new([const { AtomicU64::new(NOBODY) }; LINES]));
+        if lines[line % LINES].swap(ns.min(NOBODY - 1), Ordering::AcqRel) == NOBODY {
+            self.wanted.fetch_add(1, Ordering::AcqRel);
+        }
     }
 
-    /// Takes a `want` back.
-    pub fn unwant(&self) {
-        let before = self.wanted.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| n.checked_sub(1));
-        debug_assert!(before.is_ok(), "a want was taken back that nobody made");
+    /// Nobody in this line waits any more.
+    pub fn wait_no_more(&self, line: usize) {
+        let Some(lines) = self.lines.get() else { return };
+        if lines[line % LINES].swap(NOBODY, Ordering::AcqRel) != NOBODY {
+            self.wanted.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 
-    /// How many wait.
+    /// Since when the one waits that waits longest in a line other than this one.
+    pub fn waits_elsewhere(&self, line: usize) -> Option<u64> {
+        let lines = self.lines.get()?;
+        let others = lines.iter().enumerate().filter(|(at, _)| *at != line % LINES);
+        others.map(|(_, since)| since.load(Ordering::Relaxed)).min().filter(|since| *since != NOBODY)
+    }
+
+    /// How many lines wait.
     pub fn wanted(&self) -> u32 {
         self.wanted.load(Ordering::Relaxed)
     }
@@ -81,6 +108,20 @@ mod tests {
         b.give();
         assert_eq!(a.taken(), 1);
         assert_eq!(registry.get("db2:3306").taken(), 0);
+    }
+
+    #[test]
+    fn a_line_sees_who_waits_in_the_others() {
+        let registry = Registry::new();
+        let (a, b) = (registry.line(), registry.clone().line());
+        let permits = registry.get("x");
+        assert_eq!((permits.wanted(), permits.waits_elsewhere(a)), (0, None));
+        permits.wait_since(b, 7);
+        permits.wait_since(b, 9);
+        assert_eq!((permits.wanted(), permits.waits_elsewhere(a), permits.waits_elsewhere(b)), (1, Some(9), None));
+        permits.wait_no_more(b);
+        permits.wait_no_more(b);
+        assert_eq!((permits.wanted(), permits.waits_elsewhere(a)), (0, None));
     }
 
     #[test]
