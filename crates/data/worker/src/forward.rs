@@ -99,7 +99,7 @@ impl Session {
                     None => {
                         // Who leaves or is told to end leaves the line, too.
                         let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
-                        match rt::select(self.core.pools.acquire(&want), gone).await {
+                        match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
                             Either::Left(backend) => backend.map_err(|failure| Trouble::before(Failed::Backend(failure)))?,
                             Either::Right(Either::Left(())) => return Err(Trouble::before(Failed::Client)),
                             Either::Right(Either::Right(())) => return Err(Trouble::before(Failed::Killed)),
