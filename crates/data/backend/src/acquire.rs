@@ -20,7 +20,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const GIVE_WAY: Duration = Duration::from_millis(50);
 
 /// What a place in the line is good for.
-#[expect(clippy::large_enum_variant, reason = "moved once, on the way to its session; a box would be an allocation for each wait")]
 enum Got {
     Idle(Box<Backend>),
     /// Room for a new connection.
