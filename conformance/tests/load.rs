@@ -301,7 +301,7 @@ impl Noise {
     fn bytes(&mut self, max: usize) -> Vec<u8> {
         let length = (usize::from(self.byte()) << 8 | usize::from(self.byte())) % max;
         let mut bytes: Vec<u8> = (0..length).map(|_| self.byte()).collect();
-        if self.byte() % 2 == 0 && bytes.len() > 4 {
+        if self.byte().is_multiple_of(2) && bytes.len() > 4 {
             let inner = (bytes.len() - 4) as u32;
             bytes[..3].copy_from_slice(&inner.to_le_bytes()[..3]);
             bytes[3] = self.byte() % 3;
