@@ -219,7 +219,7 @@ impl Pools {
             if backend.key.caps != caps || *backend.key.user != *want.user {
                 continue;
             }
-            match fit(&backend.state, want.state) {
+            match fit(&backend.state, want) {
                 Fit::Exact => {
                     best = Some(at);
                     break;
@@ -248,8 +248,8 @@ enum Fit {
     No,
 }
 
-fn fit(have: &State, want: &State) -> Fit {
-    match sync::need(have, want) {
+fn fit(have: &State, want: &Want<'_>) -> Fit {
+    match sync::need(have, want.state, want.user_variables) {
         Need::Nothing => Fit::Exact,
         Need::Another => Fit::No,
         Need::Steps { .. } | Need::Reset => Fit::Some,

@@ -38,6 +38,8 @@ pub struct Backend {
     pub hello: Hello,
     /// Why it cannot be shared.
     pub holds: Holds,
+    /// Variables that were set there to what nobody has asked yet.
+    pub unread: crate::Unread,
     /// Statements left before an insert's id is forgotten, see `mysql-auto_increment_delay_multiplex`.
     pub insert_id_left: u64,
     /// Whether its protocol state is known.
@@ -143,13 +145,13 @@ impl Backend {
         }
     }
 
-    /// Brings the session's state here.
+    /// Brings the session's state here, with its user variables if a statement may see them.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
-    pub async fn sync(&mut self, want: &State) -> Result<(), BackendFailed> {
+    pub async fn sync(&mut self, want: &State, user_variables: bool) -> Result<(), BackendFailed> {
         loop {
-            match sync::need(&self.state, want) {
+            match sync::need(&self.state, want, user_variables) {
                 Need::Nothing => return Ok(()),
                 Need::Reset => self.reset().await?,
                 Need::Another => {
@@ -174,7 +176,8 @@ impl Backend {
                         }
                         self.holds.status(response.status());
                     }
-                    self.state = State { schema: before.schema, ..want.clone() };
+                    let user = if user_variables { want.user.clone() } else { before.user };
+                    self.state = State { schema: before.schema, user, ..want.clone() };
                     if schema {
                         self.init_db(&want.schema).await?;
                     }
@@ -209,6 +212,7 @@ impl Backend {
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
         self.state = sync::reset(&self.state);
         self.holds = Holds::default();
+        self.unread = crate::Unread::default();
         self.holds.status(response.status());
         Ok(())
     }

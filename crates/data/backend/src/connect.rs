@@ -68,6 +68,7 @@ impl Pools {
                     conn,
                     hello,
                     holds,
+                    unread: crate::Unread::default(),
                     insert_id_left: 0,
                     idle: Idle::Proven,
                     last_session: 0,

@@ -15,8 +15,10 @@ pub enum Hold {
     AutocommitOff,
     /// `SET TRANSACTION` waits for the next transaction.
     NextTransaction,
-    /// A user variable was set there.
+    /// A user variable was set there whose value nobody else can be told: it is too large, or its name is not known.
     UserVariable,
+    /// Variables were set by expressions, and what became of them has not been asked yet.
+    Unread,
     /// A temporary table was created there.
     TemporaryTable,
     /// LOCK TABLES or FLUSH TABLES WITH READ LOCK.
@@ -45,11 +47,12 @@ pub enum Hold {
     UnknownState,
 }
 
-const ALL: [Hold; 17] = [
+const ALL: [Hold; 18] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
     Hold::UserVariable,
+    Hold::Unread,
     Hold::TemporaryTable,
     Hold::TableLock,
     Hold::UserLock,
@@ -80,6 +83,12 @@ impl Holds {
     #[must_use]
     pub const fn has(self, hold: Hold) -> bool {
         self.0 & (1 << hold as u32) != 0
+    }
+
+    /// Is this the one and only reason?
+    #[must_use]
+    pub const fn is_only(self, hold: Hold) -> bool {
+        self.0 == 1 << hold as u32
     }
 
     /// Add one.
@@ -117,7 +126,7 @@ impl Holds {
     pub fn before(&mut self, class: &Class<'_>) {
         let leaves = class.leaves;
         for (mark, hold) in [
-            (Leaves::USER_VARIABLE, Hold::UserVariable),
+            (Leaves::USER_VARIABLE, Hold::Unread),
             (Leaves::TEMP_TABLE, Hold::TemporaryTable),
             (Leaves::LOCK_TABLES, Hold::TableLock),
             (Leaves::FLUSH_READ_LOCK, Hold::TableLock),
@@ -230,7 +239,7 @@ mod tests {
     fn what_only_the_text_tells_holds_for_good() {
         assert_eq!(after(&[("CREATE TEMPORARY TABLE t (a INT)", IDLE), ("SELECT 1", IDLE)]), [Hold::TemporaryTable]);
         assert_eq!(after(&[("SELECT GET_LOCK('a', 1)", IDLE)]), [Hold::UserLock]);
-        assert_eq!(after(&[("SET @a=1", IDLE)]), [Hold::UserVariable]);
+        assert_eq!(after(&[("SET @a=@a+1", IDLE)]), [Hold::Unread]);
         assert_eq!(after(&[("PREPARE s FROM 'SELECT 1'", IDLE)]), [Hold::SqlPrepare]);
     }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod ask;
 mod backend;
 mod connect;
 mod failure;
@@ -18,12 +19,13 @@ mod state;
 mod sync;
 mod tally;
 
+pub use ask::Unread;
 pub use backend::{Backend, Idle};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds};
 pub use place::Place;
 pub use pools::{Pools, Want};
 pub use prepared::{Interest, Prepared, Statements};
-pub use state::{Names, State};
-pub use sync::{ACCESS, ISOLATION};
+pub use state::{Names, State, UserValue};
+pub use sync::{ACCESS, ISOLATION, characteristic};
 pub use tally::Tally;

@@ -31,6 +31,8 @@ pub struct Want<'a> {
     pub collation: u16,
     /// What it has set.
     pub state: &'a State,
+    /// Whether its user variables matter.
+    pub user_variables: bool,
     /// The configuration that its command runs under.
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.

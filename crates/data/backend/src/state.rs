@@ -21,6 +21,12 @@ impl Names {
         Self::Written("NAMES DEFAULT".into())
     }
 
+    /// Does `SET NAMES` of this collation work everywhere? MySQL and MariaDB share the ids up to 247; above, each has its own, and a
+    /// login with one that the server does not know gives the server's default instead of an error. So a connection of its own.
+    pub(crate) fn is_shared(&self) -> bool {
+        !matches!(self, Self::Collation(248..))
+    }
+
     /// The words after SET that bring it about; `None` when there are none.
     pub(crate) fn words(&self) -> Option<String> {
         match self {
@@ -37,7 +43,22 @@ impl Names {
 /// Session variables by lower-case name, values as the client wrote them.
 type Variables = BTreeMap<Box<str>, Box<str>>;
 
-/// Schema, character set, autocommit and session variables.
+/// All user variables of a session take at most so many bytes, names included.
+const USER_VARIABLES_LEN_MAX: usize = 64 << 10;
+
+/// The value of a user variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserValue {
+    /// A literal.
+    pub literal: Box<str>,
+    /// The character set that it was written in, if its meaning depends on that: that of a string does.
+    pub names: Option<Names>,
+}
+
+/// User variables by lower-case name.
+pub(crate) type UserVariables = BTreeMap<Box<str>, UserValue>;
+
+/// Schema, character set, autocommit, session variables and user variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     /// Current schema; empty for none.
@@ -48,13 +69,15 @@ pub struct State {
     pub autocommit: bool,
     /// `None` when there are none, which is most often so.
     pub(crate) variables: Option<Rc<Variables>>,
+    /// `None` when there are none. On a connection, those that are not listed are NULL.
+    pub(crate) user: Option<Rc<UserVariables>>,
 }
 
 impl State {
     /// After a login with this collation.
     #[must_use]
     pub fn new(schema: &str, collation: u16) -> Self {
-        Self { schema: schema.into(), names: Names::Collation(collation), autocommit: true, variables: None }
+        Self { schema: schema.into(), names: Names::Collation(collation), autocommit: true, variables: None, user: None }
     }
 
     /// All variables.
@@ -84,11 +107,55 @@ impl State {
         }
     }
 
+    /// All user variables.
+    pub fn user_variables(&self) -> impl Iterator<Item = (&str, &UserValue)> {
+        self.user.iter().flat_map(|all| all.iter().map(|(name, value)| (&**name, value)))
+    }
+
+    /// A user variable was set. False if there is no room for it: then it is not known here any more.
+    pub fn set_user(&mut self, name: &str, value: UserValue) -> bool {
+        let others: usize = self.user_variables().filter(|(n, _)| *n != name).map(|(n, v)| n.len() + v.literal.len()).sum();
+        if others + name.len() + value.literal.len() > USER_VARIABLES_LEN_MAX {
+            self.unset_user(name);
+            return false;
+        }
+        Rc::make_mut(self.user.get_or_insert_default()).insert(name.into(), value);
+        true
+    }
+
+    /// A user variable is NULL, or nobody knows.
+    pub fn unset_user(&mut self, name: &str) {
+        if let Some(all) = &mut self.user
+            && all.contains_key(name)
+        {
+            Rc::make_mut(all).remove(name);
+            if all.is_empty() {
+                self.user = None;
+            }
+        }
+    }
+
+    /// In which character set a string literal is written that comes now; `None` when that cannot be said in a word.
+    #[must_use]
+    pub fn names_of_literals(&self) -> Option<&Names> {
+        let one_by_one = CHARSET_VARIABLES.iter().any(|name| self.variable(name).is_some());
+        (!one_by_one && self.names.is_shared() && self.names.words().is_some()).then_some(&self.names)
+    }
+
     /// SET NAMES or SET CHARACTER SET: it overrides what was set of character sets one by one.
     pub fn set_names(&mut self, names: Names) {
         self.names = names;
         for name in CHARSET_VARIABLES {
             self.unset(name);
+        }
+    }
+
+    /// Same user variables, compared cheaply when both come from one.
+    pub(crate) fn same_user_variables(&self, other: &Self) -> bool {
+        match (&self.user, &other.user) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Rc::ptr_eq(a, b) || a == b,
+            _ => false,
         }
     }
 
@@ -105,3 +172,32 @@ impl State {
 /// What SET NAMES and SET CHARACTER SET also set.
 pub(crate) const CHARSET_VARIABLES: [&str; 5] =
     ["character_set_client", "character_set_results", "character_set_connection", "collation_connection", "character_set_database"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn literal(text: &str) -> UserValue {
+        UserValue { literal: text.into(), names: None }
+    }
+
+    #[test]
+    fn user_variables_have_a_bound() {
+        let mut state = State::new("", 45);
+        assert!(state.set_user("a", literal("1")));
+        assert!(!state.set_user("a", literal(&"1".repeat(USER_VARIABLES_LEN_MAX))));
+        // What is too large is not known any more: an older value would be a lie.
+        assert_eq!(state.user_variables().count(), 0);
+        assert!(state.set_user("b", literal("2")));
+        state.unset_user("b");
+        assert_eq!(state, State::new("", 45));
+    }
+
+    #[test]
+    fn a_string_is_written_in_a_character_set_unless_that_was_set_piece_by_piece() {
+        let mut state = State::new("", 45);
+        assert_eq!(state.names_of_literals(), Some(&Names::Collation(45)));
+        state.set("collation_connection", "'utf8mb4_bin'");
+        assert_eq!(state.names_of_literals(), None);
+    }
+}

@@ -25,27 +25,46 @@ pub(crate) enum Need {
     Another,
 }
 
-/// Does `SET NAMES` of this collation work everywhere? MySQL and MariaDB share the ids up to 247; above, each has its own, and a
-/// login with one that the server does not know gives the server's default instead of an error. So a connection of its own.
-fn is_shared(names: &Names) -> bool {
-    !matches!(names, Names::Collation(248..))
+/// The place in a state of what can be set as a variable and by `SET SESSION TRANSACTION`, and the words of that statement: one place
+/// for both, or the older could win on the next connection. `Err` for a value that has no words.
+#[must_use]
+pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str, String), ()>> {
+    let key = match name {
+        "transaction_isolation" | "tx_isolation" => ISOLATION,
+        "transaction_read_only" | "tx_read_only" => ACCESS,
+        _ => return None,
+    };
+    let text = literal.trim_matches(['\'', '"']).to_ascii_uppercase();
+    Some(match (key, text.as_str()) {
+        // The variable's spelling has hyphens, the statement's has blanks.
+        (ISOLATION, "READ-UNCOMMITTED" | "READ-COMMITTED" | "REPEATABLE-READ" | "SERIALIZABLE") => {
+            Ok((key, format!("ISOLATION LEVEL {}", text.replace('-', " "))))
+        }
+        (ACCESS, "1" | "ON" | "TRUE") => Ok((key, "READ ONLY".to_owned())),
+        (ACCESS, "0" | "OFF" | "FALSE") => Ok((key, "READ WRITE".to_owned())),
+        (_, "DEFAULT") => Ok((key, String::new())),
+        _ => Err(()),
+    })
 }
 
-/// What it takes.
-pub(crate) fn need(have: &State, want: &State) -> Need {
+/// What it takes. `user`: with the user variables.
+pub(crate) fn need(have: &State, want: &State, user: bool) -> Need {
     let schema = have.schema != want.schema;
     if schema && want.schema.is_empty() {
         return Need::Another;
     }
-    let names = have.names != want.names;
-    if !schema && !names && have.autocommit == want.autocommit && have.same_variables(want) {
+    let user = user && !have.same_user_variables(want);
+    let mut names = have.names != want.names;
+    if !schema && !names && !user && have.autocommit == want.autocommit && have.same_variables(want) {
         return Need::Nothing;
     }
+    let theirs = if user { user_variables(have, want) } else { UserSets::default() };
+    names |= !theirs.foreign.is_empty();
     let mut list: Vec<String> = Vec::new();
     let mut alone: Vec<String> = Vec::new();
     if names {
         match want.names.words() {
-            Some(words) if is_shared(&want.names) => list.push(words),
+            Some(words) if want.names.is_shared() => list.push(words),
             _ => return Need::Another,
         }
     }
@@ -61,7 +80,7 @@ pub(crate) fn need(have: &State, want: &State) -> Need {
             if !(names && CHARSET_VARIABLES.contains(&name)) {
                 if CHARSET_VARIABLES.contains(&name) {
                     match want.names.words() {
-                        Some(words) if is_shared(&want.names) => list.insert(0, words),
+                        Some(words) if want.names.is_shared() => list.insert(0, words),
                         _ => return Need::Another,
                     }
                 } else {
@@ -81,10 +100,44 @@ pub(crate) fn need(have: &State, want: &State) -> Need {
             }
         }
     }
+    // What a literal means is decided before its statement begins.
+    let apart = list.iter().any(|set| ["NAMES", "CHAR", "@@SESSION.c", "@@SESSION.sql_mode"].iter().any(|p| set.starts_with(p)));
+    if !theirs.own.is_empty() && apart {
+        alone.push(format!("SET {}", theirs.own.join(", ")));
+    } else {
+        list.extend(theirs.own);
+    }
     if !list.is_empty() {
         alone.insert(0, format!("SET {}", list.join(", ")));
     }
+    alone.splice(0..0, theirs.foreign);
     Need::Steps { sets: alone, schema }
+}
+
+/// What brings user variables about.
+#[derive(Default)]
+struct UserSets {
+    /// Whole statements for strings that were written in another character set than the session has now; they leave that set.
+    foreign: Vec<String>,
+    /// Assignments.
+    own: Vec<String>,
+}
+
+fn user_variables(have: &State, want: &State) -> UserSets {
+    let mut sets = UserSets::default();
+    let all = |state: &State| state.user.clone().unwrap_or_default();
+    let (has, wants) = (all(have), all(want));
+    for name in has.keys().filter(|name| !wants.contains_key(*name)) {
+        sets.own.push(format!("@{}=NULL", sql::literal::name(name)));
+    }
+    for (name, value) in wants.iter().filter(|(name, value)| has.get(*name) != Some(*value)) {
+        let assignment = format!("@{}={}", sql::literal::name(name), value.literal);
+        match value.names.as_ref().filter(|names| **names != want.names).and_then(Names::words) {
+            Some(words) => sets.foreign.extend([format!("SET {words}"), format!("SET {assignment}")]),
+            None => sets.own.push(assignment),
+        }
+    }
+    sets
 }
 
 /// What a connection has after COM_RESET_CONNECTION.
@@ -97,7 +150,7 @@ mod tests {
     use super::*;
 
     fn steps(have: &State, want: &State) -> String {
-        match need(have, want) {
+        match need(have, want, true) {
             Need::Steps { sets, schema } => {
                 let mut all = sets;
                 if schema {
@@ -160,6 +213,43 @@ mod tests {
         assert_eq!(steps(&State::new("a", 45), &State::new("a", 255)), "Another");
         assert_eq!(steps(&State::new("a", 255), &State::new("a", 255)), "Nothing");
         assert_eq!(steps(&State::new("a", 255), &State::new("a", 45)), "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
+    }
+
+    fn written(literal: &str, names: Option<Names>) -> crate::UserValue {
+        crate::UserValue { literal: literal.into(), names }
+    }
+
+    #[test]
+    fn user_variables_are_brought_only_when_they_are_asked_for() {
+        let mut have = State::new("a", 45);
+        have.set_user("x", written("1", None));
+        have.set_user("y", written("2", None));
+        let mut want = State::new("a", 45);
+        want.set_user("y", written("2", None));
+        want.set_user("z", written("'it'", Some(Names::Collation(45))));
+        assert_eq!(steps(&have, &want), "SET @`x`=NULL, @`z`='it'");
+        assert_eq!(need(&have, &want, false), Need::Nothing);
+    }
+
+    #[test]
+    fn a_string_is_written_in_the_character_set_that_it_was_written_in() {
+        let have = State::new("a", 45);
+        let mut want = State::new("a", 45);
+        want.set_user("x", written("'it'", Some(Names::Collation(8))));
+        want.set_user("y", written("'is'", Some(Names::Collation(45))));
+        assert_eq!(
+            steps(&have, &want),
+            "SET NAMES latin1 COLLATE latin1_swedish_ci; SET @`x`='it'; SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; SET @`y`='is'"
+        );
+    }
+
+    #[test]
+    fn a_mode_is_there_before_a_literal_is_read() {
+        let have = State::new("a", 45);
+        let mut want = State::new("a", 45);
+        want.set("sql_mode", "''");
+        want.set_user("x", written("1", None));
+        assert_eq!(steps(&have, &want), "SET @@SESSION.sql_mode=''; SET @`x`=1");
     }
 
     #[test]

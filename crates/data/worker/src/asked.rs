@@ -25,7 +25,7 @@ impl Session {
         let mut command = Vec::new();
         let (expect, patch, executed) = match job.what {
             What::Query => {
-                let text = job.plan.legs.first().map_or(job.text, |leg| leg.statement.of(job.text));
+                let text = job.sent();
                 command.reserve_exact(packet::HEADER_LEN + text.len() + 3);
                 packet::append_with(&mut command, &mut 0, |out| wire::command::write_query(out, text, backend.hello.caps));
                 (Expect::Query, None, None)

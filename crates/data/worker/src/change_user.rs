@@ -52,6 +52,7 @@ impl Session {
         self.collation = change.charset.unwrap_or(self.collation);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         self.state = State::new(schema, self.collation);
+        self.modes = 0;
         self.next_flag_in = None;
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();

@@ -4,6 +4,7 @@ use crate::answer::Complaint;
 use crate::asked::Asked;
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
+use crate::settings::sees_user_variables;
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
@@ -75,6 +76,7 @@ impl Session {
 
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
+        self.read_back_elsewhere(hostgroup, job.class).await?;
         let mut backend = match self.held.take(hostgroup) {
             Some(backend) if backend.place().is_cut_off() => {
                 // OFFLINE_HARD, or not configured any more: what was going on there ends.
@@ -91,6 +93,7 @@ impl Session {
                     caps: self.caps,
                     collation: self.collation,
                     state: &self.state,
+                    user_variables: sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..)),
                     snapshot: &job.epoch.snapshot,
                     new_connection: job.plan.new_connection,
                 };
@@ -114,7 +117,8 @@ impl Session {
         let result = self.on(&mut backend, job).await;
         match result {
             Ok(told) => {
-                self.settle(job, hostgroup, backend);
+                let settled = self.settle(job, hostgroup, backend).await;
+                settled.map_err(|why| Trouble { why: Failed::Backend(why), answered: true, state_lost: true })?;
                 Ok(told)
             }
             Err((why, answered)) => {
@@ -141,7 +145,8 @@ impl Session {
             }
             backend.last_session = self.entry.id;
         }
-        backend.sync(&self.state).await.map_err(before)?;
+        let user_variables = sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..));
+        backend.sync(&self.state, user_variables).await.map_err(before)?;
         let limit_ms = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
         let mut stale_allowed = matches!(job.what, What::Execute(_));
         loop {
@@ -165,7 +170,7 @@ impl Session {
     }
 
     /// Keep the connection, or give it back.
-    fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Box<Backend>) {
+    async fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Box<Backend>) -> Result<(), BackendFailed> {
         let v = &job.epoch.snapshot.variables;
         let group = job.epoch.snapshot.servers.hostgroup(hostgroup);
         let allowed = v.mysql_multiplexing && group.is_none_or(|group| group.attributes.multiplex);
@@ -182,11 +187,42 @@ impl Session {
                 backend.insert_id_left -= 1;
             }
         }
+        if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {
+            // Rare: it shall not make the future of every statement larger.
+            let asked = Box::pin(backend.read_back(&mut self.state)).await;
+            if asked.is_err() {
+                self.core.pools.release(backend);
+                return asked;
+            }
+        }
         if backend.idle == Idle::Proven && !backend.holds.is_empty() {
             self.held.put(hostgroup, backend);
         } else {
             self.core.pools.release(backend);
         }
+        Ok(())
+    }
+
+    /// A statement that goes elsewhere must find what was set on connections that are held.
+    async fn read_back_elsewhere(&mut self, hostgroup: u32, class: &sql::Class<'_>) -> Result<(), Trouble> {
+        if self.held.is_empty() || class.reads.intersects(Reads::WARNINGS) {
+            return Ok(());
+        }
+        for other in self.held.hostgroups_with(Hold::Unread) {
+            if other == hostgroup {
+                continue;
+            }
+            let Some(mut backend) = self.held.take(other) else { continue };
+            match Box::pin(backend.read_back(&mut self.state)).await {
+                Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
+                Ok(()) => self.held.put(other, backend),
+                Err(why) => {
+                    self.core.pools.release(backend);
+                    return Err(Trouble { why: Failed::Backend(why), answered: false, state_lost: true });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

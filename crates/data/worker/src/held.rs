@@ -34,6 +34,11 @@ impl Held {
         self.0.iter().find(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup)
     }
 
+    /// The hostgroups whose connection has this hold.
+    pub(crate) fn hostgroups_with(&self, hold: Hold) -> Vec<u32> {
+        self.0.iter().filter(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup).collect()
+    }
+
     /// Where a transaction is open.
     pub(crate) fn transaction(&self) -> Option<u32> {
         self.with(Hold::Transaction).or_else(|| self.with(Hold::Xa)).or_else(|| self.with(Hold::NextTransaction))

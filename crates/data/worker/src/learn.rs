@@ -3,9 +3,10 @@
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
-use backend::{ACCESS, Answered, Backend, Hold, ISOLATION, Names, State};
-use sql::Leaves;
-use sql::set::{Access, Scope, Setting, Value};
+use crate::settings::{Meaning, meaning};
+use backend::{Answered, Backend, Hold};
+use sql::set::{Scope, Setting, Value};
+use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::response::Outcome;
 use wire::status;
 use wire::track::Change;
@@ -43,12 +44,15 @@ impl Session {
                 schema = Some(String::from_utf8_lossy(name).into_owned());
             }
         }
+        if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
+            self.learn_variables(backend, job.class, job.sent(), error);
+        }
+        if let Some(flags) = flags {
+            self.modes = flags & (status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES);
+        }
         if !error {
             if let Some(name) = &job.class.use_db {
                 schema = Some(name.to_string());
-            }
-            if job.class.leaves.intersects(Leaves::SET) {
-                self.learn_set(backend, job.text);
             }
             if let (What::Prepare(statement, id), Some(prepared)) = (job.what, response.prepared()) {
                 statement.params.set(prepared.params);
@@ -74,22 +78,57 @@ impl Session {
         Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows(), from_cache: false }
     }
 
-    /// A SET that the server has accepted. What is understood travels with the session; what is not keeps the connection.
-    fn learn_set(&mut self, backend: &mut Backend, text: &[u8]) {
-        let Ok(settings) = sql::set::parse(text) else {
-            backend.holds.add(Hold::UnknownState);
-            return;
-        };
-        for setting in &settings {
-            match understood(setting) {
-                Understood::Nothing => {}
-                Understood::Keep(hold) => backend.holds.add(hold),
-                Understood::State(change) => {
-                    change(&mut self.state);
-                    change(backend.state_mut());
-                }
+    /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`.
+    fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], error: bool) {
+        let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
+        let mut all_mentioned = mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
+        if class.leaves.intersects(Leaves::SET) && !class.multi {
+            match sql::set::parse_in(text, self.escapes()) {
+                Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error),
+                Err(_) if error => {}
+                Err(_) => backend.holds.add(Hold::UnknownState),
             }
         }
+        if all_mentioned {
+            match sql::user_variables::mentioned(text, self.escapes()) {
+                Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),
+                _ => backend.holds.add(Hold::UserVariable),
+            }
+        }
+        backend.holds.put(Hold::Unread, !backend.unread.is_empty());
+    }
+
+    /// Whether all of it is plain: no expression that may have set a user variable on the side.
+    fn learn_settings(&mut self, backend: &mut Backend, settings: &[Setting<'_>], error: bool) -> bool {
+        let before = self.state.clone();
+        let mut plain = true;
+        for setting in settings {
+            let meaning = meaning(setting, &before);
+            plain &= !matches!(meaning, Meaning::Ask(_)) && !matches!(setting, Setting::Variable(one) if matches!(one.value, Value::Expression(_)));
+            match (meaning, setting) {
+                // Of several, some may have been set before one was refused.
+                (Meaning::Travels(_) | Meaning::Ask(_), Setting::Variable(one)) if error && settings.len() > 1 => {
+                    match one.scope {
+                        Scope::User => backend.unread.user.insert(one.name.clone()),
+                        _ => backend.unread.session.insert(one.name.clone()),
+                    };
+                }
+                (Meaning::Ask(name), _) if !error => drop(backend.unread.session.insert(name.to_owned())),
+                (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
+                _ if error => {}
+                (Meaning::Keep(hold), _) => backend.holds.add(hold),
+                (Meaning::Travels(change), _) => {
+                    if let Setting::Variable(one) = setting {
+                        backend.unread.session.remove(&one.name);
+                    }
+                    if !(change(backend.state_mut()) && change(&mut self.state)) {
+                        backend.holds.add(Hold::UserVariable);
+                    }
+                }
+                (Meaning::Nothing | Meaning::Autocommit(_) | Meaning::Ask(_), _) => {}
+            }
+        }
+        plain
     }
 
     fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
@@ -105,90 +144,4 @@ impl Session {
             self.core.rt.wall_us() / 1_000_000,
         );
     }
-}
-
-type StateChange<'a> = Box<dyn Fn(&mut State) + 'a>;
-
-/// What a part of a SET means for the session.
-enum Understood<'a> {
-    /// It concerns the server, or the connection's flags tell it.
-    Nothing,
-    /// It stays on the connection, by this name.
-    Keep(Hold),
-    /// It travels.
-    State(StateChange<'a>),
-}
-
-/// Variables whose value is used up, or means this very connection.
-const BOUND: [&str; 7] =
-    ["insert_id", "last_insert_id", "identity", "rand_seed1", "rand_seed2", "pseudo_thread_id", "sql_log_bin"];
-
-fn understood<'a>(setting: &'a Setting<'a>) -> Understood<'a> {
-    match setting {
-        Setting::Variable(assignment) => match (assignment.scope, &assignment.value) {
-            (Scope::Global | Scope::Persist | Scope::PersistOnly, _) => Understood::Nothing,
-            (Scope::User, _) => Understood::Keep(Hold::UserVariable),
-            (Scope::NextTransaction, _) => Understood::Keep(Hold::NextTransaction),
-            (Scope::Session, _) if assignment.name == "autocommit" => Understood::Nothing,
-            (Scope::Session, _) if BOUND.contains(&assignment.name.as_str()) => Understood::Keep(Hold::UnknownState),
-            (Scope::Session, Value::Expression(_)) => Understood::Keep(Hold::UnknownState),
-            (Scope::Session, value) if characteristic(&assignment.name).is_some() => characteristic_set(&assignment.name, value),
-            (Scope::Session, Value::Default) => Understood::State(Box::new(|state| state.unset(&assignment.name))),
-            (Scope::Session, Value::Literal(value)) => match std::str::from_utf8(value) {
-                Ok(value) => Understood::State(Box::new(move |state| state.set(&assignment.name, value))),
-                Err(_) => Understood::Keep(Hold::UnknownState),
-            },
-        },
-        Setting::Names { charset, collate } => {
-            let mut words = format!("NAMES {}", charset.as_deref().unwrap_or("DEFAULT"));
-            if let Some(collate) = collate {
-                words.push_str(" COLLATE ");
-                words.push_str(collate);
-            }
-            Understood::State(Box::new(move |state| state.set_names(Names::Written(words.as_str().into()))))
-        }
-        Setting::CharacterSet(charset) => {
-            let words = format!("CHARACTER SET {}", charset.as_deref().unwrap_or("DEFAULT"));
-            Understood::State(Box::new(move |state| state.set_names(Names::Written(words.as_str().into()))))
-        }
-        Setting::Transaction { scope: Scope::Session, isolation, access } => Understood::State(Box::new(move |state| {
-            if let Some(isolation) = isolation {
-                // The variable's spelling has hyphens, the statement's has blanks.
-                state.set(ISOLATION, &format!("ISOLATION LEVEL {}", isolation.name().replace('-', " ")));
-            }
-            match access {
-                Some(Access::ReadOnly) => state.set(ACCESS, "READ ONLY"),
-                Some(Access::ReadWrite) => state.set(ACCESS, "READ WRITE"),
-                None => {}
-            }
-        })),
-        Setting::Transaction { scope: Scope::NextTransaction, .. } => Understood::Keep(Hold::NextTransaction),
-        Setting::Transaction { .. } | Setting::Password | Setting::DefaultRole => Understood::Nothing,
-        Setting::Role(_) | Setting::ResourceGroup(_) | Setting::Statement { .. } => Understood::Keep(Hold::UnknownState),
-    }
-}
-
-/// What `SET SESSION TRANSACTION` sets can be set as a variable too: one place in the state for both, or the older could win
-/// on the next connection.
-fn characteristic(name: &str) -> Option<&'static str> {
-    match name {
-        "transaction_isolation" | "tx_isolation" => Some(ISOLATION),
-        "transaction_read_only" | "tx_read_only" => Some(ACCESS),
-        _ => None,
-    }
-}
-
-fn characteristic_set<'a>(name: &str, value: &Value<'_>) -> Understood<'a> {
-    let Some(key) = characteristic(name) else { return Understood::Keep(Hold::UnknownState) };
-    let Value::Literal(text) = value else { return Understood::State(Box::new(move |state| state.unset(key))) };
-    let text = String::from_utf8_lossy(text).trim_matches(['\'', '"']).to_ascii_uppercase();
-    let words = match (key, text.as_str()) {
-        (ISOLATION, "READ-UNCOMMITTED" | "READ-COMMITTED" | "REPEATABLE-READ" | "SERIALIZABLE") => {
-            format!("ISOLATION LEVEL {}", text.replace('-', " "))
-        }
-        (ACCESS, "1" | "ON" | "TRUE") => "READ ONLY".to_owned(),
-        (ACCESS, "0" | "OFF" | "FALSE") => "READ WRITE".to_owned(),
-        _ => return Understood::Keep(Hold::UnknownState),
-    };
-    Understood::State(Box::new(move |state| state.set(key, &words)))
 }

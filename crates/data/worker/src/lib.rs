@@ -1,6 +1,7 @@
 //! One core of the data plane: it accepts clients and lives their sessions. Read `session.rs` first.
 #![forbid(unsafe_code)]
 
+mod absorb;
 mod answer;
 mod asked;
 mod cached;
@@ -19,6 +20,7 @@ mod relay;
 mod roster;
 mod scratch;
 mod session;
+mod settings;
 mod statement;
 mod stats;
 

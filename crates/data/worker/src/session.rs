@@ -32,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) collation: u16,
     /// What the client has set.
     pub(crate) state: State,
+    /// The flags of the last answer that tell of its `sql_mode`.
+    pub(crate) modes: u16,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
     pub(crate) statements: ClientStatements,
@@ -194,6 +196,16 @@ impl Session {
         }
     }
 
+    /// Flags of an answer of ours, while no transaction is open.
+    pub(crate) fn flags(&self) -> u16 {
+        answer::flags(self.state.autocommit) | self.modes
+    }
+
+    /// Whether a backslash escapes in strings.
+    pub(crate) fn escapes(&self) -> bool {
+        self.modes & wire::status::NO_BACKSLASH_ESCAPES == 0
+    }
+
     /// Tells the client what is wrong, as the whole answer to its command.
     pub(crate) async fn refuse(&mut self, complaint: &Complaint) -> Result<(), Ended> {
         self.core.tally.up(Counter::GeneratedErrorPackets);
@@ -206,6 +218,7 @@ impl Session {
         self.let_go();
         self.state = State::new(&schema, self.collation);
         self.state.set_names(names);
+        self.modes = 0;
         self.next_flag_in = None;
     }
 
@@ -263,6 +276,7 @@ impl Session {
             nonce: entered.nonce,
             collation,
             state,
+            modes: 0,
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),

@@ -24,6 +24,21 @@ pub(crate) struct Job<'a> {
     pub(crate) what: What<'a>,
 }
 
+impl<'a> Job<'a> {
+    /// The text that a server gets.
+    pub(crate) fn sent(&self) -> &'a [u8] {
+        match self.what {
+            What::Query => self.plan.legs.first().map_or(self.text, |leg| leg.statement.of(self.text)),
+            _ => self.text,
+        }
+    }
+
+    /// No rule has rewritten it.
+    pub(crate) fn is_as_written(&self) -> bool {
+        self.plan.legs.iter().all(|leg| leg.statement == plan::Text::AsIs)
+    }
+}
+
 /// What is sent to the server.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
@@ -115,6 +130,9 @@ impl Session {
     /// The stages, in order. A stage that has answered breaks; one that has not lets it through.
     async fn stages(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
         if let ControlFlow::Break(told) = self.refuse_or_say(job).await? {
+            return Ok(told);
+        }
+        if let ControlFlow::Break(told) = self.absorb(job).await? {
             return Ok(told);
         }
         if let ControlFlow::Break(told) = self.cached(job).await? {

@@ -5,12 +5,14 @@ pub mod class;
 mod counters;
 pub mod digest;
 mod functions;
+pub mod literal;
 mod marks;
 mod reading;
 pub mod set;
 pub mod spooky;
 pub mod tables;
 mod volatile;
+pub mod user_variables;
 pub mod words;
 
 pub use class::{Class, class, class_without_escapes};

@@ -2,9 +2,10 @@
 //!
 //! <https://dev.mysql.com/doc/refman/8.4/en/set-variable.html> and the pages beside it;
 //! <https://mariadb.com/kb/en/set/>. What is not certain is [`NotUnderstood`]: a guess would change a session's
-//! meaning without anybody noticing. So is a backslash in a string: what it means depends on `sql_mode`.
+//! meaning without anybody noticing. So is a backslash in a string for who does not know the `sql_mode` ([`parse`]); for who does
+//! ([`parse_in`]), such a value is an expression.
 
-use crate::words::{Kind, Token, Words, unquote};
+use crate::words::{Kind, Token, Words, end_of_quoted, unquote};
 
 /// The statement is not a SET, or one whose meaning is not certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,17 +139,32 @@ const PARTS_MAX: usize = 256;
 ///
 /// If it is not a SET statement, or not one whose meaning is certain.
 pub fn parse(sql: &[u8]) -> Result<Vec<Setting<'_>>, NotUnderstood> {
-    let mut grammar = Grammar { sql, words: Words::new(sql), end: 0, sticky: false, backslash: false };
+    let (settings, backslash) = read(sql, true)?;
+    if backslash { Err(NotUnderstood) } else { Ok(settings) }
+}
+
+/// As [`parse`], in a session where it is known whether a backslash escapes in strings: what NO_BACKSLASH_ESCAPES says, which
+/// the server tells in its status flags.
+///
+/// # Errors
+/// If it is not a SET statement, or not one whose meaning is certain.
+pub fn parse_in(sql: &[u8], escapes: bool) -> Result<Vec<Setting<'_>>, NotUnderstood> {
+    read(sql, escapes).map(|(settings, _)| settings)
+}
+
+/// The settings, and whether a string had a backslash.
+fn read(sql: &[u8], escapes: bool) -> Result<(Vec<Setting<'_>>, bool), NotUnderstood> {
+    let words = if escapes { Words::new(sql) } else { Words::without_escapes(sql) };
+    let mut grammar = Grammar { sql, words, escapes, end: 0, sticky: false, backslash: false };
     let settings = grammar.statement()?;
-    if grammar.words.is_conditional() || grammar.backslash {
-        return Err(NotUnderstood);
-    }
-    Ok(settings)
+    if grammar.words.is_conditional() { Err(NotUnderstood) } else { Ok((settings, grammar.backslash)) }
 }
 
 struct Grammar<'a> {
     sql: &'a [u8],
     words: Words<'a>,
+    /// A backslash escapes in strings.
+    escapes: bool,
     /// Just after the last token taken.
     end: usize,
     /// GLOBAL or PERSIST was written before an earlier part. To MySQL it holds for later parts
@@ -156,6 +172,19 @@ struct Grammar<'a> {
     sticky: bool,
     /// A string had one.
     backslash: bool,
+}
+
+/// Whose value it sets is not certain: that of this session is what the server says afterwards.
+fn asked_back(setting: Setting<'_>) -> Setting<'_> {
+    match setting {
+        Setting::Variable(Assignment { scope, name, value: Value::Literal(text) }) => {
+            Setting::Variable(Assignment { scope, name, value: Value::Expression(text) })
+        }
+        Setting::Variable(Assignment { scope, name, .. }) => {
+            Setting::Variable(Assignment { scope, name, value: Value::Expression(b"DEFAULT") })
+        }
+        other => other,
+    }
 }
 
 impl<'a> Grammar<'a> {
@@ -229,9 +258,7 @@ impl<'a> Grammar<'a> {
             return self.variable_after_at(token);
         }
         let scope = plain.then(|| scope_named(token)).flatten();
-        if scope.is_none() && self.sticky {
-            return Err(NotUnderstood);
-        }
+        let doubtful = scope.is_none() && self.sticky;
         if let Some(scope) = scope {
             self.next();
             self.sticky = scope != Scope::Session;
@@ -244,14 +271,15 @@ impl<'a> Grammar<'a> {
             }
         }
         let name = self.system_name()?;
-        self.assignment(scope.unwrap_or(Scope::Session), name)
+        let setting = self.assignment(scope.unwrap_or(Scope::Session), name)?;
+        Ok(if doubtful { asked_back(setting) } else { setting })
     }
 
     /// `@x = …` or `@@[scope.]x = …`
     fn variable_after_at(&mut self, at: Token<'_>) -> Result<Setting<'a>, NotUnderstood> {
         let token = self.next().ok_or(NotUnderstood)?;
         if !token.is_sign(b'@') {
-            if token.start != at.end() || !token.is_whole() || token.kind == Kind::Sign {
+            if token.start != at.end() || !self.is_whole(token) || token.kind == Kind::Sign {
                 return Err(NotUnderstood);
             }
             let mut name = lower(token.text)?;
@@ -276,10 +304,10 @@ impl<'a> Grammar<'a> {
             let name = self.system_name()?;
             return self.assignment(scope, name);
         }
-        if self.sticky {
-            return Err(NotUnderstood);
-        }
         let name = self.system_name()?;
+        if self.sticky {
+            return self.assignment(Scope::Session, name).map(asked_back);
+        }
         // Only these differ: without a scope, `@@x` is that of the next transaction.
         let next = ["transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"].contains(&&*name);
         self.assignment(if next { Scope::NextTransaction } else { Scope::Session }, name)
@@ -300,7 +328,7 @@ impl<'a> Grammar<'a> {
         let token = self.next().ok_or(NotUnderstood)?;
         let named = match token.kind {
             Kind::Word => !token.text[0].is_ascii_digit(),
-            Kind::Name => token.is_whole() && token.text.len() > 2,
+            Kind::Name => self.is_whole(token) && token.text.len() > 2,
             _ => false,
         };
         if named { lower(token.text) } else { Err(NotUnderstood) }
@@ -340,7 +368,7 @@ impl<'a> Grammar<'a> {
                     _ => {}
                 },
                 Kind::Word if depth == 0 && token.is_any(stops) => break,
-                _ if !token.is_whole() => return Err(NotUnderstood),
+                _ if !self.is_whole(token) => return Err(NotUnderstood),
                 _ => {}
             }
             self.next();
@@ -352,7 +380,7 @@ impl<'a> Grammar<'a> {
         let text = &self.sql[first.start..self.end];
         Ok(if count == 1 && first.is("DEFAULT") {
             Value::Default
-        } else if is_literal(text) {
+        } else if is_literal(text) && !text.contains(&b'\\') {
             Value::Literal(text)
         } else {
             Value::Expression(text)
@@ -374,7 +402,10 @@ impl<'a> Grammar<'a> {
 
     /// The name of a character set or collation; `None` for DEFAULT.
     fn charset(&mut self) -> Result<Option<String>, NotUnderstood> {
-        let token = self.next().filter(|t| t.is_whole() && t.kind != Kind::Sign).ok_or(NotUnderstood)?;
+        let token = self.next().filter(|t| t.kind != Kind::Sign).ok_or(NotUnderstood)?;
+        if !self.is_whole(token) {
+            return Err(NotUnderstood);
+        }
         if token.is("DEFAULT") {
             return Ok(None);
         }
@@ -439,6 +470,14 @@ impl<'a> Grammar<'a> {
         Err(NotUnderstood)
     }
 
+    /// Whether a quoted token has its closing quote.
+    fn is_whole(&self, token: Token<'_>) -> bool {
+        self.escapes && token.is_whole()
+            || token.kind == Kind::Word
+            || token.kind == Kind::Sign
+            || end_of_quoted(token.text, 0, self.escapes) == Some(token.text.len())
+    }
+
     fn peek(&self) -> Option<Token<'a>> {
         self.words.peek()
     }
@@ -465,7 +504,7 @@ impl<'a> Grammar<'a> {
     fn rest(&mut self) -> Result<&'a [u8], NotUnderstood> {
         let start = self.peek().ok_or(NotUnderstood)?.start;
         while let Some(token) = self.peek() {
-            if !token.is_whole() {
+            if !self.is_whole(token) {
                 return Err(NotUnderstood);
             }
             if token.is_sign(b';') {
@@ -490,6 +529,9 @@ fn scope_named(token: Token<'_>) -> Option<Scope> {
 }
 
 fn lower(text: &[u8]) -> Result<String, NotUnderstood> {
+    if text.contains(&b'\\') {
+        return Err(NotUnderstood);
+    }
     std::str::from_utf8(&unquote(text)).map(str::to_lowercase).map_err(|_| NotUnderstood)
 }
 
@@ -570,6 +612,7 @@ fn is_number(text: &[u8]) -> bool {
 /// Body of a fuzz target: what is understood is a SET to the classifier as well, and its literals
 /// mean the same when they are written into a statement of our own.
 pub fn fuzz_set(data: &[u8]) {
+    let _total = (parse_in(data, true), parse_in(data, false));
     let Ok(settings) = parse(data) else { return };
     assert!(crate::class::class(data).sets);
     for setting in &settings {
@@ -625,6 +668,7 @@ mod tests {
                 "SET GLOBAL a=1, @@session.b=2, @c=3, SESSION d=4, e=5",
                 "Global a = 1; Session b = 2; User c = 3; Session d = 4; Session e = 5",
             ),
+            ("SET GLOBAL a=1, b=2, @@c=DEFAULT", "Global a = 1; Session b = <2>; Session c = <DEFAULT>"),
             ("SET LOCAL a=1, GLOBAL b=2", "Session a = 1; Global b = 2"),
             ("SET PERSIST a=1, @@PERSIST_ONLY.b=2", "Persist a = 1; PersistOnly b = 2"),
             ("SET @@`a`=-1.5e3", "Session a = -1.5e3"),
@@ -686,6 +730,19 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_is_understood_by_who_knows_the_mode() {
+        let value = |sql: &'static str, escapes| match parse_in(sql.as_bytes(), escapes).as_deref() {
+            Ok([Setting::Variable(a)]) => format!("{:?}", a.value == Value::Expression(&sql.as_bytes()[6..])),
+            Ok(several) => several.len().to_string(),
+            Err(NotUnderstood) => "?".to_owned(),
+        };
+        assert_eq!(value(r"SET a='x\ny'", true), "true");
+        assert_eq!(value(r"SET a='\', b=', c=1 -- '", true), "2");
+        assert_eq!(value(r"SET a='\', b=1", false), "2");
+        assert_eq!(value(r"SET a='\'", true), "?");
+    }
+
+    #[test]
     fn what_is_not_certain_is_not_understood() {
         for sql in [
             "",
@@ -696,8 +753,6 @@ mod tests {
             "SET a=1,",
             "SET a=1 b=2; x",
             "SET a=1; SET b=2",
-            "SET GLOBAL a=1, b=2",
-            "SET GLOBAL a=1, @@b=2",
             r"SET a='\'",
             r"SET a='\', b=', c=1 -- '",
             "SET =1",

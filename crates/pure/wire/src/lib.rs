@@ -27,6 +27,7 @@ pub mod packet;
 pub mod read;
 pub mod response;
 pub mod resultset;
+pub mod rows;
 pub mod status;
 pub mod track;
 pub mod types;

@@ -8,6 +8,7 @@ type Target = (&'static str, fn(&[u8]));
 const TARGETS: &[Target] = &[
     ("wire_packet", wire::packet::fuzz_packet),
     ("wire_ok", wire::ok::fuzz_ok),
+    ("wire_rows", wire::rows::fuzz_rows),
     ("wire_greeting", wire::handshake::fuzz_greeting),
     ("wire_login", wire::handshake::fuzz_login),
     ("wire_change_user", wire::handshake::fuzz_change_user),

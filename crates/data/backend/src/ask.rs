@@ -1,0 +1,218 @@
+//! Asking a server what became of variables that were set by expressions: their values travel, not the expressions.
+
+use crate::state::{State, UserValue};
+use crate::sync::characteristic;
+use crate::{Backend, BackendFailed, Hold};
+use std::collections::BTreeSet;
+use wire::packet;
+use wire::response::{Expect, Follow, Outcome, Response};
+use wire::rows::{Rows, Shape};
+use wire::types::{Type, UNSIGNED_FLAG};
+
+/// Of an answer to a question of ours, no more is kept.
+const ANSWER_LEN_MAX: usize = 256 << 10;
+/// MySQL and MariaDB: the variable is the server's, so a session has no value of it.
+const ONLY_GLOBAL: u16 = 1238;
+
+/// Names of variables whose values on a connection are not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Session variables, in lower case.
+    pub session: BTreeSet<String>,
+    /// User variables, in lower case.
+    pub user: BTreeSet<String>,
+}
+
+impl Unread {
+    /// All values are known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.session.is_empty() && self.user.is_empty()
+    }
+}
+
+/// What a server says to a question.
+enum Answer {
+    Rows(Rows),
+    Refused(u16),
+    TooLong,
+}
+
+impl Backend {
+    /// Asks for the values that are not known; they become part of both states. What cannot be told keeps the connection.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn read_back(&mut self, state: &mut State) -> Result<(), BackendFailed> {
+        let unread = std::mem::take(&mut self.unread);
+        self.holds.remove(Hold::Unread);
+        let questions = |unread: &Unread| {
+            let session = unread.session.iter().map(|name| system_name(name));
+            let user = unread.user.iter().map(|name| {
+                let name = sql::literal::name(name);
+                format!("@{name}, HEX(@{name}), COLLATION(@{name})")
+            });
+            format!("SELECT {}", session.chain(user).collect::<Vec<_>>().join(", "))
+        };
+        if unread.is_empty() {
+            return Ok(());
+        }
+        if let Answer::Rows(rows) = self.ask(&questions(&unread)).await? {
+            self.take_values(&unread, &rows, state);
+            return Ok(());
+        }
+        // One of them spoils the answer: each by itself.
+        let session = unread.session.iter().map(|name| Unread { session: [name.clone()].into(), user: BTreeSet::new() });
+        let user = unread.user.iter().map(|name| Unread { session: BTreeSet::new(), user: [name.clone()].into() });
+        for one in session.chain(user).collect::<Vec<_>>() {
+            match self.ask(&questions(&one)).await? {
+                Answer::Rows(rows) => self.take_values(&one, &rows, state),
+                Answer::Refused(ONLY_GLOBAL) => {}
+                Answer::Refused(_) | Answer::TooLong => self.take_values(&one, &Rows::default(), state),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_values(&mut self, unread: &Unread, rows: &Rows, state: &mut State) {
+        let row = rows.rows.first();
+        let mut cells = rows.shapes.iter().zip(row.into_iter().flatten());
+        for name in &unread.session {
+            let literal = cells.next().and_then(|(shape, value)| system_literal(*shape, value.as_deref()));
+            let place = literal.and_then(|literal| match characteristic(name, &literal) {
+                Some(place) => place.ok(),
+                None => Some((name.as_str(), literal)),
+            });
+            match place {
+                Some((name, literal)) => [&mut *state, &mut self.state].into_iter().for_each(|s| s.set(name, &literal)),
+                None => self.holds.add(Hold::UnknownState),
+            }
+        }
+        for name in &unread.user {
+            let (value, hex, collation) = (cells.next(), cells.next(), cells.next());
+            let text = |cell: Option<(&Shape, &Option<Vec<u8>>)>| cell.and_then(|(_, value)| value.clone()).unwrap_or_default();
+            let literal = value.and_then(|(shape, value)| user_literal(*shape, value.as_deref(), &text(hex), &text(collation)));
+            let known = literal.is_some_and(|literal| {
+                let value = UserValue { literal: literal.into(), names: None };
+                self.state.set_user(name, value.clone()) && state.set_user(name, value)
+            });
+            if !known {
+                state.unset_user(name);
+                self.state.unset_user(name);
+                self.holds.add(Hold::UserVariable);
+            }
+        }
+    }
+
+    /// A question of ours, and its whole answer.
+    async fn ask(&mut self, question: &str) -> Result<Answer, BackendFailed> {
+        let mut payload = Vec::with_capacity(question.len() + 1);
+        wire::command::write_query(&mut payload, question.as_bytes(), self.hello.caps);
+        let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+        packet::append(&mut framed, &mut 0, &payload);
+        self.send(framed.into()).await?;
+        let malformed = |what: wire::Malformed| BackendFailed::BrokeAfter(what.into());
+        let mut response = Response::expect(Expect::Query, self.hello.caps);
+        let mut answer = Vec::new();
+        loop {
+            let chunk = self.recv().await?;
+            let end = response.follow(&chunk).map_err(malformed)?;
+            if answer.len() <= ANSWER_LEN_MAX {
+                answer.extend_from_slice(&chunk);
+            }
+            if let Follow::Ended { used } = end {
+                self.ended(used, chunk.len());
+                break;
+            }
+        }
+        self.holds.status(response.status());
+        Ok(match response.outcome() {
+            Outcome::Err { code, .. } => Answer::Refused(code),
+            _ if answer.len() > ANSWER_LEN_MAX => Answer::TooLong,
+            _ => Answer::Rows(wire::rows::read(&answer, self.hello.caps).map_err(malformed)?),
+        })
+    }
+}
+
+/// `@@SESSION.name`
+fn system_name(name: &str) -> String {
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if plain { format!("@@SESSION.{name}") } else { format!("@@SESSION.{}", sql::literal::name(name)) }
+}
+
+/// What sets a session variable to this value.
+fn system_literal(shape: Shape, value: Option<&[u8]>) -> Option<String> {
+    let Some(text) = value else { return Some("NULL".to_owned()) };
+    match shape.kind {
+        Type::TINY | Type::SHORT | Type::INT24 | Type::LONG | Type::LONGLONG | Type::DOUBLE | Type::NEWDECIMAL => number(text),
+        _ => sql::literal::plain_string(text),
+    }
+}
+
+fn number(text: &[u8]) -> Option<String> {
+    sql::literal::is_number(text).then(|| String::from_utf8_lossy(text).into_owned())
+}
+
+/// What sets a user variable to this value, of the same type.
+fn user_literal(shape: Shape, value: Option<&[u8]>, hex: &[u8], collation: &[u8]) -> Option<String> {
+    let unsigned = shape.flags & UNSIGNED_FLAG != 0;
+    let integer = if unsigned { "UNSIGNED" } else { "SIGNED" };
+    let Some(text) = value else {
+        return Some(match shape.kind {
+            Type::LONGLONG | Type::LONG => format!("CAST(NULL AS {integer})"),
+            Type::NEWDECIMAL => "CAST(NULL AS DECIMAL)".to_owned(),
+            Type::DOUBLE => "NULL+0e0".to_owned(),
+            _ => "NULL".to_owned(),
+        });
+    };
+    match shape.kind {
+        Type::LONGLONG | Type::LONG if unsigned => number(text).map(|text| format!("CAST({text} AS UNSIGNED)")),
+        Type::LONGLONG | Type::LONG => number(text),
+        Type::NEWDECIMAL if !text.contains(&b'.') => {
+            number(text).map(|text| format!("CAST({text} AS DECIMAL({},0))", text.trim_start_matches('-').len().clamp(1, 65)))
+        }
+        Type::NEWDECIMAL => number(text),
+        Type::DOUBLE => number(text).map(|text| if text.contains(['e', 'E']) { text } else { format!("{text}e0") }),
+        _ => sql::literal::hex_string(std::str::from_utf8(collation).ok()?, hex),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ISOLATION;
+
+    fn user(kind: Type, flags: u16, value: Option<&str>) -> Option<String> {
+        let hex: String = value.unwrap_or_default().bytes().map(|b| format!("{b:02X}")).collect();
+        user_literal(Shape { kind, flags }, value.map(str::as_bytes), hex.as_bytes(), b"utf8mb4_bin")
+    }
+
+    #[test]
+    fn a_user_variable_keeps_its_type() {
+        for (kind, flags, value, wanted) in [
+            (Type::LONGLONG, 0, Some("-5"), "-5"),
+            (Type::LONGLONG, UNSIGNED_FLAG, Some("5"), "CAST(5 AS UNSIGNED)"),
+            (Type::LONGLONG, 0, None, "CAST(NULL AS SIGNED)"),
+            (Type::NEWDECIMAL, 0, Some("1.50"), "1.50"),
+            (Type::NEWDECIMAL, 0, Some("-15"), "CAST(-15 AS DECIMAL(2,0))"),
+            (Type::DOUBLE, 0, Some("2.5"), "2.5e0"),
+            (Type::DOUBLE, 0, Some("1e100"), "1e100"),
+            (Type::LONG_BLOB, 0, Some("x'"), "_utf8mb4 X'7827' COLLATE utf8mb4_bin"),
+            (Type::VAR_STRING, 0, None, "NULL"),
+        ] {
+            assert_eq!(user(kind, flags, value).as_deref(), Some(wanted));
+        }
+        assert_eq!(user(Type::LONGLONG, 0, Some("1; x")), None);
+    }
+
+    #[test]
+    fn a_session_variable_is_a_number_or_a_plain_string() {
+        let literal = |kind, value: &str| system_literal(Shape { kind, flags: 0 }, Some(value.as_bytes()));
+        assert_eq!(literal(Type::LONGLONG, "10").as_deref(), Some("10"));
+        assert_eq!(literal(Type::VAR_STRING, "ANSI,x").as_deref(), Some("'ANSI,x'"));
+        assert_eq!(literal(Type::VAR_STRING, "é"), None);
+        assert_eq!(system_literal(Shape { kind: Type::VAR_STRING, flags: 0 }, None).as_deref(), Some("NULL"));
+        assert_eq!(characteristic("tx_isolation", "'SERIALIZABLE'"), Some(Ok((ISOLATION, "ISOLATION LEVEL SERIALIZABLE".to_owned()))));
+        assert_eq!(system_name("a.b"), "@@SESSION.`a.b`");
+    }
+}

@@ -1,0 +1,58 @@
+//! A stage: statements that change nothing but what the proxy keeps of the session are answered at once.
+
+use crate::answer;
+use crate::session::{Ended, Session};
+use crate::settings::{Meaning, is_certain, meaning};
+use crate::statement::{Job, Told, What};
+use sql::CommandCounter;
+use sql::set::{Assignment, Scope, Setting, Value};
+use std::ops::ControlFlow;
+use wire::caps;
+
+impl Session {
+    /// `SET @x = literal`, a SET of what is set already, COMMIT and ROLLBACK where there is no transaction. Only while no
+    /// connection is held: what is there is asked there.
+    pub(crate) async fn absorb(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let class = job.class;
+        let short = class.sets || matches!(class.command, CommandCounter::Commit | CommandCounter::Rollback);
+        if !short || !matches!(job.what, What::Query) || class.multi || !self.held.is_empty() || !job.is_as_written() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let ends = class.ends_transaction && !class.begins_transaction && !class.releases && class.leaves.is_empty();
+        if !(ends && self.state.autocommit || class.sets && self.keep_set(job.text)) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let flags = self.flags();
+        answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?;
+        Ok(ControlFlow::Break(Told::default()))
+    }
+
+    /// Keeps what this SET sets, if no server has to hear of it.
+    fn keep_set(&mut self, text: &[u8]) -> bool {
+        let Ok(settings) = sql::set::parse_in(text, self.escapes()) else { return false };
+        // Who asked for session tracking is told of variables that are set, by the server.
+        let tracked = caps::has(self.caps, caps::SESSION_TRACK);
+        let mut state = self.state.clone();
+        for setting in &settings {
+            let user = match setting {
+                Setting::Variable(Assignment { scope: Scope::User, value: Value::Literal(text), .. }) => is_certain(text),
+                _ => false,
+            };
+            if tracked && !user {
+                return false;
+            }
+            match meaning(setting, &self.state) {
+                Meaning::Autocommit(true) if self.state.autocommit => {}
+                Meaning::Travels(change) => {
+                    let before = state.clone();
+                    if !change(&mut state) || !user && state != before {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        self.state = state;
+        true
+    }
+}

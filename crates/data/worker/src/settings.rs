@@ -1,0 +1,202 @@
+//! What the parts of a SET mean for a session, and which statements may see what it has set.
+
+use backend::{Hold, Names, State, UserValue, characteristic};
+use sql::set::{Access, Scope, Setting, Value};
+use sql::{Class, CommandCounter, Leaves, Reads};
+
+type Change<'a> = Box<dyn Fn(&mut State) -> bool + 'a>;
+
+/// What a part of a SET means for the session.
+pub(crate) enum Meaning<'a> {
+    /// It concerns the server.
+    Nothing,
+    /// The flags of the answer tell it.
+    Autocommit(bool),
+    /// It stays on the connection, by this name.
+    Keep(Hold),
+    /// It travels. False if there is no room for it: then it stays on the connection.
+    Travels(Change<'a>),
+    /// The value of this session variable is the server's to tell.
+    Ask(&'a str),
+    /// The value of this user variable is.
+    AskUser(&'a str),
+}
+
+/// Variables whose value is used up, or means this very connection.
+const BOUND: [&str; 7] =
+    ["insert_id", "last_insert_id", "identity", "rand_seed1", "rand_seed2", "pseudo_thread_id", "sql_log_bin"];
+
+/// `before` is the state in which the statement was written.
+pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'a> {
+    match setting {
+        Setting::Variable(one) => match one.scope {
+            Scope::Global | Scope::Persist | Scope::PersistOnly => Meaning::Nothing,
+            Scope::NextTransaction => Meaning::Keep(Hold::NextTransaction),
+            Scope::User => user_variable(&one.name, &one.value, before),
+            Scope::Session => session_variable(&one.name, &one.value),
+        },
+        Setting::Names { charset, collate } => {
+            let mut words = format!("NAMES {}", charset.as_deref().unwrap_or("DEFAULT"));
+            if let Some(collate) = collate {
+                words.push_str(" COLLATE ");
+                words.push_str(collate);
+            }
+            names(words)
+        }
+        Setting::CharacterSet(charset) => names(format!("CHARACTER SET {}", charset.as_deref().unwrap_or("DEFAULT"))),
+        Setting::Transaction { scope: Scope::Session, isolation, access } => {
+            let (isolation, access) = (*isolation, *access);
+            travels(move |state| {
+                if let Some(isolation) = isolation {
+                    // The variable's spelling has hyphens, the statement's has blanks.
+                    state.set(backend::ISOLATION, &format!("ISOLATION LEVEL {}", isolation.name().replace('-', " ")));
+                }
+                match access {
+                    Some(Access::ReadOnly) => state.set(backend::ACCESS, "READ ONLY"),
+                    Some(Access::ReadWrite) => state.set(backend::ACCESS, "READ WRITE"),
+                    None => {}
+                }
+            })
+        }
+        Setting::Transaction { scope: Scope::NextTransaction, .. } => Meaning::Keep(Hold::NextTransaction),
+        Setting::Transaction { .. } | Setting::Password | Setting::DefaultRole => Meaning::Nothing,
+        Setting::Role(_) | Setting::ResourceGroup(_) | Setting::Statement { .. } => Meaning::Keep(Hold::UnknownState),
+    }
+}
+
+fn travels<'a>(change: impl Fn(&mut State) + 'a) -> Meaning<'a> {
+    Meaning::Travels(Box::new(move |state| {
+        change(state);
+        true
+    }))
+}
+
+fn names<'a>(words: String) -> Meaning<'a> {
+    travels(move |state| state.set_names(Names::Written(words.as_str().into())))
+}
+
+fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
+    if name == "autocommit" {
+        let on = match value {
+            Value::Literal(text) => text.eq_ignore_ascii_case(b"ON") || text.eq_ignore_ascii_case(b"TRUE") || *text == b"1",
+            _ => false,
+        };
+        return Meaning::Autocommit(on);
+    }
+    if BOUND.contains(&name) {
+        return Meaning::Keep(Hold::UnknownState);
+    }
+    let literal = match value {
+        Value::Default => Some("DEFAULT"),
+        // Whether double quotes make a string or a name depends on the mode.
+        Value::Literal([b'"', ..]) | Value::Expression(_) => None,
+        Value::Literal(text) => std::str::from_utf8(text).ok().filter(|text| text.is_ascii()),
+    };
+    match literal.map(|literal| (literal, characteristic(name, literal))) {
+        None | Some((_, Some(Err(())))) => Meaning::Ask(name),
+        Some((_, Some(Ok((key, words))))) if words.is_empty() => travels(move |state| state.unset(key)),
+        Some((_, Some(Ok((key, words))))) => travels(move |state| state.set(key, &words)),
+        Some(("DEFAULT", None)) => travels(move |state| state.unset(name)),
+        Some((literal, None)) => travels(move |state| state.set(name, literal)),
+    }
+}
+
+fn user_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Meaning<'a> {
+    if !name.is_ascii() {
+        // Its bytes depend on the character set.
+        return Meaning::Keep(Hold::UserVariable);
+    }
+    let Value::Literal(text) = value else { return Meaning::AskUser(name) };
+    let Some(text) = std::str::from_utf8(text).ok().filter(|text| text.is_ascii()) else { return Meaning::AskUser(name) };
+    let first = text.bytes().next().unwrap_or(b' ');
+    let names = match first {
+        b'\'' => match before.names_of_literals() {
+            Some(names) => Some(names.clone()),
+            None => return Meaning::AskUser(name),
+        },
+        b'0'..=b'9' | b'+' | b'-' | b'.' => None,
+        _ if ["NULL", "TRUE", "FALSE"].iter().any(|word| text.eq_ignore_ascii_case(word)) => None,
+        _ => return Meaning::AskUser(name),
+    };
+    let value = UserValue { literal: text.into(), names };
+    Meaning::Travels(Box::new(move |state| state.set_user(name, value.clone())))
+}
+
+/// A literal that no server refuses or warns of.
+pub(crate) fn is_certain(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let number = !digits.is_empty() && digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit);
+    let word = ["NULL", "TRUE", "FALSE"].iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+    number || word || text.first() == Some(&b'\'')
+}
+
+/// May this statement see user variables? Those that name one do; writes may run triggers, and functions and procedures of the
+/// user's own may read any.
+pub(crate) fn sees_user_variables(class: &Class<'_>) -> bool {
+    use CommandCounter as C;
+    class.reads.intersects(Reads::USER_VARIABLE)
+        || class.multi
+        || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE)
+        || matches!(class.command, C::Insert | C::Replace | C::Update | C::Delete | C::Load | C::Call | C::Execute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state_after(sql: &str) -> State {
+        let before = State::new("", 45);
+        let mut state = before.clone();
+        for setting in &sql::set::parse_in(sql.as_bytes(), true).unwrap() {
+            match meaning(setting, &before) {
+                Meaning::Travels(change) => assert!(change(&mut state)),
+                _ => state.set("?", sql),
+            }
+        }
+        state
+    }
+
+    #[test]
+    fn literals_travel() {
+        let state = state_after("SET @A='x', @b=-1, sql_mode='ANSI', NAMES latin1, time_zone=DEFAULT");
+        assert_eq!(state.variable("sql_mode"), Some("'ANSI'"));
+        let user: Vec<_> = state.user_variables().map(|(n, v)| (n, &*v.literal, v.names.clone())).collect();
+        // A string is read in the character set before its statement.
+        assert_eq!(user, [("a", "'x'", Some(Names::Collation(45))), ("b", "-1", None)]);
+    }
+
+    #[test]
+    fn what_is_no_literal_is_asked_or_stays() {
+        let asked = |sql: &str| match meaning(&sql::set::parse_in(sql.as_bytes(), true).unwrap()[0], &State::new("", 45)) {
+            Meaning::Nothing => "nothing".to_owned(),
+            Meaning::Autocommit(on) => format!("autocommit {on}"),
+            Meaning::Keep(hold) => format!("{hold:?}"),
+            Meaning::Travels(_) => "travels".to_owned(),
+            Meaning::Ask(name) | Meaning::AskUser(name) => format!("ask {name}"),
+        };
+        for (sql, wanted) in [
+            ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI')", "ask sql_mode"),
+            ("SET sql_mode=\"ANSI\"", "ask sql_mode"),
+            ("SET SESSION x=@@global.x", "ask x"),
+            ("SET transaction_isolation=@old", "ask transaction_isolation"),
+            ("SET transaction_isolation='SERIALIZABLE'", "travels"),
+            ("SET @a=@a+1", "ask a"),
+            ("SET @a=_utf8mb4'x'", "ask a"),
+            ("SET @a='x'", "travels"),
+            ("SET GLOBAL x=1", "nothing"),
+            ("SET autocommit=ON", "autocommit true"),
+            ("SET TRANSACTION READ ONLY", "NextTransaction"),
+            ("SET insert_id=5", "UnknownState"),
+            ("SET ROLE x", "UnknownState"),
+        ] {
+            assert_eq!(asked(sql), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn writes_may_run_triggers_that_read_user_variables() {
+        let sees = |sql: &str| sees_user_variables(&sql::class(sql.as_bytes()));
+        assert!(sees("INSERT INTO t VALUES (1)") && sees("SELECT @a") && sees("SELECT my_function(1)") && sees("CALL p()"));
+        assert!(!sees("SELECT 1 FROM t") && !sees("SET NAMES utf8") && !sees("BEGIN") && !sees("COMMIT"));
+    }
+}

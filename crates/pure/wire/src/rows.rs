@@ -1,0 +1,102 @@
+//! A small result of the text protocol, read as a whole: for questions that the proxy asks by itself.
+
+use crate::caps::{self, Caps};
+use crate::ok;
+use crate::packet;
+use crate::read::Reader;
+use crate::types::Type;
+use crate::Malformed;
+
+/// What a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// The type.
+    pub kind: Type,
+    /// *_FLAG bits of [`crate::types`].
+    pub flags: u16,
+}
+
+/// A result.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Columns, from left to right.
+    pub shapes: Vec<Shape>,
+    /// Rows; `None` is NULL.
+    pub rows: Vec<Vec<Option<Vec<u8>>>>,
+}
+
+/// Reads a response whose end was seen. One without rows (OK, ERR) is an empty result.
+///
+/// # Errors
+/// If it is not what the protocol promises.
+pub fn read(mut bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
+    let mut next = || -> Result<std::borrow::Cow<'_, [u8]>, Malformed> {
+        let (payload, used, _) = packet::join(bytes).ok_or(Malformed::new("a result that ends too early"))?;
+        bytes = &bytes[used..];
+        Ok(payload)
+    };
+    let first = next()?;
+    if matches!(first.first(), None | Some(&(ok::OK_HEADER | ok::ERR_HEADER))) {
+        return Ok(Rows::default());
+    }
+    let columns = Reader::new(&first).lenenc_int()?;
+    let mut found = Rows::default();
+    for _ in 0..columns {
+        let definition = next()?;
+        let mut r = Reader::new(&definition);
+        for _ in 0..6 {
+            r.lenenc_bytes()?;
+        }
+        r.take(1 + 2 + 4)?;
+        found.shapes.push(Shape { kind: Type(r.u8()?), flags: r.u16()? });
+    }
+    if !caps::has(caps, caps::DEPRECATE_EOF) {
+        next()?;
+    }
+    loop {
+        let payload = next()?;
+        match payload.first() {
+            Some(&ok::ERR_HEADER) => return Ok(Rows::default()),
+            Some(&ok::EOF_HEADER) if payload.len() < packet::MAX_PAYLOAD => return Ok(found),
+            _ => {}
+        }
+        let mut r = Reader::new(&payload);
+        let row = found.shapes.iter().map(|_| Ok(r.lenenc_or_null()?.map(<[u8]>::to_vec)));
+        found.rows.push(row.collect::<Result<_, Malformed>>()?);
+    }
+}
+
+/// Fuzz target: any bytes are read, or refused.
+pub fn fuzz_rows(data: &[u8]) {
+    for caps in [0, caps::DEPRECATE_EOF] {
+        if let Ok(found) = read(data, caps) {
+            assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resultset::{Column, Writer};
+
+    #[test]
+    fn what_a_server_writes_is_read() {
+        for caps in [caps::PROTOCOL_41, caps::PROTOCOL_41 | caps::DEPRECATE_EOF] {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out, 0, caps, 2);
+            writer.columns(&[Column::text("a"), Column::unsigned("b")]);
+            writer.text_row([Some(&b"x"[..]), None]);
+            writer.end(0);
+            let found = read(&out, caps).unwrap();
+            assert_eq!(found.shapes.iter().map(|s| s.kind).collect::<Vec<_>>(), [Type::VAR_STRING, Type::LONGLONG]);
+            assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
+            assert!(read(&out[..out.len() - 1], caps).is_err());
+        }
+    }
+
+    #[test]
+    fn an_answer_without_rows_is_an_empty_result() {
+        assert_eq!(read(b"\x07\0\0\x01\0\0\0\x02\0\0\0", 0), Ok(Rows::default()));
+    }
+}
