@@ -159,6 +159,7 @@ impl World {
             locked: None,
             next_flag_in: None,
             autocommit: true,
+            split: plan::SplitFacts::NONE,
         };
         let digest = Digest { hash: hash(n), text: digest.as_bytes() };
         let statement = Statement { text: text.as_bytes(), digest: Some(digest), comment: None };
