@@ -19,6 +19,8 @@ pub const USER_GROUP: &str = "{ username = \"open\", password = \"\", default_ho
 /// A connection.
 pub struct Raw {
     stream: BufReader<TcpStream>,
+    /// The session's number, as the greeting says it.
+    pub id: u32,
     /// Number of the next packet of ours.
     seq: u8,
 }
@@ -31,7 +33,7 @@ impl Raw {
         stream.set_write_timeout(Some(Duration::from_secs(60)))?;
         stream.set_nodelay(true)?;
         stream.write_all(preface)?;
-        Ok(Self { stream: BufReader::with_capacity(1 << 20, stream), seq: 0 })
+        Ok(Self { stream: BufReader::with_capacity(1 << 20, stream), id: 0, seq: 0 })
     }
 
     /// Connects, logs in as [`USER`] and gives the answer: OK begins with 0, an error with 0xff.
@@ -41,6 +43,9 @@ impl Raw {
         if greeting.first() == Some(&0xff) {
             return Ok((raw, greeting));
         }
+        // The protocol's version, the server's up to a zero, the number.
+        let at = greeting.iter().position(|byte| *byte == 0).unwrap_or_default() + 1;
+        raw.id = greeting.get(at..at + 4).map_or(0, |four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
         let mut login = CAPABILITIES.to_le_bytes().to_vec();
         login.extend_from_slice(&(64_u32 << 20).to_le_bytes());
         login.push(45);

@@ -119,6 +119,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         cache: cache::Cache::new(world.seed),
         listen: vec![proxy.clone()],
         acceptor: None,
+        peers: Vec::new(),
         mailbox,
         // The judge is of this thread, the core's note of any.
         note: Arc::new(move |words| drop(notes.try_send(words.to_owned()))),

@@ -200,10 +200,10 @@ impl Threads {
         let listen = addresses(&snapshot.variables.mysql_interfaces, "0.0.0.0:6033")?;
         let registry = Registry::new();
         let cache = cache::Cache::new(RandomState::new().hash_one(0));
-        let mut mailboxes = Vec::new();
-        for index in 0..cores {
-            let (tell, mailbox) = mailbox::channel(MAILBOX_LEN);
-            mailboxes.push(tell);
+        let (mailboxes, letters): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
+        for (index, mailbox) in (0..cores).zip(letters) {
+            let others = (0..cores).zip(&mailboxes).map(|(other, tell)| (other != index).then(|| tell.clone()));
+            let peers = others.collect();
             let lines = log.clone();
             // A Unix socket has one owner; the kernel spreads TCP over all.
             let own = listen.iter().filter(|at| index == 0 || matches!(at, Address::Tcp(_))).cloned().collect();
@@ -220,6 +220,7 @@ impl Threads {
                     cache,
                     listen: own,
                     acceptor: Some(acceptor),
+                    peers,
                     mailbox,
                     note: Arc::new(move |words: &str| lines.line(words)),
                     ready: Box::new(move |()| ready.say()),

@@ -1,6 +1,6 @@
 //! The data cores as the admin port sees them: messages go out, answers come back or do not come in time.
 
-use bridge::{Ask, FlushCache, Report, ToCore};
+use bridge::{Ask, FlushCache, Killed, Report, ToCore};
 use config::Snapshot;
 use rt::mailbox::{self, Sender};
 use rt::{Address, Rt};
@@ -85,8 +85,8 @@ impl Cores {
 
     /// Ends a session; whether there was one.
     pub(crate) async fn kill(&self, session: u32) -> bool {
-        let message = |reply| ToCore::Kill { session, statement_only: false, reply };
-        self.gather(message).await.into_iter().any(|killed| killed)
+        let message = |reply| ToCore::Kill { session, statement_only: false, owner: None, reply };
+        self.gather(message).await.into_iter().any(|killed| killed == Killed::Done)
     }
 
     /// Drops results from the cache; how many.

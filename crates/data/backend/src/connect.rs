@@ -102,7 +102,7 @@ impl Pools {
         }
     }
 
-    async fn log_in(&self, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+    pub(crate) async fn log_in(&self, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
         let again = |error: std::io::Error| Attempt::Again(error.to_string());
         let addresses = self.rt.resolve(&server.hostname, server.port).await.map_err(again)?;

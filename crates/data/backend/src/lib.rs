@@ -9,6 +9,7 @@ mod backend;
 mod connect;
 mod failure;
 mod hold;
+mod kill;
 mod place;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -23,6 +24,7 @@ pub use ask::Unread;
 pub use backend::{Backend, Idle};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds};
+pub use kill::Killing;
 pub use place::Place;
 pub use pools::{Pools, Want};
 pub use prepared::{Interest, Prepared, Statements};

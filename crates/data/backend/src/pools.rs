@@ -51,6 +51,8 @@ pub struct Pools {
     registry: Registry,
     /// Which line of waiting commands is ours, among those of all cores.
     pub(crate) line: usize,
+    /// Connections that are open only to say KILL.
+    pub(crate) kills: Cell<u32>,
     note: Note,
     /// What the configuration says, for the sweep.
     max_age: Cell<Duration>,
@@ -81,6 +83,7 @@ impl Pools {
             groups: RefCell::default(),
             connectors: RefCell::default(),
             line: registry.line(),
+            kills: Cell::new(0),
             registry,
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),

@@ -35,7 +35,9 @@ pub struct Setup {
     pub listen: Vec<Address>,
     /// Our certificate; none if there is no TLS.
     pub acceptor: Option<Acceptor>,
-    /// What the control plane says.
+    /// The mailboxes of all cores but this one, by their index.
+    pub peers: Vec<Option<mailbox::Sender<ToCore>>>,
+    /// What the control plane says, and now and then a peer.
     pub mailbox: mailbox::Receiver<ToCore>,
     /// Hears what an operator should read.
     pub note: Arc<dyn Fn(&str) + Send + Sync>,
@@ -52,8 +54,9 @@ impl std::fmt::Debug for Setup {
 /// A core of the data plane.
 pub struct Core {
     pub(crate) rt: Rt,
-    index: u32,
-    cores: u32,
+    pub(crate) index: u32,
+    pub(crate) cores: u32,
+    pub(crate) peers: Vec<Option<mailbox::Sender<ToCore>>>,
     epoch: RefCell<Rc<Epoch>>,
     registry: Registry,
     pub(crate) pools: Rc<Pools>,
@@ -110,6 +113,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         rt: rt.clone(),
         index: setup.index,
         cores: setup.cores,
+        peers: setup.peers,
         epoch: RefCell::new(epoch),
         registry: setup.registry,
         pools,
@@ -286,7 +290,9 @@ impl Core {
                     _ => reply(0),
                 },
                 ToCore::Ask { what, reset, reply } => reply(self.report(what, reset)),
-                ToCore::Kill { session, statement_only, reply } => reply(self.roster.kill(session, statement_only)),
+                ToCore::Kill { session, statement_only, owner, reply } => {
+                    reply(self.roster.kill(session, statement_only, owner.as_deref()));
+                }
                 ToCore::Accept(open) => {
                     self.accepting.set(open);
                     self.doors.notify_all();

@@ -12,6 +12,7 @@ mod epoch;
 mod forward;
 mod greet;
 mod held;
+mod kill;
 mod keeper;
 mod learn;
 mod lexing;

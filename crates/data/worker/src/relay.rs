@@ -1,10 +1,13 @@
 //! A response on its way from the server to the client, as it arrives.
 
+use crate::kill::OBEYS;
 use crate::session::Session;
-use backend::{Backend, BackendFailed};
+use backend::{Backend, BackendFailed, Idle};
 use bridge::Counter;
 use net::NetError;
 use rt::{Chunk, Either};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 use wire::response::{Expect, Follow, Outcome, PREPARED_ID_AT, Recode, Response};
 
@@ -83,24 +86,50 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }
-    let begun = session.core.rt.now();
-    let limit = Duration::from_millis(limit_ms);
+    let mut begun = session.core.rt.now();
+    let mut limit = Duration::from_millis(limit_ms);
+    let mut interrupting: Option<Rc<Cell<Option<bool>>>> = None;
     let mut answered = false;
     // A prepare's answer is small, and its first bytes are ours to change.
     let mut gathered: Option<Vec<u8>> = patch.map(|_| Vec::new());
     loop {
         let left = limit.saturating_sub(session.core.rt.now() - begun);
         let entry = session.entry.clone();
-        let gone = rt::select(session.client.socket().closed(), entry.told_to_end());
+        let gone = rt::select(session.client.socket().closed(), entry.told(interrupting.is_some()));
         let chunk = match session.core.rt.timeout(left, rt::select(backend.recv(), gone)).await {
             Ok(Either::Left(Ok(chunk))) => chunk,
             Ok(Either::Left(Err(failure))) => return Err((Failed::Backend(failure), answered)),
             Ok(Either::Right(Either::Left(()))) => {
                 session.core.tally.up(Counter::KilledBackendConnections);
+                if session.core.epoch().snapshot.variables.mysql_kill_backend_connection_when_disconnect {
+                    session.end_on_server(backend);
+                }
                 return Err((Failed::Client, answered));
             }
-            Ok(Either::Right(Either::Right(()))) => return Err((Failed::Killed, answered)),
-            Err(_late) => return Err((Failed::Backend(BackendFailed::TooSlow { limit_ms }), answered)),
+            Ok(Either::Right(Either::Right(()))) => {
+                match &interrupting {
+                    None if !entry.killed.get() => {
+                        // The server ends it, and tells the client; what else the connection has stays.
+                        let now = session.core.rt.now();
+                        limit = limit.saturating_sub(now - begun).min(OBEYS);
+                        begun = now;
+                        interrupting = Some(session.interrupt_on_server(backend));
+                        continue;
+                    }
+                    Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => continue,
+                    _ => {}
+                }
+                session.end_on_server(backend);
+                return Err((Failed::Killed, answered));
+            }
+            Err(_late) if interrupting.is_some() => {
+                session.end_on_server(backend);
+                return Err((Failed::Killed, answered));
+            }
+            Err(_late) => {
+                session.end_on_server(backend);
+                return Err((Failed::Backend(BackendFailed::TooSlow { limit_ms }), answered));
+            }
         };
         let came = chunk.len();
         let broke = |malformed: wire::Malformed| {
@@ -128,6 +157,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             break;
         }
     }
+    if let Some(outcome) = &interrupting {
+        settle_interruption(session, backend, outcome).await?;
+    }
     if let (Some(mut all), Some(id)) = (gathered, patch) {
         if follower.response().prepared().is_some()
             && let Some(at) = all.get_mut(PREPARED_ID_AT)
@@ -141,6 +173,28 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         filling.ended(follower.response());
     }
     Ok(follower)
+}
+
+/// A KILL that comes late would hit whoever has the connection next: only one that keeps it for this session may be used again, and only
+/// when the KILL is known to be over.
+async fn settle_interruption(
+    session: &Session,
+    backend: &mut Backend,
+    outcome: &Cell<Option<bool>>,
+) -> Result<(), (Failed, bool)> {
+    let entry = session.entry.clone();
+    let over = async {
+        while outcome.get().is_none() {
+            entry.bell.heard().await;
+        }
+    };
+    let _over_or_not = session.core.rt.timeout(OBEYS, over).await;
+    if backend.holds.is_empty() {
+        backend.idle = Idle::Doubtful;
+    } else if outcome.get().is_none() {
+        return Err((Failed::Killed, true));
+    }
+    Ok(())
 }
 
 fn is_stale(response: &Response) -> bool {

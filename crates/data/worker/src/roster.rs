@@ -1,5 +1,6 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
+use bridge::Killed;
 use rt::Instant;
 use rt::local::Bell;
 use std::cell::{Cell, RefCell};
@@ -69,8 +70,16 @@ impl Entry {
 
     /// Resolves when the session, or its statement, is to end.
     pub(crate) async fn told_to_end(&self) {
-        while !self.killed.get() && !self.interrupted.get() {
+        self.told(false).await;
+    }
+
+    /// The same, and once the statement was `interrupted`: when the session is to end, or the bell rings for any other reason.
+    pub(crate) async fn told(&self, interrupted: bool) {
+        while !self.killed.get() && (interrupted || !self.interrupted.get()) {
             self.bell.heard().await;
+            if interrupted {
+                return;
+            }
         }
     }
 }
@@ -96,16 +105,19 @@ impl Roster {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// Tell one to end; false if it is not here.
-    pub(crate) fn kill(&self, id: u32, statement_only: bool) -> bool {
-        let Some(entry) = self.0.borrow().get(&id).cloned() else { return false };
+    /// Tell one to end, if it is here and the owner's.
+    pub(crate) fn kill(&self, id: u32, statement_only: bool, owner: Option<&str>) -> Killed {
+        let Some(entry) = self.0.borrow().get(&id).cloned() else { return Killed::Unknown };
+        if owner.is_some_and(|owner| *owner != **entry.user.borrow()) {
+            return Killed::NotYours;
+        }
         if statement_only {
             entry.interrupted.set(true);
         } else {
             entry.killed.set(true);
         }
         entry.bell.ring();
-        true
+        Killed::Done
     }
 
     /// Ring all bells: whoever waits looks at the core's state again.

@@ -187,6 +187,7 @@ impl Session {
                 Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
+            Command::ProcessKill(session) => self.kill(epoch, u64::from(session), false).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {

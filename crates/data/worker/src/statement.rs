@@ -132,6 +132,11 @@ impl Session {
         if let ControlFlow::Break(told) = self.refuse_or_say(job).await? {
             return Ok(told);
         }
+        if job.class.kills
+            && let ControlFlow::Break(told) = Box::pin(self.kill_stage(job)).await?
+        {
+            return Ok(told);
+        }
         if let ControlFlow::Break(told) = self.absorb(job).await? {
             return Ok(told);
         }
@@ -188,7 +193,7 @@ impl Session {
         plan
     }
 
-    /// What a rule answers by itself, and what cannot be passed on.
+    /// What a rule answers by itself.
     async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         match &job.plan.answer {
             Some(Answer::Say(words)) => {
@@ -200,11 +205,6 @@ impl Session {
             }
             Some(Answer::Refuse(words)) => {
                 self.refuse(&Complaint::new(wire::errors::NOT_ALLOWED, words.to_string())).await?;
-            }
-            None if job.class.kills => {
-                // Its number is ours, not a server's: passed on, it would end somebody else's connection.
-                let words = "KILL is not supported through the proxy; use KILL CONNECTION on its admin port";
-                self.refuse(&Complaint::with(1235, "42000", words)).await?;
             }
             None => return Ok(ControlFlow::Continue(())),
         }

@@ -68,6 +68,7 @@ counters! {
     ConnPoolGetConnSuccess, "ConnPool_get_conn_success", "Connections obtained.";
     ConnPoolGetConnFailure, "ConnPool_get_conn_failure", "Connections asked for in vain.";
     KilledBackendConnections, "mysql_killed_backend_connections", "Connections to servers closed because their answer was not wanted any more.";
+    KillsSent, "Millrace_kills_sent", "KILLs sent to servers: a client had left, or somebody ended its statement.";
     UnexpectedFrontendPackets, "mysql_unexpected_frontend_packets", "Packets from clients that made no sense.";
     MaxConnectTimeouts, "max_connect_timeouts", "Statements that waited mysql-connect_timeout_server_max for a connection.";
     GeneratedErrorPackets, "generated_error_packets", "Errors made by the proxy.";

@@ -46,8 +46,10 @@ pub enum ToCore {
         session: u32,
         /// Only the running statement.
         statement_only: bool,
-        /// Whether this core had that session.
-        reply: Reply<bool>,
+        /// Only if it is a session of this user.
+        owner: Option<Arc<str>>,
+        /// Receives what became of it.
+        reply: Reply<Killed>,
     },
     /// Drop results from the cache: `PROXYSQL FLUSH QUERY CACHE`.
     FlushCache {
@@ -89,6 +91,17 @@ pub enum FlushCache {
     },
     /// Those of this digest.
     Digest(u64),
+}
+
+/// What became of the wish to end a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Killed {
+    /// It is told to end.
+    Done,
+    /// This core has no such session.
+    Unknown,
+    /// It is another user's.
+    NotYours,
 }
 
 /// What a core can be asked for.

@@ -121,7 +121,7 @@ variables! {
     mysql_autocommit_false_is_transaction: bool = false, NotYet, "Whether a connection with autocommit=0 counts as in a transaction.";
     mysql_autocommit_false_not_reusable: bool = false, NotYet, "Whether connections with autocommit=0 are closed instead of pooled.";
     mysql_enforce_autocommit_on_reads: bool = false, NotYet, "Whether autocommit is brought onto the connection before a plain read as well.";
-    mysql_kill_backend_connection_when_disconnect: bool = true, NotYet, "Whether a statement is killed on its server when the client has left.";
+    mysql_kill_backend_connection_when_disconnect: bool = true, Live, "Whether a statement is killed on its server when the client has left.";
 
     // --- Connections to servers ---------------------------------------------------------------------------------
     mysql_connect_timeout_server: int(10..=120000) = 1000, Live, "Milliseconds one attempt to connect and log in to a server may take.";

@@ -1,0 +1,163 @@
+//! What one session may do to another, and what the proxy does to a server for a client: KILL, and its end when a client leaves.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("kill_query_ends_a_statement_and_leaves_its_transaction", kill_query),
+        ("kill_ends_a_session_and_what_it_runs", kill_connection),
+        ("a_user_kills_only_what_is_his_and_there", strangers),
+        ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
+    ])
+}
+
+fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
+
+/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
+fn vendors() -> Vec<Vendor> {
+    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// Waits until so many connections of the server run the text.
+fn running(server: &Server, text: &str, wanted: usize) -> Outcome {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let said = server.root("SHOW FULL PROCESSLIST")?;
+        let found = said.lines().filter(|line| line.contains(text)).count();
+        if found == wanted {
+            return Ok(());
+        }
+        expect(Instant::now() < until, || format!("{wanted} statements like {text} were wanted:\n{said}"))?;
+        thread::sleep(Duration::from_millis(30));
+    }
+}
+
+fn is_error(said: &io::Result<Vec<Vec<String>>>, code: &str) -> Outcome {
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("error {code} was wanted: {said:?}"))
+}
+
+fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
+}
+
+/// It runs until somebody ends it, and does not look whether its client is still there.
+const LONG: &str =
+    "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < RAND() * 0 - 1";
+
+fn kill_query(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        // Several, so that some are on the killer's core and some are not.
+        let mut killer = log_in(&proxy)?;
+        for turn in 0..6 {
+            let mut client = log_in(&proxy)?;
+            let id = client.id;
+            asked(&mut client, "BEGIN")?;
+            asked(&mut client, &format!("INSERT INTO conf.scratch VALUES ({turn}, 'kept')"))?;
+            let runs = thread::spawn(move || {
+                let said = client.ask(LONG);
+                (client, said)
+            });
+            running(&server, "ENDLESS", 1)?;
+            asked(&mut killer, &format!("KILL QUERY {id}"))?;
+            let (mut client, said) = runs.join().map_err(|_| "the client panicked".to_owned())?;
+            is_error(&said, "1317")?;
+            running(&server, "ENDLESS", 0)?;
+            // Its transaction is where it was.
+            let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
+            expect(kept == [[(turn + 1).to_string()]], || format!("{vendor}: the transaction has {kept:?}"))?;
+            asked(&mut client, "COMMIT")?;
+        }
+        let there = asked(&mut killer, "SELECT COUNT(*) FROM conf.scratch")?;
+        expect(there == [["6"]], || format!("{vendor}: committed were {there:?}"))?;
+    }
+    Ok(())
+}
+
+fn kill_connection(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let mut killer = log_in(&proxy)?;
+        for by_command in [false, true] {
+            let mut client = log_in(&proxy)?;
+            let id = client.id;
+            let runs = thread::spawn(move || (client.ask(LONG), client.ask("SELECT 1")));
+            running(&server, "ENDLESS", 1)?;
+            if by_command {
+                let mut payload = vec![0x0c];
+                payload.extend_from_slice(&id.to_le_bytes());
+                killer.command(&payload).map_err(|error| error.to_string())?;
+                killer.rows().map_err(|error| error.to_string())?;
+            } else {
+                asked(&mut killer, &format!("KILL {id}"))?;
+            }
+            let (during, after) = runs.join().map_err(|_| "the client panicked".to_owned())?;
+            expect(during.is_err() && after.is_err(), || format!("{vendor}: {during:?}, then {after:?}"))?;
+            running(&server, "ENDLESS", 0)?;
+        }
+        // Somebody who does nothing.
+        let mut idle = log_in(&proxy)?;
+        asked(&mut idle, "SELECT 1")?;
+        asked(&mut killer, &format!("KILL CONNECTION {}", idle.id))?;
+        let after = idle.ask("SELECT 1");
+        expect(after.is_err(), || format!("{vendor}: {after:?} of a killed session"))?;
+        // Oneself.
+        let said = killer.ask("KILL CONNECTION_ID()");
+        is_error(&said, if vendor == Vendor::MariaDb { "1927" } else { "1317" })?;
+        expect(killer.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived its own KILL"))?;
+    }
+    Ok(())
+}
+
+fn strangers(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    let refused = |sql: &str, code: &str| {
+        let said = proxy.query(sql);
+        expect(said.as_ref().is_err_and(|words| words.contains(code)), || format!("{sql}: {code} was wanted: {said:?}"))
+    };
+    refused(&format!("KILL {}", client.id), &format!("ERROR 1095 (HY000) at line 1: You are not owner of thread {}", client.id))?;
+    refused(&format!("KILL QUERY {}", client.id), "ERROR 1095")?;
+    refused("KILL 4000000000", "ERROR 1094 (HY000) at line 1: Unknown thread id: 4000000000")?;
+    refused("KILL USER open", "ERROR 1235")?;
+    let said = asked(&mut client, "SELECT 'here'")?;
+    same(&said[0][0], "here")
+}
+
+fn leaving(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let clients: Vec<Raw> = (0..4)
+            .map(|_| {
+                let mut client = log_in(&proxy)?;
+                client.query(LONG).map_err(|error| error.to_string())?;
+                Ok(client)
+            })
+            .collect::<Result<_, String>>()?;
+        running(&server, "ENDLESS", 4)?;
+        drop(clients);
+        running(&server, "ENDLESS", 0)?;
+    }
+    Ok(())
+}

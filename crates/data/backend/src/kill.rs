@@ -1,0 +1,93 @@
+//! Ending what a server does for us, over a connection of its own.
+
+use crate::connect::Attempt;
+use crate::place::Place;
+use crate::pools::{Pools, Want};
+use bridge::Counter;
+use config::Snapshot;
+use net::Secret;
+use std::rc::Rc;
+use std::time::Duration;
+use wire::packet;
+
+/// Connections that are open at once only to say KILL, per core. They are not counted among a server's `max_connections`, which may be
+/// reached just because of what is to be killed.
+const KILLS_MAX: u32 = 32;
+/// How long one may take, the login included.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of its answer.
+const ANSWER_LEN_MAX: usize = 1 << 16;
+
+/// A connection to a server whose statement is to end, and who may say so.
+pub struct Killing {
+    /// Where it leads.
+    pub place: Rc<Place>,
+    /// The server's number of it.
+    pub thread_id: u32,
+    /// Only the statement; else the connection.
+    pub statement_only: bool,
+    /// As whom it was opened: nobody else may end it.
+    pub user: String,
+    /// The password.
+    pub secret: Secret,
+    /// Timeouts and TLS.
+    pub snapshot: Snapshot,
+}
+
+impl std::fmt::Debug for Killing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Killing {} of {:?}", self.thread_id, self.place)
+    }
+}
+
+impl Pools {
+    /// Says KILL to the server; whether it said OK. False at once when too many do so now.
+    pub async fn kill(&self, killing: &Killing) -> bool {
+        if self.kills.get() >= KILLS_MAX {
+            return false;
+        }
+        self.kills.set(self.kills.get() + 1);
+        let _done = Done(&self.kills);
+        let said = self.rt.timeout(PATIENCE, self.say_kill(killing)).await;
+        let done = matches!(said, Ok(Ok(())));
+        if done {
+            self.tally.up(Counter::KillsSent);
+        }
+        done
+    }
+
+    async fn say_kill(&self, killing: &Killing) -> Result<(), ()> {
+        let want = Want {
+            hostgroup: killing.place.server().hostgroup,
+            user: &killing.user,
+            secret: &killing.secret,
+            caps: 0,
+            collation: 45,
+            state: &crate::State::new("", 45),
+            snapshot: &killing.snapshot,
+            new_connection: true,
+        };
+        let (mut conn, hello) = match self.log_in(&killing.place, &want).await {
+            Ok(found) => found,
+            Err(Attempt::Again(_) | Attempt::Final(_)) => return Err(()),
+        };
+        let what = if killing.statement_only { "QUERY" } else { "CONNECTION" };
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, format!("KILL {what} {}", killing.thread_id).as_bytes(), hello.caps);
+        let mut framed = Vec::new();
+        packet::append(&mut framed, &mut 0, &payload);
+        conn.send(framed).await.map_err(drop)?;
+        conn.restart_at(1);
+        let answer = conn.packet(ANSWER_LEN_MAX).await.map_err(drop)?;
+        if answer.payload().first() == Some(&0) { Ok(()) } else { Err(()) }
+    }
+}
+
+/// One less is being said.
+struct Done<'a>(&'a std::cell::Cell<u32>);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}

@@ -1,0 +1,120 @@
+//! KILL: a session by its number, wherever it is, and what it runs on a server.
+
+use crate::answer::{self, Complaint};
+use crate::core::Core;
+use crate::epoch::Epoch;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{Backend, Killing};
+use bridge::{Killed, ToCore};
+use config::Snapshot;
+use rt::mailbox;
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long another core may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long a server may take to end a statement after it was told to.
+pub(crate) const OBEYS: Duration = Duration::from_secs(10);
+
+impl Core {
+    /// Ends a session of this user, or what it runs, on whichever core it is.
+    async fn kill_anywhere(&self, session: u32, statement_only: bool, owner: &str) -> Killed {
+        // Sessions are numbered so that the number says the core: see `next_session_id`.
+        let core = session.wrapping_sub(1) % self.cores.max(1);
+        if core == self.index {
+            return self.roster.kill(session, statement_only, Some(owner));
+        }
+        let Some(Some(peer)) = self.peers.get(core as usize) else { return Killed::Unknown };
+        let (answer, answered) = mailbox::channel(1);
+        let reply = Box::new(move |killed| drop(answer.try_send(killed)));
+        if peer.try_send(ToCore::Kill { session, statement_only, owner: Some(Arc::from(owner)), reply }).is_err() {
+            return Killed::Unknown;
+        }
+        self.rt.timeout(ANSWER, answered.recv()).await.ok().flatten().unwrap_or(Killed::Unknown)
+    }
+}
+
+impl Session {
+    /// The stage: a KILL is ours to do, since the number in it is ours and no server's.
+    pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let order = if job.class.multi { None } else { sql::kill(job.text) };
+        match (job.what, order) {
+            (What::Query, Some(order)) => {
+                let session = order.session.unwrap_or_else(|| u64::from(self.entry.id));
+                self.kill(job.epoch, session, order.statement_only).await?;
+            }
+            (What::Query, None) => {
+                let words = "The proxy understands KILL [CONNECTION | QUERY] with the number of a session only, in a statement of its own";
+                self.refuse(&Complaint::with(1235, "42000", words)).await?;
+            }
+            _ => {
+                let words = "This command is not supported in the prepared statement protocol yet";
+                self.refuse(&Complaint::with(1295, "HY000", words)).await?;
+            }
+        }
+        Ok(ControlFlow::Break(Told::default()))
+    }
+
+    /// KILL and COM_PROCESS_KILL.
+    pub(crate) async fn kill(&mut self, epoch: &Epoch, session: u64, statement_only: bool) -> Result<(), Ended> {
+        if session == u64::from(self.entry.id) {
+            let complaint = match (statement_only, epoch.claims_mariadb()) {
+                (false, true) => Complaint::with(1927, "70100", "Connection was killed"),
+                _ => Complaint::with(1317, "70100", "Query execution was interrupted"),
+            };
+            return if statement_only { self.refuse(&complaint).await } else { Err(Ended::Told(complaint)) };
+        }
+        let killed = match u32::try_from(session) {
+            Ok(number) => self.core.clone().kill_anywhere(number, statement_only, &self.user_name.clone()).await,
+            Err(_) => Killed::Unknown,
+        };
+        match killed {
+            Killed::Done => {
+                let flags = answer::flags(self.state.autocommit);
+                Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
+            }
+            Killed::Unknown => self.refuse(&Complaint::with(1094, "HY000", format!("Unknown thread id: {session}"))).await,
+            Killed::NotYours => self.refuse(&Complaint::with(1095, "HY000", format!("You are not owner of thread {session}"))).await,
+        }
+    }
+
+    fn killing(&self, backend: &Backend, snapshot: &Snapshot, statement_only: bool) -> Killing {
+        Killing {
+            place: backend.place().clone(),
+            thread_id: backend.hello.thread_id,
+            statement_only,
+            user: self.user.username.to_string(),
+            secret: self.secret.clone(),
+            snapshot: snapshot.clone(),
+        }
+    }
+
+    /// Nobody waits for the answer any more: the server shall not go on with it.
+    pub(crate) fn end_on_server(&self, backend: &Backend) {
+        let epoch = self.core.epoch();
+        let killing = self.killing(backend, &epoch.snapshot, false);
+        let pools = self.core.pools.clone();
+        self.core.rt.spawn(async move {
+            let _if_not_the_closed_connection_ends_it = pools.kill(&killing).await;
+        });
+    }
+
+    /// The statement shall end, and its connection stay: the server itself tells the client. The cell gets the outcome, and then the bell
+    /// of the session rings.
+    pub(crate) fn interrupt_on_server(&self, backend: &Backend) -> Rc<Cell<Option<bool>>> {
+        let epoch = self.core.epoch();
+        let killing = self.killing(backend, &epoch.snapshot, true);
+        let (pools, entry) = (self.core.pools.clone(), self.entry.clone());
+        let outcome = Rc::new(Cell::new(None));
+        let told = outcome.clone();
+        self.core.rt.spawn(async move {
+            told.set(Some(pools.kill(&killing).await));
+            entry.bell.ring();
+        });
+        outcome
+    }
+}
