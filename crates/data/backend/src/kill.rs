@@ -64,6 +64,7 @@ impl Pools {
             caps: 0,
             collation: 45,
             state: &crate::State::new("", 45),
+            user_variables: false,
             snapshot: &killing.snapshot,
             new_connection: true,
         };
