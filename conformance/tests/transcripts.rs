@@ -20,13 +20,19 @@ use libtest_mimic::{Arguments, Failed, Trial};
 enum Between {
     Relay,
     Millrace(Driver),
+    /// Millrace that answers every read from its cache that it may answer from there.
+    Cache,
 }
+
+/// Before every run.
+const AS_THEY_WERE: &str = "DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted";
 
 /// A server, what stands before it, and what the clients saw without: each made when first asked for.
 struct Stand {
     server: Server,
     relay: OnceLock<Result<u16, String>>,
     proxies: [OnceLock<Result<Proxy, String>>; 2],
+    cached: OnceLock<Result<Proxy, String>>,
     direct: Mutex<HashMap<String, Result<String, String>>>,
     /// Scenarios change tables, so one runs at a time.
     turn: Mutex<()>,
@@ -43,7 +49,15 @@ impl Stand {
                 let proxy = self.proxies[place].get_or_init(|| Proxy::start(driver, &Wish::in_front_of(&self.server)));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
+            Between::Cache => self.cached().map(|proxy| proxy.port),
         }
+    }
+
+    fn cached(&self) -> Result<&Proxy, String> {
+        let rules = "{ rule_id = 1, active = 1, match_digest = \"^.?(SELECT|WITH|VALUES|TABLE)\", cache_ttl = 600000, \
+                     attributes = \"{\\\"cache_invalidate\\\":true}\", apply = 1 }";
+        let wish = || Wish { rules: rules.into(), ..Wish::in_front_of(&self.server) };
+        self.cached.get_or_init(|| Proxy::start(Driver::Uring, &wish())).as_ref().map_err(Clone::clone)
     }
 
     fn direct(&self, client: Client, scenario: &Path) -> Result<String, String> {
@@ -60,15 +74,34 @@ impl Stand {
 
     /// Every run finds the tables as the fixture made them, whatever an earlier client left there.
     fn run(&self, client: Client, port: u16, scenario: &Path) -> Result<String, String> {
-        self.server
-            .root("DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted")?;
+        self.server.root(AS_THEY_WERE)?;
         client.run(app(port), scenario)
+    }
+
+    /// Twice: what the first run leaves in the cache, the second finds there, unless a write has ended its use.
+    fn run_cached(&self, client: Client, scenario: &Path) -> Result<String, String> {
+        let proxy = self.cached()?;
+        proxy.admin("PROXYSQL FLUSH QUERY CACHE")?;
+        for _ in 0..2 {
+            proxy.query(AS_THEY_WERE)?;
+            client.run(app(proxy.port), scenario)?;
+        }
+        proxy.query(AS_THEY_WERE)?;
+        let seen = client.run(app(proxy.port), scenario)?;
+        let hits = "SELECT Variable_Value > 0 FROM stats.stats_mysql_global WHERE Variable_Name = 'Query_Cache_count_GET_OK'";
+        match proxy.admin(hits)?.trim() {
+            "1" => Ok(seen),
+            _ => Err("nothing came from the cache".into()),
+        }
     }
 
     fn compare(&self, client: Client, between: Between, scenario: &Path) -> Result<(), Failed> {
         let _turn = self.turn.lock().map_err(|_| "another test panicked")?;
         let direct = self.direct(client, scenario)?;
-        let through = self.run(client, self.port(between)?, scenario)?;
+        let through = match between {
+            Between::Cache => self.run_cached(client, scenario)?,
+            _ => self.run(client, self.port(between)?, scenario)?,
+        };
         // A client that stops at once sees the same nothing twice.
         if direct.lines().count() < 5 {
             return Err(format!("the client saw next to nothing without Millrace:\n{direct}").into());
@@ -97,7 +130,7 @@ fn main() {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
             }
-            let ways = [Between::Relay].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
+            let ways = [Between::Relay, Between::Cache].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
             for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
                 let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 // Two scenarios are enough to see that the harness itself changes nothing.
@@ -110,6 +143,7 @@ fn main() {
                 }
                 let way = match between {
                     Between::Relay => "relay".to_owned(),
+                    Between::Cache => "millrace_cache".to_owned(),
                     Between::Millrace(driver) => format!("millrace_{driver}"),
                 };
                 let (client, stand) = (*client, stand.clone());
@@ -152,6 +186,7 @@ fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
         server,
         relay: OnceLock::new(),
         proxies: [OnceLock::new(), OnceLock::new()],
+        cached: OnceLock::new(),
         direct: Mutex::default(),
         turn: Mutex::default(),
     }))

@@ -9,8 +9,6 @@ use wire::{ok, status};
 
 /// What a result's flags say of the result, or of session state that is in its key. The others are the session's.
 const OF_THE_RESULT: u16 = status::NO_GOOD_INDEX | status::NO_INDEX | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
-/// And those that are known before the first row.
-const OF_THE_SESSION: u16 = status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
 
 /// The packets of one result set, numbered as with CLIENT_DEPRECATE_EOF, without its last packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +76,7 @@ impl Made {
         let (definitions, rows) = self.packets.split_at(self.rows_at);
         out.extend_from_slice(definitions);
         let mut seq = self.definitions_seq.wrapping_add(1);
-        packet::append_with(out, &mut seq, |out| ok::write_eof(out, 0, self.status & OF_THE_SESSION | session));
+        packet::append_with(out, &mut seq, |out| ok::write_eof(out, 0, end.status));
         let mut at = out.len();
         out.extend_from_slice(rows);
         // One packet more stands before each of them.
@@ -212,7 +210,7 @@ mod tests {
             packet::append(&mut out, &mut seq, &[b"\x03def".as_slice(), name].concat());
         }
         if !caps::has(caps, caps::DEPRECATE_EOF) {
-            packet::append_with(&mut out, &mut seq, |out| ok::write_eof(out, 0, status & !status::NO_INDEX));
+            packet::append_with(&mut out, &mut seq, |out| ok::write_eof(out, 0, status));
         }
         for n in 0..rows {
             packet::append(&mut out, &mut seq, format!("\x01x{n}").as_bytes());

@@ -1,0 +1,248 @@
+//! Answers from the cache, in raw packets: byte for byte what the server says to a client with these capabilities, whoever filled
+//! the cache; and to nobody else.
+#![forbid(unsafe_code)]
+
+use conformance::clients::{Client, app};
+use conformance::compare::difference;
+use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::raw::Raw;
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+use std::time::Duration;
+use wire::caps::{self, Caps};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("both_eof_forms_come_from_one_entry_on_mariadb", both_eof_forms_on_mariadb),
+        ("both_eof_forms_come_from_one_entry_on_mysql", both_eof_forms_on_mysql),
+        ("no_client_gets_what_is_another_ones", no_client_gets_what_is_another_ones),
+        ("a_transaction_sees_its_own_writes", a_transaction_sees_its_own_writes),
+        ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
+        ("those_who_ask_the_same_at_once_share_one_execution", those_who_ask_the_same_share_one_execution),
+        ("an_operator_flushes_and_sees_what_is_kept", an_operator_flushes_and_sees_what_is_kept),
+    ])
+}
+
+fn stand(driver: Driver, vendor: Vendor, rule: &str) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    // The first full login of an account is over TLS; raw logins are quick ones.
+    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let rules = format!("{{ rule_id = 1, active = 1, match_digest = \"^SELECT\", cache_ttl = 600000, {rule} apply = 1 }}");
+    let proxy = Proxy::start(driver, &Wish { rules, ..Wish::in_front_of(&server) })?;
+    Ok((server, proxy))
+}
+
+fn counted(proxy: &Proxy, name: &str) -> Result<u64, String> {
+    let sql = format!("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = '{name}'");
+    let said = proxy.admin(&sql)?;
+    said.trim().parse().map_err(|_| format!("{name} is '{said}'"))
+}
+
+fn both_eof_forms_on_mariadb(driver: Driver) -> Outcome {
+    both_eof_forms(driver, Vendor::MariaDb)
+}
+
+fn both_eof_forms_on_mysql(driver: Driver) -> Outcome {
+    if Vendor::MySql.programs().is_err() {
+        eprintln!("SKIPPED: the cache in front of MySQL, which is not here");
+        return Ok(());
+    }
+    both_eof_forms(driver, Vendor::MySql)
+}
+
+/// A102, A104: with a table and without, one row, none, more than sequence numbers count, flags, texts and binary rows.
+fn both_eof_forms(driver: Driver, vendor: Vendor) -> Outcome {
+    let (server, proxy) = stand(driver, vendor, "")?;
+    let script = |raw: &mut Raw| -> Result<Vec<String>, String> {
+        let mut seen = Vec::new();
+        for sql in [
+            "SELECT 111",
+            "SELECT * FROM conf.types ORDER BY id",
+            "SELECT id FROM conf.numbers ORDER BY id LIMIT 700",
+            "SELECT id FROM conf.numbers WHERE id < 0",
+            "SELECT words FROM conf2.only_here WHERE words = 'hier'",
+            "SELECT REPEAT('x', 100000), 'y'",
+        ] {
+            seen.push(format!("{sql}\n{}", raw.query(sql)?));
+        }
+        raw.prepare("SELECT id, id * ? AS times FROM conf.numbers WHERE id < ? ORDER BY id")?;
+        for (factor, below) in [(1, 4), (2, 4), (1, 300)] {
+            let mut params = b"\0\x01\x08\0\x08\0".to_vec();
+            params.extend_from_slice(&u64::to_le_bytes(factor));
+            params.extend_from_slice(&u64::to_le_bytes(below));
+            seen.push(format!("execute {factor} {below}\n{}", raw.execute(0, 0, &params)?));
+        }
+        raw.prepare("SELECT * FROM conf.types ORDER BY id")?;
+        seen.push(raw.execute(1, 0, b"")?);
+        Ok(seen)
+    };
+    let forms: [Caps; 3] = [0, caps::DEPRECATE_EOF, caps::DEPRECATE_EOF | caps::SESSION_TRACK];
+    let mut direct = Vec::new();
+    for form in forms {
+        direct.push(script(&mut Raw::log_in(server.port, form)?)?);
+    }
+    for filler in 0..forms.len() {
+        proxy.admin("PROXYSQL FLUSH QUERY CACHE")?;
+        script(&mut Raw::log_in(proxy.port, forms[filler])?)?;
+        for (reader, form) in forms.iter().enumerate() {
+            let before = counted(&proxy, "Query_Cache_count_GET_OK")?;
+            let seen = script(&mut Raw::log_in(proxy.port, *form)?)?;
+            let hits = counted(&proxy, "Query_Cache_count_GET_OK")? - before;
+            same(&hits.to_string(), &seen.len().to_string())?;
+            for (seen, wanted) in seen.iter().zip(&direct[reader]) {
+                if let Some(words) = difference(wanted, seen) {
+                    return Err(format!("filled by form {filler}, read by form {reader}:\n{words}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn no_client_gets_what_is_another_ones(driver: Driver) -> Outcome {
+    let (server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    let ask = |port, user, password, sql: &str| command_line(port, user, password, &[], sql);
+    let what = "SELECT CURRENT_USER(), DATABASE(), HEX(CONVERT('ü' USING latin1)), 'a' || 'b', @@sql_mode <> '', \
+                (SELECT HEX(words) FROM conf.scratch LIMIT 1)";
+    let plain = "SELECT CURRENT_USER(), DATABASE(), 'a' || 'b', 'ü'";
+    for sql in [
+        plain.to_owned(),
+        what.to_owned(),
+        format!("USE conf2; {plain}"),
+        format!("SET sql_mode = 'PIPES_AS_CONCAT'; {plain}"),
+        format!("SET NAMES latin1; {plain}"),
+        format!("SET NAMES utf8mb4 COLLATE utf8mb4_bin; {plain}"),
+        format!("SET character_set_results = latin1; {plain}"),
+        format!("SET @x = 5; SELECT @x; {plain}"),
+        "SET time_zone = '+03:00'; SELECT FROM_UNIXTIME(0)".to_owned(),
+        "SET time_zone = '+00:00'; SELECT FROM_UNIXTIME(0)".to_owned(),
+        "CREATE TEMPORARY TABLE conf.numbers (id INT); SELECT COUNT(*) FROM conf.numbers".to_owned(),
+        "SELECT COUNT(*) FROM conf.numbers".to_owned(),
+    ] {
+        for (user, password) in [("app", "secret"), ("other", "geheim"), ("app", "secret")] {
+            same(&ask(proxy.port, user, password, &sql)?, &ask(server.port, user, password, &sql)?)
+                .map_err(|words| format!("{user}: {sql}\n{words}"))?;
+        }
+    }
+    expect(counted(&proxy, "Query_Cache_count_GET_OK")? > 0, || "nothing came from the cache".into())?;
+    let uuids = ask(proxy.port, "app", "secret", "SELECT UUID(); SELECT UUID()")?;
+    let mut lines = uuids.lines();
+    expect(lines.next() != lines.next(), || format!("one UUID twice: {uuids}"))
+}
+
+fn a_transaction_sees_its_own_writes(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    let count = "SELECT COUNT(*) FROM conf.scratch";
+    proxy.query("DELETE FROM conf.scratch")?;
+    let seen = proxy.query(&format!("{count}; BEGIN; INSERT INTO conf.scratch VALUES (1, 'x'); {count}; ROLLBACK; {count}"))?;
+    same(seen.trim(), "0\n1\n0")?;
+    // With autocommit off everything is in a transaction.
+    let seen = proxy.query(&format!("SET autocommit = 0; INSERT INTO conf.scratch VALUES (1, 'x'); {count}; ROLLBACK"))?;
+    same(seen.trim(), "1")
+}
+
+fn a_write_ends_the_use_of_what_was_read(driver: Driver) -> Outcome {
+    let (server, proxy) = stand(driver, Vendor::MariaDb, r#"attributes = "{\"cache_invalidate\":true}","#)?;
+    let count = "SELECT COUNT(*) FROM conf.scratch";
+    let hits = || counted(&proxy, "Query_Cache_count_GET_OK");
+    proxy.query("DELETE FROM conf.scratch")?;
+    same(proxy.query(&format!("{count}; {count}"))?.trim(), "0\n0")?;
+    same(&hits()?.to_string(), "1")?;
+    for (n, write) in [
+        "INSERT INTO conf.scratch VALUES (1, 'x')",
+        "USE conf; INSERT scratch VALUES (2, 'x')",
+        "BEGIN; INSERT INTO `conf`.`scratch` VALUES (3, 'x'); COMMIT",
+        "SET autocommit = 0; INSERT INTO conf.scratch VALUES (4, 'x'); COMMIT",
+        "PREPARE p FROM 'INSERT INTO conf.scratch VALUES (5, 1)'; EXECUTE p",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        proxy.query(write)?;
+        same(proxy.query(count)?.trim(), &(n + 1).to_string()).map_err(|words| format!("after {write}: {words}"))?;
+        same(proxy.query(count)?.trim(), &(n + 1).to_string())?;
+    }
+    same(&hits()?.to_string(), "6")?;
+    // Another table does not matter, and what nobody here has seen is not known.
+    proxy.query("INSERT INTO conf.counted (words) VALUES ('x')")?;
+    server.root("DELETE FROM conf.scratch")?;
+    same(proxy.query(count)?.trim(), "5")?;
+    same(&hits()?.to_string(), "7")
+}
+
+/// Each of the two cores sends it once at most.
+fn those_who_ask_the_same_share_one_execution(driver: Driver) -> Outcome {
+    let (server, proxy) = stand(driver, Vendor::MariaDb, "cache_timeout = 60000,")?;
+    let port = proxy.port;
+    let ask_at_once = |sql: &'static str, times: u64| -> Vec<_> {
+        (0..times).map(|_| std::thread::spawn(move || command_line(port, "app", "secret", &[], sql))).collect()
+    };
+    let running = |sql: &str| -> Result<Vec<String>, String> {
+        let ids = server.root(&format!("SELECT id FROM information_schema.processlist WHERE info = '{sql}'"))?;
+        Ok(ids.lines().filter(|id| id.parse::<u64>().is_ok()).map(str::to_owned).collect())
+    };
+    let waited = || counted(&proxy, "Millrace_query_cache_waited");
+    let until = |there: &dyn Fn() -> Result<bool, String>| -> Outcome {
+        for _ in 0..600 {
+            if there()? {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err("it never comes to that".into())
+    };
+    // Nobody gets past the lock until all of them are there.
+    let mut locker = Raw::log_in(server.port, 0)?;
+    locker.query("LOCK TABLES conf.numbers WRITE")?;
+    let sql = "SELECT COUNT(*) FROM conf.numbers";
+    let asking = ask_at_once(sql, 8);
+    until(&|| Ok(running(sql)?.len() as u64 + waited()? == 8))?;
+    let executions = running(sql)?.len() as u64;
+    expect(executions <= 2, || format!("{executions} executions on two cores"))?;
+    locker.query("UNLOCK TABLES")?;
+    for one in asking {
+        let answer = one.join().map_err(|_| "a panic")??;
+        expect(answer.trim().parse::<u64>().is_ok(), || answer.clone())?;
+    }
+    same(&counted(&proxy, "Query_Cache_count_GET_OK")?.to_string(), &(8 - executions).to_string())?;
+
+    // Those that fetch are ended: whoever waits asks for himself.
+    locker.query("LOCK TABLES conf.types WRITE")?;
+    let sql = "SELECT COUNT(*) FROM conf.types";
+    let before = waited()?;
+    let asking = ask_at_once(sql, 6);
+    until(&|| Ok(running(sql)?.len() as u64 + waited()? - before == 6))?;
+    let fetching = running(sql)?;
+    for id in &fetching {
+        server.root(&format!("KILL QUERY {id}"))?;
+    }
+    until(&|| Ok(running(sql)?.len() == 6 - fetching.len()))?;
+    locker.query("UNLOCK TABLES")?;
+    let answers: Vec<_> = asking.into_iter().map(|one| one.join().unwrap_or_else(|_| Err("a panic".into()))).collect();
+    let failed = answers.iter().filter(|answer| answer.is_err()).count();
+    same(&failed.to_string(), &fetching.len().to_string()).map_err(|words| format!("{answers:?}\n{words}"))
+}
+
+fn an_operator_flushes_and_sees_what_is_kept(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    let listed = || proxy.admin("SELECT tables, rows, hits FROM stats.stats_mysql_query_cache ORDER BY tables");
+    proxy.query("SELECT 111; SELECT id FROM conf.numbers LIMIT 2; SELECT 111; SELECT * FROM conf2.only_here")?;
+    same(listed()?.trim_end(), "\t1\t1\nconf.numbers\t2\t0\nconf2.only_here\t2\t0")?;
+    proxy.admin("PROXYSQL FLUSH QUERY CACHE FOR TABLE only_here")?;
+    same(listed()?.trim_end(), "\t1\t1\nconf.numbers\t2\t0")?;
+    let digest = proxy.admin("SELECT digest FROM stats.stats_mysql_query_cache WHERE tables = ''")?;
+    proxy.admin(&format!("PROXYSQL FLUSH QUERY CACHE FOR DIGEST {}", digest.trim()))?;
+    same(listed()?.trim_end(), "conf.numbers\t2\t0")?;
+    proxy.admin("SET mysql-query_cache_size_MB = 0; LOAD MYSQL VARIABLES TO RUNTIME; SELECT 1")?;
+    for _ in 0..100 {
+        if counted(&proxy, "Query_Cache_Entries")? == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    same(&counted(&proxy, "Query_Cache_Memory_bytes")?.to_string(), "0")?;
+    proxy.query("SELECT 111; SELECT 111")?;
+    same(&counted(&proxy, "Query_Cache_Entries")?.to_string(), "0")
+}
