@@ -23,6 +23,7 @@ fn main() {
         ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
         ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
         ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
+        ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
         ("one_port_serves_split_and_fast_forward_users", one_port_serves_split_and_fast_forward_users),
         ("rules_match_the_port_and_the_address_of_the_client", rules_match_the_port_and_the_address_of_the_client),
@@ -279,7 +280,7 @@ fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
     for server in both {
         server.root(
             "CREATE FUNCTION conf.here() RETURNS INT NO SQL RETURN @@port; CREATE PROCEDURE conf.say() SELECT @@port; \
-             CREATE SEQUENCE conf.numbers; GRANT EXECUTE ON conf.* TO app; GRANT INSERT ON conf.numbers TO app;",
+             CREATE SEQUENCE conf.ticks; GRANT EXECUTE ON conf.* TO app; GRANT INSERT ON conf.ticks TO app;",
         )?;
     }
     let switch = |settings: &str| {
@@ -312,7 +313,7 @@ fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
         "SELECT conf.here()",
         "USE conf; SELECT here()",
         "CALL conf.say()",
-        "SELECT @@port FROM (SELECT NEXTVAL(conf.numbers)) d",
+        "SELECT @@port FROM (SELECT NEXTVAL(conf.ticks)) d",
         "SELECT GET_LOCK('a', 1); SELECT @@port FROM (SELECT IS_USED_LOCK('a')) d",
         "SELECT @@port + 0 * @@read_only",
         "BEGIN; SELECT @@port",
@@ -320,7 +321,6 @@ fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
         "SET autocommit = 0; SELECT @@port",
         "SET @a = 5; SELECT @@port FROM (SELECT @a) d",
         "CREATE TEMPORARY TABLE conf.mine (a INT); SELECT @@port FROM (SELECT COUNT(*) FROM conf.mine) d",
-        "SELECT /* hostgroup=0 */ @@port",
     ] {
         two.is_writer(&two.proxy.query(stays)?).map_err(|why| format!("{stays}: {why}"))?;
     }
@@ -346,6 +346,24 @@ fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
     two.is_writer(&two.proxy.query("SELECT @@port")?)?;
     let refused = two.proxy.admin("UPDATE mysql_users SET attributes='{\"read_hostgroup\":0}'; LOAD MYSQL USERS TO RUNTIME;");
     expect(refused.is_err_and(|words| words.contains("nothing would be split")), || "a split to itself was taken".to_owned())
+}
+
+/// A14 by structure: neither blanks nor case nor comments keep a statement from its template, and its values arrive.
+fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) VALUES \
+         (1, 1, 'SELECT ? AS a, ? AS b', 'SELECT CONCAT(''made of '', ?2, '' and '', ?1)'); LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    for asked in ["SELECT 'it''s' AS a, -5 AS b", "select/* x */'it\\'s'as `a`,\n-5 as b -- y\n;"] {
+        same(&proxy.query(asked)?, "made of -5 and it's")?;
+    }
+    same(&proxy.query("SELECT 1 AS a, 2 AS c")?, "1\t2")?;
+    let told = proxy.admin("EXPLAIN ROUTE 'SELECT 1 AS a, 2 AS b'")?;
+    expect(told.contains("template 1: SELECT CONCAT('made of '"), || told.clone())?;
+    same(&proxy.admin("SELECT rewrite_id FROM runtime_mysql_query_rewrite")?, "1")?;
+    let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
+    expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || "a template without its value was taken".to_owned())
 }
 
 /// A58: kinds of statements have counters.

@@ -370,7 +370,8 @@ impl Shared {
         ];
         let mut fast: Vec<String> = snapshot.rules.fast().rows().map(|row| format!("{row:?}")).collect();
         fast.sort_unstable();
-        let rules = snapshot.rules.rows().map(|row| format!("{row:?}")).chain(fast).collect::<Vec<_>>().join("\n");
+        let rewrites = snapshot.rewrites.rows().map(|row| format!("{row:?}"));
+        let rules = snapshot.rules.rows().map(|row| format!("{row:?}")).chain(fast).chain(rewrites).collect::<Vec<_>>().join("\n");
         Ok(vec![
             ("admin_variables", hash(variables("admin-"))),
             ("mysql_query_rules", hash(rules)),

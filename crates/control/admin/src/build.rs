@@ -5,7 +5,7 @@ use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
 use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
-use config::{RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
+use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -21,11 +21,7 @@ pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Result<
             notices
         }),
         Module::Users => rows::read::<UserRow>(conn, "").and_then(|rows| users(&mut next, rows)),
-        Module::Rules => rules(conn, &now.variables).map(|rules| {
-            let notices = rules.notices().to_vec();
-            next.rules = Arc::new(rules);
-            notices
-        }),
+        Module::Rules => all_rules(conn, &now.variables, &mut next),
         other => match other.prefix() {
             Some(prefix) => variables(conn, prefix, &mut next),
             None => Ok(Vec::new()),
@@ -90,6 +86,18 @@ fn servers(conn: &Connection) -> Result<Servers, Vec<Refusal>> {
 fn users(next: &mut Snapshot, rows: Vec<UserRow>) -> Result<Vec<Refusal>, Vec<Refusal>> {
     next.users = Arc::new(Users::build(rows, &next.variables)?);
     Ok(Vec::new())
+}
+
+fn all_rules(conn: &Connection, variables: &Variables, next: &mut Snapshot) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    let rewrites = rows::read::<RewriteRow>(conn, "").and_then(Rewrites::build);
+    match (rules(conn, variables), rewrites) {
+        (Ok(rules), Ok(rewrites)) => {
+            let notices = rules.notices().to_vec();
+            (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
+            Ok(notices)
+        }
+        (rules, rewrites) => Err([rules.err(), rewrites.err()].into_iter().flatten().flatten().collect()),
+    }
 }
 
 fn rules(conn: &Connection, variables: &Variables) -> Result<Rules, Vec<Refusal>> {

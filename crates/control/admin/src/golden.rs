@@ -146,7 +146,7 @@ fn recordings(text: &str) -> Vec<Recorded<'_>> {
 
 /// Whether a row of a list of tables is one of a table that ProxySQL does not have.
 fn is_ours(row: &[String]) -> bool {
-    let name = row.first().map_or("", String::as_str).trim_end_matches("_reset");
+    let name = row.first().map_or("", String::as_str).trim_start_matches("runtime_").trim_end_matches("_reset");
     row.len() == 1 && tables::all().any(|table| table.is_ours() && table.name == name)
 }
 

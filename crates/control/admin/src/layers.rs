@@ -69,6 +69,7 @@ pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot)
             Module::Rules => {
                 rows::replace(conn, "mysql_query_rules", snapshot.rules.rows().cloned())?;
                 rows::replace(conn, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
+                rows::replace(conn, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
             }
             _ => {}
         }

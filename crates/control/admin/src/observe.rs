@@ -3,7 +3,7 @@
 use crate::engine::SqlError;
 use crate::rows::{self, Mapped};
 use bridge::{Ask, Counter, DigestRow, Latency, Report, ServerState};
-use config::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
+use config::{FastRoutingRow, HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
 
@@ -319,6 +319,7 @@ pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool:
         SslParamsRow::TABLE => rows::replace(conn, &name, snapshot.servers.ssl_params_rows()),
         UserRow::TABLE => rows::replace(conn, &name, snapshot.users.rows()),
         RuleRow::TABLE => rows::replace(conn, &name, snapshot.rules.rows().cloned()),
+        RewriteRow::TABLE => rows::replace(conn, &name, snapshot.rewrites.rows().cloned()),
         FastRoutingRow::TABLE => rows::replace(conn, &name, snapshot.rules.fast().rows()),
         "global_variables" => {
             let mut into = Into::table(conn, "main.runtime_global_variables", 2)?;

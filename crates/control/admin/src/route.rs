@@ -21,11 +21,14 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     let schema = question.schema.as_deref().or(user.default_schema.as_deref()).unwrap_or(&variables.mysql_default_schema);
     let options = digest_options(snapshot);
     let mut text = Vec::new();
-    let digested = sql::digest_with_comment(question.sql.as_bytes(), &options, &mut text);
+    let lexing = sql::Lexing::Escapes;
+    let rewritten = snapshot.rewrites.find(&user.username, schema, question.sql.as_bytes(), lexing).filter(|_| !user.fast_forward);
+    let asked = rewritten.as_ref().map_or(question.sql.as_bytes(), |(_, made)| &made.text);
+    let digested = sql::digest_with_comment(asked, &options, &mut text);
     let statement = Statement {
-        text: question.sql.as_bytes(),
+        text: asked,
         digest: variables.mysql_query_digests.then_some(Digest { hash: digested.hash, text: &text }),
-        comment: digested.comment.and_then(|range| question.sql.as_bytes().get(range)),
+        comment: digested.comment.and_then(|range| asked.get(range)),
     };
     let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
     let facts = SessionFacts {
@@ -36,6 +39,10 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         ..somebody(user, schema)
     };
     let mut grid = Grid::new(COLUMNS);
+    if let Some((rewrite_id, made)) = &rewritten {
+        let told = format!("template {rewrite_id}: {}", String::from_utf8_lossy(&made.text));
+        grid.push_row([Some("0".into()), None, Some("rewrite".into()), Some(told)]);
+    }
     for row in plan::explain(snapshot, &facts, &statement, random).rows() {
         grid.push_row(row);
     }

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "columns are written flagIN, and fields are called like their columns")]
 
 use crate::engine::SqlError;
-use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, RuleRow, ServerRow, SslParamsRow, UserRow};
+use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{Connection, Row};
 
@@ -57,6 +57,10 @@ mapped! { RuleRow is "mysql_query_rules" by 1:
     next_query_flagIN int_or_null, mirror_flagOUT int_or_null, mirror_hostgroup int_or_null, error_msg text_or_null,
     OK_msg text_or_null, sticky_conn int_or_null, multiplex int_or_null, gtid_from_hostgroup int_or_null, log int_or_null,
     apply int, attributes text, comment text_or_null,
+}
+mapped! { RewriteRow is "mysql_query_rewrite" by 1:
+    rewrite_id int, active int, username text_or_null, schemaname text_or_null, pattern text, replacement text,
+    comment text_or_null,
 }
 mapped! { FastRoutingRow is "mysql_query_rules_fast_routing" by 3:
     username text, schemaname text, flagIN int, destination_hostgroup int, comment text,
@@ -192,6 +196,7 @@ mod tests {
         check::<UserRow>(&engine);
         check::<RuleRow>(&engine);
         check::<FastRoutingRow>(&engine);
+        check::<RewriteRow>(&engine);
         check::<HostgroupAttributesRow>(&engine);
         check::<SslParamsRow>(&engine);
     }

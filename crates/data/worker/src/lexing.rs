@@ -1,8 +1,10 @@
-//! Where strings end in this session's statements, and how long ago it may have written: what the read/write split asks.
+//! How this session's statements are read, what templates make of them, and what the read/write split asks.
 
+use crate::epoch::Epoch;
 use crate::session::Session;
 use backend::Names;
 use plan::SplitFacts;
+use sql::template::Rewritten;
 use sql::{Class, Lexing};
 
 /// Character sets whose characters may have a backslash or a quote as their second byte.
@@ -28,6 +30,15 @@ impl Session {
             Names::Unknown => true,
         };
         if names || self.state.variable("character_set_client").is_some_and(shifts) { Lexing::Shifts } else { Lexing::Escapes }
+    }
+
+    /// What a template of `mysql_query_rewrite` makes of a statement, and which one.
+    pub(crate) fn rewritten(&self, epoch: &Epoch, sql: &[u8]) -> Option<(i64, Rewritten)> {
+        let rewrites = &epoch.snapshot.rewrites;
+        if rewrites.is_empty() || self.user.fast_forward {
+            return None;
+        }
+        rewrites.find(&self.user.username, &self.state.schema, sql, self.lexing())
     }
 
     pub(crate) fn split_facts<'a>(&self, class: &'a Class<'a>) -> SplitFacts<'a> {

@@ -130,6 +130,14 @@ impl Session {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
             return self.refuse(&Complaint::with(1461, "42000", words)).await;
         }
+        let rewritten = self.rewritten(epoch, sql);
+        if let Some((rewrite_id, made)) = &rewritten
+            && !made.keeps_params()
+        {
+            let words = format!("mysql_query_rewrite (rewrite_id {rewrite_id}) moves or drops parameters, which a prepared statement cannot follow");
+            return self.refuse(&Complaint::with(1235, "42000", words)).await;
+        }
+        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = self.lexing().class(sql);
         let remembered = usize::try_from(v.mysql_max_stmts_cache).unwrap_or(usize::MAX);
         let statement = self.core.statements.intern(&self.user_name, &self.state.schema, sql, remembered);

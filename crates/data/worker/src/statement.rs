@@ -70,6 +70,8 @@ pub(crate) struct Digested {
 impl Session {
     /// COM_QUERY.
     pub(crate) async fn query(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+        let rewritten = self.rewritten(epoch, sql);
+        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = self.lexing().class(sql);
         self.whole(epoch, sql, &class, "Query", What::Query).await
     }

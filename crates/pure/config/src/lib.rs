@@ -7,6 +7,7 @@
 mod fast_routing;
 mod pattern;
 mod refusal;
+mod rewrites;
 mod rows;
 mod rules;
 mod servers;
@@ -18,7 +19,8 @@ mod variables;
 pub use fast_routing::FastRouting;
 pub use pattern::{Dialect, Pattern, Replacement, fuzz_pattern};
 pub use refusal::Refusal;
-pub use rows::{FastRoutingRow, HostgroupAttributesRow, RuleRow, ServerRow, SslParamsRow, UserRow};
+pub use rewrites::Rewrites;
+pub use rows::{FastRoutingRow, HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
 pub use rules::{AddressPattern, Asked, Candidate, Candidates, Memo, Rule, Rules};
 pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
 pub use snapshot::Snapshot;

@@ -162,6 +162,18 @@ impl Default for RuleRow {
     }
 }
 
+/// `mysql_query_rewrite`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RewriteRow {
+    pub rewrite_id: i64,
+    pub active: i64,
+    pub username: Option<String>,
+    pub schemaname: Option<String>,
+    pub pattern: String,
+    pub replacement: String,
+    pub comment: Option<String>,
+}
+
 /// `mysql_query_rules_fast_routing`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FastRoutingRow {

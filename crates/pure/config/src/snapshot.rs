@@ -1,6 +1,6 @@
 //! All that the operator wants, at one moment: what a core works under.
 
-use crate::{Rules, Servers, Users, Variables};
+use crate::{Rewrites, Rules, Servers, Users, Variables};
 use std::sync::Arc;
 
 /// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other parts.
@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub servers: Arc<Servers>,
     /// `mysql_query_rules`, `mysql_query_rules_fast_routing`.
     pub rules: Arc<Rules>,
+    /// `mysql_query_rewrite`.
+    pub rewrites: Arc<Rewrites>,
 }
 
 impl Snapshot {

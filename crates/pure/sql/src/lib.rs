@@ -8,12 +8,14 @@ mod functions;
 mod kill;
 pub mod literal;
 mod marks;
+mod parts;
 mod reading;
 pub mod set;
 pub mod spooky;
 pub mod tables;
-mod volatile;
+pub mod template;
 pub mod user_variables;
+mod volatile;
 pub mod words;
 
 pub use class::{Class, class, class_without_escapes};

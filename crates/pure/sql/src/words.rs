@@ -126,6 +126,11 @@ impl<'a> Words<'a> {
         self.at
     }
 
+    /// Goes on from here, which is no earlier.
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        self.at = at.max(self.at);
+    }
+
     /// Whether what was read so far means different things to different servers: it has an
     /// executable comment of a version that not all of them have, or of MariaDB only.
     #[must_use]

@@ -10,6 +10,7 @@ const TARGETS: &[Target] = &[
     ("sql_class", sql::class::fuzz_class),
     ("sql_set", sql::set::fuzz_set),
     ("sql_reading", sql::fuzz_reading),
+    ("sql_template", sql::template::fuzz_template),
 ];
 
 /// The inputs of a target, each with its path.

@@ -14,6 +14,7 @@ const LISTS: &[List] = &[
     ("mysql_users", "mysql_users", &[], Module::Users),
     ("mysql_query_rules", "mysql_query_rules", &[], Module::Rules),
     ("mysql_query_rules_fast_routing", "mysql_query_rules_fast_routing", &[], Module::Rules),
+    ("mysql_query_rewrite", "mysql_query_rewrite", &[], Module::Rules),
     ("mysql_hostgroup_attributes", "mysql_hostgroup_attributes", &[("hostgroup", "hostgroup_id")], Module::Servers),
     ("mysql_servers_ssl_params", "mysql_servers_ssl_params", &[("address", "hostname")], Module::Servers),
     ("mysql_replication_hostgroups", "mysql_replication_hostgroups", &[], Module::Servers),

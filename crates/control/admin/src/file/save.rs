@@ -29,6 +29,7 @@ const LISTS: &[&str] = &[
 /// Lists that ProxySQL does not write: they are there if they have rows.
 const MORE: &[&str] = &[
     "mysql_query_rules_fast_routing",
+    "mysql_query_rewrite",
     "mysql_hostgroup_attributes",
     "mysql_servers_ssl_params",
     "restapi_routes",

@@ -203,6 +203,19 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Declared { module: Module::Rules, disk: true, runtime: Runtime::Honoured },
     },
     Table {
+        name: "mysql_query_rewrite",
+        about: "Statements that are replaced by others with the same values, before any rule sees them. Ours.",
+        columns: "(
+    rewrite_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    active INT CHECK (active IN (0,1)) NOT NULL DEFAULT 0,
+    username VARCHAR,
+    schemaname VARCHAR,
+    pattern VARCHAR NOT NULL,
+    replacement VARCHAR NOT NULL,
+    comment VARCHAR)",
+        kind: Kind::Declared { module: Module::Rules, disk: true, runtime: Runtime::Honoured },
+    },
+    Table {
         name: "mysql_firewall_whitelist_users",
         about: "Whose statements the firewall looks at.",
         columns: "(
