@@ -19,3 +19,11 @@ fn every_variable_of_proxysql_exists_with_its_default() {
     }
     assert_eq!(count, 214, "the list is whole");
 }
+
+/// A35, A42: the time of decisions is not taken unless somebody asks.
+#[test]
+fn decisions_are_not_timed_by_default() {
+    assert!(!config::Variables::default().mysql_stats_time_query_processor);
+    let (asked, _) = config::Variables::build([("mysql-stats_time_query_processor", "true")]).unwrap();
+    assert!(asked.mysql_stats_time_query_processor);
+}
