@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 
@@ -350,10 +351,11 @@ fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
 
 /// A14 by structure: neither blanks nor case nor comments keep a statement from its template, and its values arrive.
 fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
-    let (_server, proxy) = one(driver)?;
+    let (server, proxy) = one(driver)?;
     proxy.admin(
         "INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) VALUES \
-         (1, 1, 'SELECT ? AS a, ? AS b', 'SELECT CONCAT(''made of '', ?2, '' and '', ?1)'); LOAD MYSQL QUERY RULES TO RUNTIME;",
+         (1, 1, 'SELECT ? AS a, ? AS b', 'SELECT CONCAT(''made of '', ?2, '' and '', ?1)'), \
+         (2, 1, 'SELECT id FROM conf.numbers WHERE id < ?', 'SELECT id * 2 AS twice FROM conf.numbers WHERE id < ? ORDER BY id'); LOAD MYSQL QUERY RULES TO RUNTIME;",
     )?;
     for asked in ["SELECT 'it''s' AS a, -5 AS b", "select/* x */'it\\'s'as `a`,\n-5 as b -- y\n;"] {
         same(&proxy.query(asked)?, "made of -5 and it's")?;
@@ -361,7 +363,17 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     same(&proxy.query("SELECT 1 AS a, 2 AS c")?, "1\t2")?;
     let told = proxy.admin("EXPLAIN ROUTE 'SELECT 1 AS a, 2 AS b'")?;
     expect(told.contains("template 1: SELECT CONCAT('made of '"), || told.clone())?;
-    same(&proxy.admin("SELECT rewrite_id FROM runtime_mysql_query_rewrite")?, "1")?;
+    same(&proxy.admin("SELECT rewrite_id FROM runtime_mysql_query_rewrite")?, "1\n2")?;
+
+    // Prepared: as the replacement on the server itself. One that moves parameters is refused.
+    let (mut direct, mut through) = (Raw::log_in(server.port, 0)?, Raw::log_in(proxy.port, 0)?);
+    let params = [&b"\0\x01\x08\0"[..], &4_u64.to_le_bytes()].concat();
+    direct.prepare("SELECT id * 2 AS twice FROM conf.numbers WHERE id < ? ORDER BY id")?;
+    through.prepare("select id from conf.numbers where id<?")?;
+    same(&through.execute(0, 0, &params)?, &direct.execute(0, 0, &params)?)?;
+    let moved = through.prepare("SELECT ? AS a, ? AS b");
+    let words = moved.unwrap_or_else(|words| words);
+    expect(words.contains("mysql_query_rewrite (rewrite_id 1)"), || words.clone())?;
     let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
     expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || "a template without its value was taken".to_owned())
 }
