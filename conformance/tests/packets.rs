@@ -24,6 +24,16 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("unknown_statements_are_refused_in_the_words_of_servers", 0, unknown_statements),
     ("a_changed_table_is_seen_by_the_next_execution", caps::DEPRECATE_EOF, a_changed_table),
     ("long_data_serves_one_execution", 0, long_data),
+    ("several_statements_are_answered_one_after_another", caps::MULTI_STATEMENTS, several),
+    ("several_statements_without_eof", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several),
+    ("several_statements_with_session_tracking", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF | caps::SESSION_TRACK, several),
+    ("an_error_ends_several_statements", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several_with_error),
+    ("what_cannot_be_taken_apart_goes_whole", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several_whole),
+    ("who_did_not_ask_may_not_send_several", caps::DEPRECATE_EOF, several_not_asked),
+    ("calls_have_several_results_and_out_parameters", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, calls),
+    ("a_file_of_the_client_is_loaded", caps::LOCAL_FILES | caps::DEPRECATE_EOF, a_file),
+    ("a_file_among_several_statements", caps::LOCAL_FILES | caps::MULTI_STATEMENTS, a_file_among_several),
+    ("a_client_without_files_is_refused_by_the_server", 0, no_file),
 ];
 
 fn a_cursor(raw: &mut Raw) -> Result<String, String> {
@@ -129,6 +139,101 @@ fn long_data(raw: &mut Raw) -> Result<String, String> {
     Ok(seen)
 }
 
+fn several(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("SELECT 1; SELECT 'two', 3;SELECT words FROM conf2.only_here WHERE id = 2 ;")?;
+    seen += &raw.query("DELETE FROM conf.scratch; INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b'); SELECT ROW_COUNT(); SELECT words FROM conf.scratch WHERE id = 2")?;
+    seen += &raw.query("USE conf2; SELECT DATABASE(); SET @v = 5; SELECT @v, ';', \"; SELECT\"; DO 1")?;
+    seen += &raw.query("INSERT INTO conf.counted (words) VALUES ('x'); SELECT LAST_INSERT_ID() > 0; ROLLBACK")?;
+    seen += &raw.query("BEGIN; UPDATE conf.scratch SET words = 'c' WHERE id = 1; SELECT words FROM conf.scratch WHERE id = 1; ROLLBACK; SELECT words FROM conf.scratch WHERE id = 1")?;
+    seen += &raw.query("SELECT 1 /* one ; */; -- two ;\n SELECT 2")?;
+    Ok(seen)
+}
+
+fn several_with_error(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("DELETE FROM conf.scratch; INSERT INTO conf.scratch VALUES (1, 'a'); SELECT 1 FROM no_such_schema.t; INSERT INTO conf.scratch VALUES (2, 'b')")?;
+    seen += &raw.query("SELECT COUNT(*) FROM conf.scratch")?;
+    seen += &raw.query("SELECT 1; SELEC 2; SELECT 3")?;
+    seen += &raw.query("INSERT INTO conf.scratch VALUES (1, 'again'); SELECT 2")?;
+    seen += &raw.query("SELECT 'fine'")?;
+    Ok(seen)
+}
+
+fn several_whole(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("DROP PROCEDURE IF EXISTS conf.made; CREATE PROCEDURE conf.made() BEGIN SELECT 1 AS a; SELECT 2 AS b; END")?;
+    seen += &raw.query("CALL conf.made()")?;
+    seen += &raw.query("SELECT 1; /*!50000 SELECT 2 */; SELECT 3")?;
+    seen += &raw.query("SELECT 1;; SELECT 2")?;
+    seen += &raw.query("SELECT 1; SELECT '\\'; SELECT 2")?;
+    seen += &raw.query("DROP PROCEDURE conf.made")?;
+    Ok(seen)
+}
+
+fn several_not_asked(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("SELECT 1; SELECT 2")?;
+    seen += &raw.query("SELECT 1;")?;
+    seen += &raw.ask(&[0x1B, 0, 0], Expect::Simple)?;
+    seen += &raw.query("SELECT 1; SELECT 2")?;
+    seen += &raw.query("SELECT 1; /*!50000 SELECT 2 */; SELECT 3")?;
+    seen += &raw.ask(&[0x1B, 1, 0], Expect::Simple)?;
+    seen += &raw.query("SELECT 1; SELECT 2")?;
+    seen += &raw.query("SELECT 1; /*!50000 SELECT 2 */; SELECT 3")?;
+    Ok(seen)
+}
+
+fn calls(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("DROP PROCEDURE IF EXISTS conf.out_of")?;
+    seen += &raw.query("CREATE PROCEDURE conf.out_of(IN a INT, OUT b INT, INOUT c VARCHAR(10)) BEGIN SELECT a; SET b = a + 1; SET c = CONCAT(c, '!'); END")?;
+    seen += &raw.query("SELECT 0; CALL conf.two_results(7); SELECT 9")?;
+    seen += &raw.query("CALL conf.fails_after_one(); SELECT 1")?;
+    seen += &raw.prepare("CALL conf.out_of(?, ?, ?)")?;
+    seen += &raw.execute(0, 0, b"\x02\x01\x03\0\x03\0\xfd\0\x05\0\0\0\x03abc")?;
+    seen += &raw.prepare("CALL conf.two_results(?)")?;
+    seen += &raw.execute(1, 0, b"\0\x01\x03\0\x05\0\0\0")?;
+    seen += &raw.query("SET @c = 'x'; CALL conf.out_of(1, @b, @c); SELECT @b, @c")?;
+    seen += &raw.query("DROP PROCEDURE conf.out_of")?;
+    Ok(seen)
+}
+
+fn a_file(raw: &mut Raw) -> Result<String, String> {
+    let load = "LOAD DATA LOCAL INFILE '/client/side' INTO TABLE conf.scratch FIELDS TERMINATED BY ','";
+    let mut seen = raw.query("DELETE FROM conf.scratch")?;
+    seen += &raw.query(load)?;
+    let large: String = (100..5000).map(|n| format!("{n},number {n}\n")).collect();
+    for (seq, piece) in [(2, "1,one\n2,tw"), (3, "o\n3,three\n"), (4, large.as_str()), (5, "")] {
+        raw.send(seq, piece.as_bytes())?;
+    }
+    seen += &raw.answer(Expect::Query)?;
+    seen += &raw.query("SELECT COUNT(*), MAX(words) FROM conf.scratch")?;
+    // A duplicate key in the middle: the server reads the rest all the same.
+    seen += &raw.query(&load.replace("INTO", "REPLACE INTO"))?;
+    raw.send(2, b"1,first\n1,second\n")?;
+    raw.send(3, b"")?;
+    seen += &raw.answer(Expect::Query)?;
+    // An empty file: what a client sends that cannot read it.
+    seen += &raw.query(load)?;
+    raw.send(2, b"")?;
+    seen += &raw.answer(Expect::Query)?;
+    seen += &raw.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.no_such_table")?;
+    seen += &raw.query("DELETE FROM conf.scratch")?;
+    Ok(seen)
+}
+
+fn a_file_among_several(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("SELECT 'before'; SELECT 1 FROM conf2.only_here WHERE id = 1; LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch; SELECT 'after'")?;
+    let last = seen.lines().rev().find_map(|line| line.trim().split(' ').next()?.parse::<u8>().ok()).unwrap_or_default();
+    raw.send(last + 1, b"77\tseven\n")?;
+    raw.send(last + 2, b"")?;
+    seen += &raw.answer(Expect::Query)?;
+    seen += &raw.query("DELETE FROM conf.scratch")?;
+    Ok(seen)
+}
+
+fn no_file(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch")?;
+    seen += &raw.query("SELECT 1")?;
+    Ok(seen)
+}
+
 /// A server and the proxies before it.
 struct Stand {
     server: Server,
@@ -138,9 +243,16 @@ struct Stand {
 impl Stand {
     fn compare(&self, driver: Driver, caps: Caps, script: Script) -> Result<(), String> {
         let place = DRIVERS.iter().position(|one| *one == driver).unwrap_or_default();
-        let proxy = self.proxies[place].get_or_init(|| Proxy::start(driver, &Wish::in_front_of(&self.server)));
+        let proxy = self.proxies[place].get_or_init(|| {
+            let mut wish = Wish::in_front_of(&self.server);
+            wish.variables.push_str("    enable_load_data_local_infile = true\n");
+            Proxy::start(driver, &wish)
+        });
         let through = proxy.as_ref().map_err(Clone::clone)?.port;
+        let anew = "DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted";
+        self.server.root(anew)?;
         let direct = script(&mut Raw::log_in(self.server.port, caps)?)?;
+        self.server.root(anew)?;
         let seen = script(&mut Raw::log_in(through, caps)?)?;
         difference(&direct, &seen).map_or(Ok(()), |words| Err(format!("{words}\n\ndirect:\n{direct}\n\nthrough:\n{seen}")))
     }

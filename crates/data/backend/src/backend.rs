@@ -8,7 +8,9 @@ use bridge::Counter;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
 use std::rc::Rc;
-use wire::command::{COM_STMT_CLOSE, COM_STMT_PREPARE};
+use wire::command::{
+    COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
+};
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
 
@@ -52,6 +54,8 @@ pub struct Backend {
     pub(crate) prepared: Here,
     /// COM_STMT_CLOSE commands that are still to be sent.
     pub(crate) closing: Vec<u8>,
+    /// The server takes several statements in one text.
+    pub(crate) several: bool,
     pub(crate) opened: Instant,
     pub(crate) since: Instant,
     pub(crate) queries: u64,
@@ -208,6 +212,10 @@ impl Backend {
         self.tally.up(Counter::MyhgmPoolReset);
         let response = self.command(&[0x1F], Expect::Simple).await?;
         refusal(&response)?;
+        // Whether a server resets this too differs.
+        if self.several {
+            self.take_several(false).await?;
+        }
         let gone = self.prepared.clear();
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
         self.state = sync::reset(&self.state);
@@ -215,6 +223,35 @@ impl Backend {
         self.unread = crate::Unread::default();
         self.holds.status(response.status());
         Ok(())
+    }
+
+    /// Does the server take several statements in one text here? One whose client did not ask for it must not.
+    #[must_use]
+    pub fn takes_several(&self) -> bool {
+        self.several
+    }
+
+    /// COM_SET_OPTION: several statements in one text, from now on or no longer.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] when the server does not know the command.
+    pub async fn take_several(&mut self, on: bool) -> Result<(), BackendFailed> {
+        let option = if on { SET_OPTION_MULTI_STATEMENTS_ON } else { SET_OPTION_MULTI_STATEMENTS_OFF };
+        let [low, high] = option.to_le_bytes();
+        let response = self.command(&[COM_SET_OPTION, low, high], Expect::Simple).await?;
+        refusal(&response)?;
+        self.several = on;
+        Ok(())
+    }
+
+    /// More bytes of the client that belong to the command that was sent last.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn pass(&mut self, bytes: Chunk) -> Result<(), BackendFailed> {
+        bump(&self.place.numbers.sent, bytes.len() as u64);
+        self.tally.add(Counter::QueriesBackendsBytesSent, bytes.len() as u64);
+        self.conn.send(bytes).await.map_err(BackendFailed::BrokeAfter)
     }
 
     /// The server's id of a statement here; prepares it if need be. `client`: the id by which the client executes it, for its cursors.

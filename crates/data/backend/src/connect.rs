@@ -29,8 +29,8 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
 /// What follows the client, because it changes what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
     | caps::NO_SCHEMA
+    | caps::LOCAL_FILES
     | caps::IGNORE_SPACE
-    | caps::MULTI_STATEMENTS
     | caps::MULTI_RESULTS
     | caps::PS_MULTI_RESULTS;
 
@@ -77,6 +77,7 @@ impl Pools {
                     state: State::new("", want.collation),
                     prepared: Here::default(),
                     closing: Vec::new(),
+                    several: false,
                     opened: now,
                     since: now,
                     queries: 0,

@@ -1,6 +1,5 @@
 //! A stage: statements that change nothing but what the proxy keeps of the session are answered at once.
 
-use crate::answer;
 use crate::session::{Ended, Session};
 use crate::settings::{Meaning, is_certain, meaning};
 use crate::statement::{Job, Told, What};
@@ -22,8 +21,7 @@ impl Session {
         if !(ends && self.state.autocommit || class.sets && self.keep_set(job.text)) {
             return Ok(ControlFlow::Continue(()));
         }
-        let flags = self.flags();
-        answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?;
+        self.say("").await?;
         Ok(ControlFlow::Break(Told::default()))
     }
 

@@ -27,6 +27,34 @@ impl Complaint {
     }
 }
 
+/// How far the answer to a command has got: several statements of one text are answered one after another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Turn {
+    /// Number of the last packet that the client was sent; 0 for none.
+    pub(crate) sent: u8,
+    /// The answer to another statement follows.
+    pub(crate) more: bool,
+    /// The last statement was answered with an error.
+    pub(crate) failed: bool,
+}
+
+impl Turn {
+    /// One statement, one answer.
+    pub(crate) const fn is_first_and_last(self) -> bool {
+        self.sent == 0 && !self.more
+    }
+
+    /// Number of the next packet.
+    pub(crate) const fn next(self) -> u8 {
+        self.sent.wrapping_add(1)
+    }
+
+    /// SERVER_STATUS_* flags of an answer.
+    pub(crate) const fn flags(self) -> u16 {
+        if self.more { status::MORE_RESULTS } else { 0 }
+    }
+}
+
 /// Sends an ERR packet as packet `seq`.
 pub(crate) async fn complain(client: &mut Conn, seq: u8, complaint: &Complaint) -> Result<(), NetError> {
     let mut payload = Vec::with_capacity(16 + complaint.words.len());
@@ -44,11 +72,8 @@ pub(crate) async fn say_ok(client: &mut Conn, seq: u8, caps: Caps, flags: u16, i
 
 /// Sends an EOF packet, or what stands for it.
 pub(crate) async fn say_eof(client: &mut Conn, caps: Caps, flags: u16) -> Result<(), NetError> {
-    if wire::caps::has(caps, wire::caps::DEPRECATE_EOF) {
-        return say_ok(client, 1, caps, flags, "").await;
-    }
     let mut payload = Vec::with_capacity(8);
-    ok::write_eof(&mut payload, 0, flags);
+    ok::Ok { status: flags, ..ok::Ok::default() }.write_end(&mut payload, caps);
     send(client, 1, &payload).await
 }
 

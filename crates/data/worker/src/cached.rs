@@ -87,6 +87,8 @@ impl Session {
             && self.state.names != Names::Unknown
             && !job.plan.new_connection
             && job.plan.legs.len() == 1
+            // One of several is numbered by where it stands.
+            && self.turn.is_first_and_last()
             && self.held.holds().all(|hold| matches!(hold, Hold::InsertId | Hold::NotAllowed))
             && self.core.cache.capacity() > 0
     }

@@ -12,6 +12,7 @@ use net::NetError;
 use rt::{Chunk, Either};
 use sql::Reads;
 use std::time::Duration;
+use wire::caps;
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 const REMEMBERED: Reads = Reads::WARNINGS
@@ -147,6 +148,14 @@ impl Session {
         }
         let user_variables = sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..));
         backend.sync(&self.state, user_variables).await.map_err(before)?;
+        if matches!(job.what, What::Query) {
+            // A server takes several statements only where the client asked for it, and where there may be several.
+            let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
+            let several = allowed && (backend.takes_several() || job.text.contains(&b';'));
+            if several != backend.takes_several() {
+                backend.take_several(several).await.map_err(before)?;
+            }
+        }
         let limit_ms = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
         let mut stale_allowed = matches!(job.what, What::Execute(_));
         loop {

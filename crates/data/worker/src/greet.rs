@@ -79,11 +79,12 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         piece.copy_from_slice(&core.rt.random().to_le_bytes()[..piece.len()]);
     }
     let deprecate = if v.mysql_enable_client_deprecate_eof { caps::DEPRECATE_EOF } else { 0 };
+    let files = if v.mysql_enable_load_data_local_infile { caps::LOCAL_FILES } else { 0 };
     let collation = wire::charset::by_name(&v.mysql_default_collation_connection).map_or(33, |c| c.id);
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
-        caps: OFFERED | deprecate,
+        caps: OFFERED | deprecate | files,
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
         random,

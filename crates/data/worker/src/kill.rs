@@ -1,6 +1,6 @@
 //! KILL: a session by its number, wherever it is, and what it runs on a server.
 
-use crate::answer::{self, Complaint};
+use crate::answer::Complaint;
 use crate::core::Core;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
@@ -73,10 +73,7 @@ impl Session {
             Err(_) => Killed::Unknown,
         };
         match killed {
-            Killed::Done => {
-                let flags = answer::flags(self.state.autocommit);
-                Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
-            }
+            Killed::Done => self.say("").await,
             Killed::Unknown => self.refuse(&Complaint::with(1094, "HY000", format!("Unknown thread id: {session}"))).await,
             Killed::NotYours => self.refuse(&Complaint::with(1095, "HY000", format!("You are not owner of thread {session}"))).await,
         }

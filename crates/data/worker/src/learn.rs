@@ -63,7 +63,7 @@ impl Session {
                 backend.learn_prepared(statement, prepared.id, max);
             }
             if let (What::Execute(execution), Some(id), Some(flags)) = (job.what, executed, flags)
-                && execution.wants_cursor
+                && execution.opens_cursor()
                 && flags & status::CURSOR_EXISTS != 0
             {
                 backend.open_cursor(id, execution.client);

@@ -12,6 +12,7 @@ mod epoch;
 mod forward;
 mod greet;
 mod held;
+mod infile;
 mod kill;
 mod keeper;
 mod learn;
@@ -22,6 +23,7 @@ mod roster;
 mod scratch;
 mod session;
 mod settings;
+mod several;
 mod statement;
 mod stats;
 

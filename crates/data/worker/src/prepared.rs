@@ -65,8 +65,6 @@ pub(crate) struct Execution<'a> {
     pub(crate) prepared: &'a Rc<Prepared>,
     /// The client's id of it.
     pub(crate) client: u32,
-    /// It asks for a cursor.
-    pub(crate) wants_cursor: bool,
     /// The hostgroup where it got one.
     pub(crate) cursor: Cell<Option<u32>>,
     /// The payload, with a statement id that is to be filled in.
@@ -77,7 +75,7 @@ pub(crate) struct Execution<'a> {
 impl Execution<'_> {
     /// The client wants to fetch the rows piece by piece.
     pub(crate) fn opens_cursor(&self) -> bool {
-        self.payload.get(5).is_none_or(|flags| *flags != 0)
+        self.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
     }
 
     /// Flags, and types and values of the parameters.
@@ -213,7 +211,6 @@ impl Session {
         let execution = Execution {
             prepared: &prepared,
             client: id,
-            wants_cursor: execute.flags & CURSOR_FLAGS != 0,
             cursor: Cell::new(None),
             payload,
             long: &statement.long,

@@ -1,5 +1,7 @@
 //! A response on its way from the server to the client, as it arrives.
 
+use crate::answer::Turn;
+use crate::infile::upload;
 use crate::kill::OBEYS;
 use crate::session::Session;
 use backend::{Backend, BackendFailed, Idle};
@@ -9,6 +11,7 @@ use rt::{Chunk, Either};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
+use wire::caps::Caps;
 use wire::response::{Expect, Follow, Outcome, PREPARED_ID_AT, Recode, Response};
 
 /// Why a response did not reach the client.
@@ -53,6 +56,38 @@ impl Follower {
         }
     }
 
+    fn new(expect: Expect, server: Caps, client: Caps, turn: Turn, flags: u16) -> Self {
+        if turn.is_first_and_last() && !Recode::is_needed(server, client) {
+            Self::Same(Response::expect(expect, server))
+        } else {
+            Self::Other(Recode::expect(expect, server, client, flags).after(turn.sent, turn.more))
+        }
+    }
+
+    /// Number of the last packet that the client was sent.
+    fn last_seq(&self) -> u8 {
+        match self {
+            Self::Same(response) => response.last_seq(),
+            Self::Other(recode) => recode.last_seq(),
+        }
+    }
+
+    /// What the client's packet numbers are ahead of the server's.
+    fn shift(&self) -> u8 {
+        match self {
+            Self::Same(_) => 0,
+            Self::Other(recode) => recode.shift(),
+        }
+    }
+
+    /// The file that the server wanted was sent.
+    fn resume(&mut self) {
+        match self {
+            Self::Same(response) => response.resume(),
+            Self::Other(recode) => recode.resume(),
+        }
+    }
+
     /// Follows what came; returns what the client is to get, and the end of the response among what came.
     fn follow(&mut self, chunk: Chunk) -> Result<(Chunk, Option<usize>), wire::Malformed> {
         match self {
@@ -78,11 +113,7 @@ impl Follower {
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
     let Ask { expect, patch, limit_ms, withhold_stale } = *ask;
-    let mut follower = if Recode::is_needed(backend.hello.caps, session.caps) {
-        Follower::Other(Recode::expect(expect, backend.hello.caps, session.caps, backend.holds.flags()))
-    } else {
-        Follower::Same(Response::expect(expect, backend.hello.caps))
-    };
+    let mut follower = Follower::new(expect, backend.hello.caps, session.caps, session.turn, backend.holds.flags());
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }
@@ -154,12 +185,20 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             }
         }
         if end.is_some() {
+            if let Outcome::LocalInfile(_) = follower.response().outcome() {
+                let left = limit.saturating_sub(session.core.rt.now() - begun);
+                upload(session, backend, follower.shift(), left).await.map_err(|failed| (failed, true))?;
+                follower.resume();
+                continue;
+            }
             break;
         }
     }
     if let Some(outcome) = &interrupting {
         settle_interruption(session, backend, outcome).await?;
     }
+    session.turn.sent = follower.last_seq();
+    session.turn.failed = matches!(follower.response().outcome(), Outcome::Err { .. });
     if let (Some(mut all), Some(id)) = (gathered, patch) {
         if follower.response().prepared().is_some()
             && let Some(at) = all.get_mut(PREPARED_ID_AT)

@@ -1,6 +1,6 @@
 //! One client's life, top to bottom. Read this file first.
 
-use crate::answer::{self, Complaint};
+use crate::answer::{self, Complaint, Turn};
 use crate::cached::Cached;
 use crate::core::{Core, Seat};
 use crate::epoch::Epoch;
@@ -39,6 +39,7 @@ pub(crate) struct Session {
     pub(crate) statements: ClientStatements,
     /// What it fills of the cache, and the tables whose results it ends.
     pub(crate) cached: Cached,
+    pub(crate) turn: Turn,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
     /// NO_BACKSLASH_ESCAPES, as servers' flags tell.
@@ -117,13 +118,6 @@ impl Session {
         let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
         if self.held.transaction().is_some() {
             patience = patience.min(v.mysql_max_transaction_idle_time);
-            let Some(left) = self.entry.transaction_left(self.core.rt.now(), v.mysql_max_transaction_time) else {
-                let words = "The client was disconnected by the proxy because its transaction was open for longer than mysql-max_transaction_time";
-                return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
-            };
-            patience = patience.min(left);
-        } else {
-            self.entry.transaction_since.set(None);
         }
         let limit = usize::try_from(v.mysql_max_allowed_packet).unwrap_or(usize::MAX);
         let silent = Duration::from_millis(patience);
@@ -161,6 +155,7 @@ impl Session {
             }
         };
         let flags = answer::flags(self.state.autocommit);
+        self.turn = Turn::default();
         match command {
             Command::Query(query) => self.query(epoch, query.sql).await,
             Command::Prepare(sql) => self.prepare(epoch, sql).await,
@@ -194,7 +189,7 @@ impl Session {
                 Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
-            Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
+            Command::ProcessKill(session) => self.kill(epoch, u64::from(session), false).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {
@@ -217,7 +212,17 @@ impl Session {
     /// Tells the client what is wrong, as the whole answer to its command.
     pub(crate) async fn refuse(&mut self, complaint: &Complaint) -> Result<(), Ended> {
         self.core.tally.up(Counter::GeneratedErrorPackets);
-        Ok(answer::complain(&mut self.client, 1, complaint).await?)
+        let seq = self.turn.next();
+        (self.turn.sent, self.turn.failed) = (seq, true);
+        Ok(answer::complain(&mut self.client, seq, complaint).await?)
+    }
+
+    /// Tells the client that all is well, as the whole answer to its statement.
+    pub(crate) async fn say(&mut self, words: &str) -> Result<(), Ended> {
+        let flags = self.flags() | self.turn.flags();
+        let seq = self.turn.next();
+        self.turn.sent = seq;
+        Ok(answer::say_ok(&mut self.client, seq, self.caps, flags, words).await?)
     }
 
     /// As after a login, except for the character set: COM_RESET_CONNECTION.
@@ -248,7 +253,7 @@ impl Session {
             Ended::Told(complaint) => {
                 self.core.tally.up(Counter::ClientConnectionsAborted);
                 // The client reads it as the answer to whatever it says next, as with a server that kills it.
-                let seq = u8::from(self.entry.command.get() != "Sleep");
+                let seq = if self.entry.command.get() == "Sleep" { 0 } else { self.turn.next() };
                 let told = answer::complain(&mut self.client, seq, &complaint);
                 let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
             }
@@ -288,6 +293,7 @@ impl Session {
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),
+            turn: Turn::default(),
             next_flag_in: None,
             no_escapes: false,
             wrote: None,

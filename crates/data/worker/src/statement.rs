@@ -1,6 +1,6 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
-use crate::answer::{self, Complaint};
+use crate::answer::Complaint;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::stats::Seen;
@@ -68,14 +68,6 @@ pub(crate) struct Digested {
 }
 
 impl Session {
-    /// COM_QUERY.
-    pub(crate) async fn query(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
-        let rewritten = self.rewritten(epoch, sql);
-        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
-        let class = self.lexing().class(sql);
-        self.whole(epoch, sql, &class, "Query", What::Query).await
-    }
-
     /// COM_INIT_DB is `USE` without SQL.
     pub(crate) async fn init_db(&mut self, epoch: &Epoch, schema: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendInitDb);
@@ -199,14 +191,17 @@ impl Session {
     async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         match &job.plan.answer {
             Some(Answer::Say(words)) => {
-                let flags = answer::flags(self.state.autocommit);
                 match job.what {
                     What::Prepare(statement, id) => self.pretend_to_prepare(statement, id).await?,
-                    _ => answer::say_ok(&mut self.client, 1, self.caps, flags, words).await?,
+                    _ => self.say(words).await?,
                 }
             }
             Some(Answer::Refuse(words)) => {
                 self.refuse(&Complaint::new(wire::errors::NOT_ALLOWED, words.to_string())).await?;
+            }
+            None if job.class.local_infile && !job.epoch.snapshot.variables.mysql_enable_load_data_local_infile => {
+                let words = "Unsupported 'LOAD DATA LOCAL INFILE' command";
+                self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
             None => return Ok(ControlFlow::Continue(())),
         }

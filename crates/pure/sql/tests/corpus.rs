@@ -9,6 +9,7 @@ const TARGETS: &[Target] = &[
     ("sql_digest", sql::digest::fuzz_digest),
     ("sql_class", sql::class::fuzz_class),
     ("sql_set", sql::set::fuzz_set),
+    ("sql_split", sql::split::fuzz_split),
     ("sql_reading", sql::fuzz_reading),
     ("sql_template", sql::template::fuzz_template),
 ];

@@ -9,6 +9,7 @@
 //! | how somebody gets in | [`handshake`], [`auth`], [`crypt`] |
 //! | what a client may ask | [`command`], [`execute`] |
 //! | where the answer ends | [`response`] (the hot path) |
+//! | a file that a client sends | [`infile`] |
 //! | what an answer says | [`ok`], [`resultset`], [`types`] |
 //! | names of numbers | [`caps`], [`status`], [`errors`], [`charset`] |
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod crypt;
 pub mod errors;
 pub mod execute;
 pub mod handshake;
+pub mod infile;
 pub mod ok;
 pub mod packet;
 pub mod read;

@@ -17,6 +17,7 @@ const TARGETS: &[Target] = &[
     ("wire_response", wire::response::fuzz_response),
     ("wire_recode", wire::response::fuzz_recode),
     ("wire_crypt", wire::crypt::fuzz_crypt),
+    ("wire_infile", wire::infile::fuzz_infile),
 ];
 
 fn fuzz() -> &'static Path {

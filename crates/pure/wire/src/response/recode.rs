@@ -24,6 +24,8 @@ pub struct Recode {
     eof_due: bool,
     /// SERVER_STATUS_* flags of such an EOF.
     status: u16,
+    /// SERVER_STATUS_* flags that every result has besides its own.
+    more: u16,
 }
 
 impl Recode {
@@ -31,7 +33,22 @@ impl Recode {
     /// that the server does not send; the flags after the command come too late for it.
     pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
         let response = Response::expect(expect, server);
-        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status }
+        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0 }
+    }
+
+    /// The response is one of several to one command: the client has had packets up to number `sent` before, and, if `more`, another
+    /// one follows.
+    #[must_use]
+    pub fn after(mut self, sent: u8, more: bool) -> Self {
+        (self.shift, self.last_seq) = (sent, sent);
+        self.more = if more { status::MORE_RESULTS } else { 0 };
+        self.status |= self.more;
+        self
+    }
+
+    /// What is added to the server's packet numbers now.
+    pub const fn shift(&self) -> u8 {
+        self.shift
     }
 
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
@@ -42,9 +59,9 @@ impl Recode {
     /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
     /// connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
-        let Self { response, server, client, shift, last_seq, full, eof_due, status } = self;
+        let Self { response, server, client, shift, last_seq, full, eof_due, status, more } = self;
         let cursor = matches!(response.expect, Expect::Execute);
-        let mut copy = Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status };
+        let mut copy = Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status, more: *more };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
             copy.eof_if_due();
@@ -62,10 +79,9 @@ impl Recode {
         self.last_seq
     }
 
-    /// As [`Response::resume`]. The packets of the file are numbered by the client, and the server goes on from there.
+    /// As [`Response::resume`]. The packets of the file have to be numbered for the server: see [`crate::infile`].
     pub fn resume(&mut self) {
         self.response.resume();
-        self.shift = 0;
     }
 }
 
@@ -81,6 +97,7 @@ struct Copy<'a> {
     full: &'a mut bool,
     eof_due: &'a mut bool,
     status: u16,
+    more: u16,
 }
 
 impl Copy<'_> {
@@ -91,13 +108,14 @@ impl Copy<'_> {
 
     /// What an OK or EOF said; [`Response::take`] has read it before, so it can be read.
     fn said<'p>(&self, payload: &'p [u8]) -> ok::Ok<'p> {
-        match ok::Ok::read(payload, self.server) {
+        let said = match ok::Ok::read(payload, self.server) {
             Ok(ok) if payload.len() >= 7 => ok,
             _ => {
                 let (warnings, status) = ok::read_eof(payload).unwrap_or_default();
                 ok::Ok { warnings, status, ..ok::Ok::default() }
             }
-        }
+        };
+        ok::Ok { status: said.status | self.more, ..said }
     }
 
     /// The EOF that the client wants and the server did not send. It waits for the next packet, because a cursor has only one.
@@ -146,8 +164,8 @@ impl Watch for Copy<'_> {
 
     fn take(&mut self, taken: Taken, seq: u8, payload: &[u8]) {
         let ok = match taken {
-            Taken::AsIs | Taken::DefinitionsEof => ok::Ok::default(),
-            Taken::Ok | Taken::End => self.said(payload),
+            Taken::AsIs => ok::Ok::default(),
+            Taken::DefinitionsEof | Taken::Ok | Taken::End => self.said(payload),
         };
         if taken == Taken::End && self.cursor && ok.status & status::CURSOR_EXISTS != 0 {
             *self.eof_due = false;
@@ -157,7 +175,8 @@ impl Watch for Copy<'_> {
         let out_seq = seq.wrapping_add(*self.shift);
         match taken {
             Taken::DefinitionsEof if caps::has(client, caps::DEPRECATE_EOF) => *self.shift = self.shift.wrapping_sub(1),
-            Taken::AsIs | Taken::DefinitionsEof => self.packet(out_seq, |o| o.extend_from_slice(payload)),
+            Taken::DefinitionsEof => self.packet(out_seq, |o| ok::write_eof(o, ok.warnings, ok.status)),
+            Taken::AsIs => self.packet(out_seq, |o| o.extend_from_slice(payload)),
             Taken::Ok => self.packet(out_seq, |o| ok.write(o, client)),
             Taken::End => self.packet(out_seq, |o| ok.write_end(o, client)),
         }

@@ -1,0 +1,42 @@
+//! Several statements in one COM_QUERY, each with its own route, digest and counters, answered one after another.
+
+use crate::epoch::Epoch;
+use crate::session::{Ended, Session};
+use crate::statement::What;
+use std::ops::Range;
+use wire::caps;
+
+impl Session {
+    /// COM_QUERY.
+    pub(crate) async fn query(&mut self, epoch: &Epoch, text: &[u8]) -> Result<(), Ended> {
+        match self.parts(text) {
+            Some(parts) => self.each(epoch, text, &parts).await,
+            None => self.single(epoch, text).await,
+        }
+    }
+
+    /// The statements of a text, if its client may send several and they can be told apart for certain.
+    fn parts(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
+        if caps::has(self.caps, caps::MULTI_STATEMENTS) { sql::split(text) } else { None }
+    }
+
+    /// One after the other; the first error is the last answer.
+    async fn each(&mut self, epoch: &Epoch, text: &[u8], parts: &[Range<usize>]) -> Result<(), Ended> {
+        for (at, part) in parts.iter().enumerate() {
+            self.turn.more = at + 1 < parts.len();
+            self.single(epoch, text.get(part.clone()).unwrap_or_default()).await?;
+            if self.turn.failed || self.entry.killed.get() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One statement, or what goes whole to one server.
+    async fn single(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+        let rewritten = self.rewritten(epoch, sql);
+        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
+        let class = self.lexing().class(sql);
+        self.whole(epoch, sql, &class, "Query", What::Query).await
+    }
+}

@@ -1,0 +1,168 @@
+//! Several statements in one text, taken apart where that is certainly what a server would do.
+
+use crate::words::{Kind, Token, Words};
+use std::ops::Range;
+
+/// First words of statements in which a `;` can only be the end. MariaDB runs programmes outside of routines too (`BEGIN NOT ATOMIC`,
+/// `IF`, `FOR`): what is not listed may be one.
+const SIMPLE: &[&str] = &[
+    "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "SET", "SHOW", "USE", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
+    "CALL", "DO", "TRUNCATE", "EXPLAIN", "DESC", "DESCRIBE", "WITH", "VALUES", "TABLE", "CREATE", "DROP", "ALTER", "RENAME", "GRANT",
+    "REVOKE", "LOCK", "UNLOCK", "FLUSH", "LOAD", "ANALYZE", "OPTIMIZE", "CHECK", "CHECKSUM", "REPAIR", "KILL", "PREPARE", "EXECUTE",
+    "DEALLOCATE", "HANDLER", "XA", "HELP",
+];
+
+/// Words near the beginning of a CREATE or ALTER that has a body.
+const BODIES: &[&str] = &["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"];
+/// A body is announced within so many words: `CREATE OR REPLACE DEFINER = a@b SQL SECURITY …`.
+const ANNOUNCED_WITHIN: usize = 40;
+
+/// Where the statements of a text are, with the comments before each and without the `;` between them; at least two. `None` if there are not
+/// several, or if they cannot be told apart for certain: compound statements, empty ones, executable comments, quotes that mean
+/// different things to different servers.
+#[must_use]
+pub fn split(sql: &[u8]) -> Option<Vec<Range<usize>>> {
+    memchr::memchr(b';', sql)?;
+    if memchr::memmem::find(sql, b"/*!").is_some() || memchr::memmem::find(sql, b"/*M!").is_some() {
+        return None;
+    }
+    let parts = parts(sql, Words::new(sql))?;
+    // Whether a backslash escapes depends on the session.
+    let sure = memchr::memchr(b'\\', sql).is_none() || self::parts(sql, Words::without_escapes(sql)).as_ref() == Some(&parts);
+    (sure && parts.len() > 1).then_some(parts)
+}
+
+fn parts(sql: &[u8], words: Words<'_>) -> Option<Vec<Range<usize>>> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    let mut count = 0;
+    let mut creates = false;
+    let mut begins = false;
+    for token in words {
+        if token.is_sign(b';') {
+            if count == 0 {
+                return None;
+            }
+            parts.push(trimmed(sql, from..token.start));
+            (from, count, creates, begins) = (token.end(), 0, false, false);
+            continue;
+        }
+        if token.kind != Kind::Word && token.kind != Kind::Sign && !token.is_whole() {
+            return None;
+        }
+        match count {
+            0 if token.is_sign(b'(') => {}
+            0 if token.is("BEGIN") => begins = true,
+            0 if token.is_any(SIMPLE) => creates = token.is_any(&["CREATE", "ALTER"]),
+            0 => return None,
+            _ if begins && !(count == 1 && token.is("WORK")) => return None,
+            _ if creates && count < ANNOUNCED_WITHIN && token.is_any(BODIES) => return None,
+            _ => {}
+        }
+        count += 1;
+    }
+    let rest = trimmed(sql, from..sql.len());
+    match (count, rest.is_empty()) {
+        (0, true) => {}
+        // A comment after the last `;` is an empty statement to some servers.
+        (0, false) => return None,
+        _ => parts.push(rest),
+    }
+    Some(parts)
+}
+
+fn trimmed(sql: &[u8], range: Range<usize>) -> Range<usize> {
+    let text = &sql[range.clone()];
+    let before = text.len() - text.trim_ascii_start().len();
+    let start = range.start + before;
+    start..start + text.trim_ascii().len()
+}
+
+/// The name and the text of `PREPARE name FROM 'text'`; `None` if the text is in a variable, or this is something else.
+#[must_use]
+pub fn prepared_text(sql: &[u8]) -> Option<(Token<'_>, Token<'_>)> {
+    let mut words = Words::new(sql);
+    let verb = words.next()?;
+    let name = words.next()?;
+    let from = words.next()?;
+    let text = words.next()?;
+    let end = words.next().is_none_or(|token| token.is_sign(b';')) && words.next().is_none();
+    let fine = verb.is("PREPARE") && from.is("FROM") && text.kind == Kind::String && text.is_whole() && end;
+    (fine && matches!(name.kind, Kind::Word | Kind::Name)).then_some((name, text))
+}
+
+/// Fuzz target: parts lie in order inside the text, and what lies between them is no statement.
+pub fn fuzz_split(data: &[u8]) {
+    let Some(parts) = split(data) else { return };
+    let mut at = 0;
+    for part in parts {
+        assert!(at <= part.start && part.start < part.end && part.end <= data.len());
+        assert!(!crate::class(&data[part.clone()]).multi, "a part is one statement");
+        at = part.end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(sql: &str) -> Option<Vec<&str>> {
+        split(sql.as_bytes()).map(|parts| parts.into_iter().map(|part| &sql[part]).collect())
+    }
+
+    #[test]
+    fn statements_are_taken_apart_with_their_comments() {
+        assert_eq!(texts("SELECT 1; SELECT 2"), Some(vec!["SELECT 1", "SELECT 2"]));
+        assert_eq!(
+            texts(" /* hostgroup=1 */ SELECT ';' ;\n/* b */ UPDATE t SET a=\"x;y\" ; (SELECT `;`);; ".trim_end_matches("; ")),
+            Some(vec!["/* hostgroup=1 */ SELECT ';'", "/* b */ UPDATE t SET a=\"x;y\"", "(SELECT `;`)"])
+        );
+        assert_eq!(texts("BEGIN; SELECT 1 -- a; b\n; COMMIT;"), Some(vec!["BEGIN", "SELECT 1 -- a; b", "COMMIT"]));
+    }
+
+    #[test]
+    fn one_statement_is_not_several() {
+        for sql in ["", ";", "SELECT 1", "SELECT 1;", "SELECT ';;'", "SELECT 1 /* ; */ ;  "] {
+            assert_eq!(texts(sql), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_may_have_a_body_stays_whole() {
+        for sql in [
+            "CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
+            "SELECT 1; CREATE OR REPLACE DEFINER=`a`@`b` TRIGGER t BEFORE INSERT ON x FOR EACH ROW BEGIN SET @a=1; END",
+            "BEGIN NOT ATOMIC SELECT 1; SELECT 2; END",
+            "IF 1 THEN SELECT 1; END IF",
+            "FOR i IN 1..2 DO SELECT i; END FOR",
+            "SELECT 1; nonsense; SELECT 2",
+        ] {
+            assert_eq!(texts(sql), None, "{sql}");
+        }
+        assert_eq!(texts("CREATE TABLE t (a INT); DROP TABLE t"), Some(vec!["CREATE TABLE t (a INT)", "DROP TABLE t"]));
+    }
+
+    #[test]
+    fn what_servers_read_in_different_ways_stays_whole() {
+        for sql in [
+            "SELECT 1; /*!80000 SELECT 2; */ SELECT 3",
+            r"SELECT '\'; SELECT 2; -- '",
+            "SELECT 1; SELECT 'open",
+            "SELECT 1; /* only a comment */",
+            "SELECT 1;; SELECT 2",
+            "; SELECT 1; SELECT 2",
+        ] {
+            assert_eq!(texts(sql), None, "{sql}");
+        }
+        assert_eq!(texts(r"SELECT 'a\tb'; SELECT 2"), Some(vec![r"SELECT 'a\tb'", "SELECT 2"]));
+    }
+
+    #[test]
+    fn the_text_of_a_prepare_is_found_where_it_stands() {
+        let found = prepared_text(b"PREPARE `s` FROM 'SELECT ?' ;").map(|(name, text)| (name.text, text.text));
+        assert_eq!(found, Some((&b"`s`"[..], &b"'SELECT ?'"[..])));
+        for sql in ["PREPARE s FROM @a", "PREPARE s FROM 'a' 'b'", "EXECUTE s", "PREPARE s FROM 'open"] {
+            assert!(prepared_text(sql.as_bytes()).is_none(), "{sql}");
+        }
+    }
+}

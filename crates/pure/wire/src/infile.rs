@@ -1,0 +1,109 @@
+//! The file that a client sends for LOAD DATA LOCAL INFILE: packets of any size, ended by an empty one.
+//!
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_local_infile_request.html>
+
+use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
+
+/// Follows the packets of a file on their way to the server.
+#[derive(Debug, Clone)]
+pub struct FilePackets {
+    head: [u8; HEADER_LEN],
+    /// Bytes of the header that have come.
+    have: usize, // < HEADER_LEN
+    /// Bytes of the payload that are still to come.
+    left: usize,
+    /// The packet was full: the next one continues it, be it empty.
+    continued: bool,
+    /// What the client's packet numbers are ahead of the server's.
+    shift: u8,
+}
+
+impl FilePackets {
+    /// Before the first of them. `shift` is taken off the client's packet numbers.
+    #[must_use]
+    pub const fn new(shift: u8) -> Self {
+        Self { head: [0; HEADER_LEN], have: 0, left: 0, continued: false, shift }
+    }
+
+    /// Follows bytes of the client, cut anywhere, and numbers them for the server. Returns where the file ended in them, if it did; what follows is
+    /// the client's next command.
+    pub fn follow(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.left > 0 {
+                let n = self.left.min(bytes.len() - at);
+                (self.left, at) = (self.left - n, at + n);
+                continue;
+            }
+            if self.have == HEADER_LEN - 1 {
+                bytes[at] = bytes[at].wrapping_sub(self.shift);
+            }
+            self.head[self.have] = bytes[at];
+            self.have += 1;
+            at += 1;
+            if self.have == HEADER_LEN {
+                self.have = 0;
+                let (len, _) = packet::header(&self.head);
+                if len == 0 && !self.continued {
+                    return Some(at);
+                }
+                self.left = len;
+                self.continued = len == MAX_PAYLOAD;
+            }
+        }
+        None
+    }
+}
+
+/// Fuzz target: however the bytes are cut, the file ends at the same place and the numbers are the same.
+pub fn fuzz_infile(data: &[u8]) {
+    let [shift, cut, bytes @ ..] = data else { return };
+    let mut whole = bytes.to_vec();
+    let end = FilePackets::new(*shift).follow(&mut whole);
+    let mut pieces = bytes.to_vec();
+    let mut file = FilePackets::new(*shift);
+    let (mut at, mut ended) = (0, None);
+    for piece in pieces.chunks_mut(usize::from(*cut) % 16 + 1) {
+        if let Some(used) = file.follow(piece) {
+            ended = Some(at + used);
+            break;
+        }
+        at += piece.len();
+    }
+    assert_eq!(end, ended);
+    let upto = end.unwrap_or(bytes.len());
+    assert_eq!(whole[..upto], pieces[..upto]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_ends_with_an_empty_packet_wherever_it_is_cut() {
+        let bytes = b"\x02\0\0\x05ab\x01\0\0\x06c\0\0\0\x07\x01\0\0\0\x0e";
+        for cut in 1..bytes.len() {
+            let mut file = FilePackets::new(3);
+            let (mut seen, mut end) = (Vec::new(), None);
+            for piece in bytes.chunks(cut) {
+                let mut piece = piece.to_vec();
+                end = file.follow(&mut piece).map(|used| seen.len() + used);
+                seen.extend_from_slice(&piece);
+                if end.is_some() {
+                    break;
+                }
+            }
+            assert_eq!(end, Some(15));
+            assert_eq!(seen[..15], *b"\x02\0\0\x02ab\x01\0\0\x03c\0\0\0\x04");
+        }
+    }
+
+    #[test]
+    fn an_empty_packet_after_a_full_one_is_not_the_end() {
+        let mut bytes = Vec::new();
+        packet::append(&mut bytes, &mut 2, &vec![b'x'; MAX_PAYLOAD]);
+        let full = bytes.len();
+        bytes.extend_from_slice(&[0, 0, 0, 4]);
+        assert_eq!(FilePackets::new(0).follow(&mut bytes), Some(full + 4));
+    }
+}
