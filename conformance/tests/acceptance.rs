@@ -7,6 +7,7 @@ use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::caps;
 
 type Outcome = Result<(), String>;
 
@@ -28,6 +29,10 @@ fn main() {
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
         ("one_port_serves_split_and_fast_forward_users", one_port_serves_split_and_fast_forward_users),
         ("rules_match_the_port_and_the_address_of_the_client", rules_match_the_port_and_the_address_of_the_client),
+        ("prepared_statements_on_a_server_are_bounded", prepared_statements_on_a_server_are_bounded),
+        ("prepared_statements_of_clients_are_bounded", prepared_statements_of_clients_are_bounded),
+        ("a_prepared_statement_follows_the_rules_and_outlives_servers", a_prepared_statement_follows_the_rules),
+        ("several_statements_are_routed_and_counted_each_by_itself", several_statements_are_routed_each),
     ])
 }
 
@@ -61,6 +66,92 @@ impl Two {
     fn is_reader(&self, said: &str) -> Outcome {
         same(said.lines().last().unwrap_or_default(), &self.reader.port.to_string())
     }
+}
+
+/// The number in the last column of what was printed.
+fn number(said: &str) -> Result<u64, String> {
+    said.split_whitespace().last().and_then(|word| word.parse().ok()).ok_or_else(|| format!("no number in {said:?}"))
+}
+
+/// A51, A52: beyond mysql-max_stmts_per_connection the longest unused are closed, and nothing is left on the server.
+fn prepared_statements_on_a_server_are_bounded(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.variables.push_str("    max_stmts_per_connection = 5\n");
+    let proxy = Proxy::start(driver, &wish)?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    for n in 0..100 {
+        client.prepare(&format!("SELECT {n}, 'of many'"))?;
+        client.execute(n, 0, b"")?;
+    }
+    // All of them can still be executed, the first as well as the last.
+    for n in [0, 99, 50, 0] {
+        let seen = client.execute(n, 0, b"")?;
+        expect(seen.contains("of many"), || format!("statement {n}: {seen}"))?;
+    }
+    let connections = number(&proxy.admin("SELECT SUM(ConnUsed) + SUM(ConnFree) FROM stats_mysql_connection_pool")?)?;
+    let left = number(&server.root("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")?)?;
+    // What is closed goes along with the next command: two may wait for theirs.
+    expect(left <= connections * 7, || format!("{left} statements on {connections} connections"))?;
+    let known = "SELECT COUNT(*), MAX(ref_count_client) FROM stats_mysql_prepared_statements_info WHERE query LIKE '%of many%'";
+    same(&proxy.admin(known)?, "100\t1")?;
+    let many = "SELECT username, num_columns, num_params FROM stats_mysql_prepared_statements_info WHERE query = \"SELECT 7, 'of many'\"";
+    same(&proxy.admin(many)?, "app\t2\t0")
+}
+
+/// A52: neither a client nor all of them together can make the proxy remember statements without end.
+fn prepared_statements_of_clients_are_bounded(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.variables.push_str("    max_stmts_cache = 128\n    stmts_per_client_max = 10\n");
+    let proxy = Proxy::start(driver, &wish)?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    for n in 0..10 {
+        client.prepare(&format!("SELECT {n}"))?;
+    }
+    let refused = client.prepare("SELECT 'one too many'")?;
+    expect(refused.contains("create more than max_prepared_stmt_count statements (current value: 10)"), || refused.clone())?;
+    client.send(0, &client.statement(0x19, 3))?;
+    client.prepare("SELECT 'in its place'")?;
+    for n in 0..600 {
+        let mut other = Raw::log_in(proxy.port, 0)?;
+        other.prepare(&format!("SELECT 'other', {n}"))?;
+    }
+    let cached = number(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Cached'")?)?;
+    expect(cached <= 256, || format!("{cached} statements are remembered by two cores"))
+}
+
+/// Routed at execution: to another server once a rule says so, and again after that server was started anew.
+fn a_prepared_statement_follows_the_rules(driver: Driver) -> Outcome {
+    let mut two = two(driver)?;
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    client.prepare("SELECT CONCAT('port ', @@port), ?")?;
+    let params = b"\0\x01\x03\0\x07\0\0\0";
+    let on = |seen: &str, server: &Server| {
+        expect(seen.contains(&format!("port {}", server.port)), || format!("not on {}: {seen}", server.port))
+    };
+    on(&client.execute(0, 0, params)?, &two.writer)?;
+    two.proxy.admin("INSERT INTO mysql_query_rules (active, match_digest, destination_hostgroup, apply) VALUES (1, 'CONCAT', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME;")?;
+    on(&client.execute(0, 0, params)?, &two.reader)?;
+    two.reader.restart()?;
+    // The types were bound before, on a connection that is gone.
+    on(&client.execute(0, 0, b"\0\0\x08\0\0\0")?, &two.reader)?;
+    two.proxy.admin("DELETE FROM mysql_query_rules; LOAD MYSQL QUERY RULES TO RUNTIME;")?;
+    on(&client.execute(0, 0, b"\0\0\x08\0\0\0")?, &two.writer)
+}
+
+/// Each part of a text by its own rules, digests and counters.
+fn several_statements_are_routed_each(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin("INSERT INTO mysql_query_rules (active, match_digest, destination_hostgroup, apply) VALUES (1, '^SELECT @@port', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME;")?;
+    let mut client = Raw::log_in(two.proxy.port, caps::MULTI_STATEMENTS)?;
+    let seen = client.query("DELETE FROM conf.scratch; SELECT @@port; INSERT INTO conf.scratch VALUES (1, 'a'); SELECT CONCAT('default ', @@port)")?;
+    expect(seen.contains(&format!("\\x05{}", two.reader.port)), || format!("the read went elsewhere: {seen}"))?;
+    expect(seen.contains(&format!("default {}", two.writer.port)), || format!("the rest went elsewhere: {seen}"))?;
+    same(
+        &two.proxy.admin("SELECT hostgroup, digest_text, count_star FROM stats_mysql_query_digest WHERE digest_text NOT LIKE '%version%' ORDER BY digest_text")?,
+        "0\tDELETE FROM conf.scratch\t1\n0\tINSERT INTO conf.scratch VALUES (?,?)\t1\n1\tSELECT @@port\t1\n0\tSELECT CONCAT(?,@@port)\t1",
+    )
 }
 
 const TLS_VARIABLES: &str = "SELECT * FROM global_variables WHERE variable_name LIKE 'mysql%ssl%';";

@@ -8,8 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::caps;
 
 type Outcome = Result<(), String>;
 
@@ -23,6 +25,8 @@ fn main() {
         ("clients_that_vanish_leave_nothing_behind", clients_that_vanish),
         ("a_slow_reader_of_a_large_result_does_not_fill_memory", a_slow_reader),
         ("an_open_transaction_of_a_client_that_left_is_rolled_back", an_open_transaction_is_rolled_back),
+        ("a_file_that_breaks_off_leaves_nothing_behind", a_file_that_breaks_off),
+        ("a_cursor_whose_server_died_ends_the_session", a_cursor_whose_server_died),
     ])
 }
 
@@ -192,6 +196,53 @@ fn resident_megabytes(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|words| words.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() / 1024
+}
+
+fn a_file_that_breaks_off(driver: Driver) -> Outcome {
+    let mut server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.variables.push_str("    enable_load_data_local_infile = true\n");
+    let mut proxy = Proxy::start(driver, &wish)?;
+    let begin = |proxy: &Proxy| -> Result<Raw, String> {
+        let mut client = Raw::log_in(proxy.port, caps::LOCAL_FILES)?;
+        let wants = client.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch")?;
+        expect(wants.contains("wants a file"), || wants.clone())?;
+        client.send(2, b"1\tone\n2\ttwo\n")?;
+        Ok(client)
+    };
+    // The client leaves: nothing of its file stays, and the table is free.
+    drop(begin(&proxy)?);
+    soon(Duration::from_secs(10), || {
+        let running = server.root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
+        same(running.trim().trim_start_matches("COUNT(*)"), "0")
+    })?;
+    same(&proxy.query("SELECT COUNT(*) FROM conf.scratch")?, "0")?;
+    // The server leaves: the client is told by the end of its connection.
+    let mut client = begin(&proxy)?;
+    server.kill();
+    let mut seq = 2_u8;
+    let cut = soon(Duration::from_secs(10), || {
+        seq = seq.wrapping_add(1);
+        let sent = client.send(seq, &[b'x'; 100_000]);
+        expect(sent.is_err(), || "it still takes the file".into())
+    });
+    cut?;
+    expect(proxy.runs(), || proxy.log())?;
+    server.restart()?;
+    let said = soon(Duration::from_secs(30), || proxy.query("SELECT COUNT(*) FROM conf.scratch"))?;
+    same(&said, "0")
+}
+
+fn a_cursor_whose_server_died(driver: Driver) -> Outcome {
+    let (mut server, proxy) = one(driver)?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    client.prepare("SELECT id FROM conf.numbers")?;
+    client.execute(0, 1, b"")?;
+    client.fetch(0, 2)?;
+    server.kill();
+    let said = client.fetch(0, 2);
+    expect(said.as_ref().is_ok_and(|words| words.contains("Lost connection")), || format!("an error was wanted: {said:?}"))?;
+    expect(client.query("SELECT 1").is_err(), || "the session went on without its rows".into())
 }
 
 fn an_open_transaction_is_rolled_back(driver: Driver) -> Outcome {
