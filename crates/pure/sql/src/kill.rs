@@ -52,7 +52,17 @@ mod tests {
 
     #[test]
     fn what_is_no_number_of_a_session_is_not() {
-        for text in ["KILL", "KILL QUERY", "KILL USER app", "KILL QUERY ID 7", "KILL @id", "KILL 7 8", "KILL 7; SELECT 1", "KILL -1", "SELECT 7"] {
+        for text in [
+            "KILL",
+            "KILL QUERY",
+            "KILL USER app",
+            "KILL QUERY ID 7",
+            "KILL @id",
+            "KILL 7 8",
+            "KILL 7; SELECT 1",
+            "KILL -1",
+            "SELECT 7",
+        ] {
             assert_eq!(kill(text.as_bytes()), None, "{text}");
         }
     }

@@ -144,6 +144,13 @@ impl<'a> Parts<'a> {
 
     /// The value that begins with this token, if one does.
     fn value(&mut self, token: Token<'a>) -> Option<Cow<'a, [u8]>> {
+        // Most words are names or keywords, which is seen at once.
+        let may_begin = |byte: u8| {
+            byte.is_ascii_digit() || matches!(byte.to_ascii_uppercase(), b'X' | b'B' | b'N' | b'D' | b'T' | b'F' | b'_')
+        };
+        if token.kind == Kind::Name || token.kind == Kind::Word && (self.name || !may_begin(token.text[0])) {
+            return None;
+        }
         let mut pieces: Vec<(usize, usize)> = Vec::new();
         let mut token = token;
         let mut words = self.words.clone();
