@@ -231,18 +231,24 @@ mysql_query_rules =
 """
 
 
-def millrace(folder, server, target, driver, workers):
-    """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0."""
+def millrace(folder, server, target, driver, workers, cached=False):
+    """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0. A104: or from the cache, once they are there."""
     port, admin = free_port(), free_port()
-    home = os.path.join(folder, f"millrace-{driver}-{workers}")
+    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}")
     os.makedirs(home)
     path = os.path.join(home, "proxysql.cnf")
     with open(path, "w") as file:
-        file.write(CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD))
+        text = CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD)
+        file.write(text.replace("destination_hostgroup = 1,", "destination_hostgroup = 1, cache_ttl = 600000,") if cached else text)
     command = [os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", home, "--io-driver", driver]
     process = start(command, home, "millrace")
     wait_for(port, process, "Millrace")
-    return Way(f"Millrace, 2 rules, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
+    if cached:
+        # Every statement once, so that all that is measured comes from the cache.
+        asked = "".join(f"SELECT c FROM sbtest{table} WHERE id={row};\n" for table in (1, 2) for row in range(1, 20001))
+        subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", f"-u{USER}", f"-p{PASSWORD}", SCHEMA],
+                       input=asked, text=True, check=True, stdout=subprocess.DEVNULL)
+    return Way(f"Millrace, {'cached' if cached else '2 rules'}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
 
 
 def sessions(way, count):
@@ -334,6 +340,7 @@ def main():
         makers += [(f"relay {driver}", lambda driver=driver: relay(folder, server, wish.target, driver)) for driver in ("uring", "epoll")]
         makers += [(f"millrace {driver} {workers}", lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers))
                    for driver in ("uring", "epoll") for workers in (1, 2)]
+        makers += [("millrace cached", lambda: millrace(folder, server, wish.target, "uring", 1, cached=True))]
         ways = [make() for name, make in makers if not words or any(word in name for word in words)]
         ways = [way for way in ways if way]
         try:
@@ -341,7 +348,7 @@ def main():
             idle = []
             if wish.sessions:
                 for way in ways:
-                    if way.name.startswith("Millrace") and way.name.endswith("1 worker"):
+                    if way.name.startswith("Millrace, 2 rules") and way.name.endswith("1 worker"):
                         say(f"{wish.sessions} idle sessions through {way.name} ...")
                         try:
                             idle.append((way.name, *sessions(way, wish.sessions)))

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// No command takes longer, whatever breaks.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// What every client asks alike.
+pub(crate) const SAME: &str = "SELECT 'same' FROM state";
 const USERS: [&str; 2] = ["miller", "baker"];
 /// latin1, utf8mb3, utf8mb4: logins have room for a byte.
 const CHARSETS: [u16; 3] = [8, 33, 45];
@@ -143,7 +145,8 @@ impl Session<'_> {
     async fn step(&mut self) -> Goes {
         let open = self.own.in_transaction;
         match self.chance.below(100) {
-            0..=17 => self.few().await,
+            0..=11 => self.few().await,
+            12..=17 => self.same().await,
             18..=32 => self.state(false).await,
             33..=38 => self.state(true).await,
             39..=43 => self.big().await,
@@ -327,6 +330,17 @@ impl Session<'_> {
             let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
             let own = self.own.report();
             self.judge.check(told == own, &self.who, || format!("{sql}: the connection has {told:?}, the client has {own:?}"));
+        }
+        Ok(())
+    }
+
+    /// All clients ask the same, and a rule lets the answer be used again: by those who have set the same, and nobody else.
+    async fn same(&mut self) -> Goes {
+        let reply = self.query(SAME).await?;
+        if let ControlFlow::Continue(rows) = self.rows(SAME, "same", (1, 2), reply) {
+            let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
+            let own = self.own.report();
+            self.judge.check(told == own, &self.who, || format!("{SAME}: somebody else's answer {told:?}, the client has {own:?}"));
         }
         Ok(())
     }

@@ -251,6 +251,7 @@ fn address(text: &str) -> Address {
 fn snapshot(connections: u32) -> Snapshot {
     let settings = [
         ("mysql-have_ssl", "false"),
+        ("mysql-query_cache_soft_ttl_pct", "50"),
         ("mysql-default_authentication_plugin", "mysql_native_password"),
         // Waiting for others is no error here, however long they take.
         ("mysql-connect_timeout_server_max", "300000"),
@@ -273,7 +274,15 @@ fn snapshot(connections: u32) -> Snapshot {
     };
     let users = Users::build(["miller", "baker"].map(user), &variables).expect("users of this file");
     let servers = Servers::build([server(0, "10.0.0.1"), server(1, "10.0.0.2")], [], []).expect("servers of this file");
-    let rules = [rule(1, "^SELECT.*FOR UPDATE", 0), rule(2, "^SELECT", 1)];
+    let cached = RuleRow {
+        match_digest: None,
+        match_pattern: Some(format!("^{}$", programme::SAME)),
+        cache_ttl: Some(2000),
+        cache_timeout: Some(100),
+        attributes: r#"{"cache_invalidate":true}"#.to_owned(),
+        ..rule(2, "", 1)
+    };
+    let rules = [rule(1, "^SELECT.*FOR UPDATE", 0), cached, rule(3, "^SELECT", 1)];
     let rules = Rules::build(rules, [], &variables).expect("rules of this file");
     Snapshot {
         generation: 1,
