@@ -285,6 +285,7 @@ fn snapshot(connections: u32) -> Snapshot {
     let rules = [rule(1, "^SELECT.*FOR UPDATE", 0), cached, rule(3, "^SELECT", 1)];
     let rules = Rules::build(rules, [], &variables).expect("rules of this file");
     Snapshot {
+        rewrites: Arc::default(),
         generation: 1,
         variables: Arc::new(variables),
         users: Arc::new(users),
