@@ -17,6 +17,7 @@ fn main() {
         ("kill_query_ends_a_statement_and_leaves_its_transaction", kill_query),
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
         ("a_user_kills_only_what_is_his_and_there", strangers),
+        ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
         ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
     ])
 }
@@ -143,6 +144,25 @@ fn strangers(driver: Driver) -> Outcome {
     refused("KILL USER open", "ERROR 1235")?;
     let said = asked(&mut client, "SELECT 'here'")?;
     same(&said[0][0], "here")
+}
+
+fn long_transaction(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("SET mysql-max_transaction_time=1000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut other = log_in(&proxy)?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "BEGIN")?;
+    asked(&mut client, "INSERT INTO conf.scratch VALUES (1, 'never committed')")?;
+    let until = Instant::now() + Duration::from_secs(20);
+    // It is never silent for long, so that no other limit ends it.
+    while client.ask("SELECT 1").is_ok() {
+        asked(&mut other, "SELECT 1")?;
+        expect(Instant::now() < until, || "the transaction is open for 20 seconds".to_owned())?;
+        thread::sleep(Duration::from_millis(100));
+    }
+    // Whoever has no transaction goes on.
+    let there = asked(&mut other, "SELECT COUNT(*) FROM conf.scratch")?;
+    expect(there == [["0"]], || format!("committed were {there:?}"))
 }
 
 fn leaving(driver: Driver) -> Outcome {

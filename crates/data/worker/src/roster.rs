@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     pub(crate) hostgroup: Cell<Option<u32>>,
     pub(crate) server: RefCell<Option<(Rc<backend::Place>, rt::Address)>>,
     pub(crate) since: Cell<Instant>,
+    /// When its open transaction was first seen.
+    pub(crate) transaction_since: Cell<Option<Instant>>,
     info: Cell<([u8; INFO_MAX], u8)>,
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
@@ -38,6 +40,7 @@ impl Entry {
             hostgroup: Cell::new(None),
             server: RefCell::new(None),
             since: Cell::new(now),
+            transaction_since: Cell::new(None),
             info: Cell::new(([0; INFO_MAX], 0)),
             killed: Cell::new(false),
             interrupted: Cell::new(false),
@@ -66,6 +69,14 @@ impl Entry {
     pub(crate) fn info(&self) -> Option<String> {
         let (bytes, n) = self.info.get();
         (self.command.get() != "Sleep" && n > 0).then(|| String::from_utf8_lossy(&bytes[..usize::from(n)]).into_owned())
+    }
+
+    /// Milliseconds that its open transaction may last on; none when the time is over.
+    pub(crate) fn transaction_left(&self, now: Instant, max_ms: u64) -> Option<u64> {
+        let since = self.transaction_since.get().unwrap_or(now);
+        self.transaction_since.set(Some(since));
+        let open_ms = u64::try_from((now - since).as_millis()).unwrap_or(u64::MAX);
+        max_ms.checked_sub(open_ms).filter(|left| *left > 0)
     }
 
     /// Resolves when the session, or its statement, is to end.

@@ -118,6 +118,13 @@ impl Session {
         let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
         if self.held.transaction().is_some() {
             patience = patience.min(v.mysql_max_transaction_idle_time);
+            let Some(left) = self.entry.transaction_left(self.core.rt.now(), v.mysql_max_transaction_time) else {
+                let words = "The client was disconnected by the proxy because its transaction was open for longer than mysql-max_transaction_time";
+                return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
+            };
+            patience = patience.min(left);
+        } else {
+            self.entry.transaction_since.set(None);
         }
         let limit = usize::try_from(v.mysql_max_allowed_packet).unwrap_or(usize::MAX);
         let silent = Duration::from_millis(patience);
@@ -189,7 +196,7 @@ impl Session {
                 Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
-            Command::ProcessKill(session) => self.kill(epoch, u64::from(session), false).await,
+            Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {

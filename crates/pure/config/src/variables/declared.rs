@@ -108,7 +108,7 @@ variables! {
     mysql_wait_timeout: int(0..=1728000000) = 28800000, Live, "Milliseconds after which a silent client is disconnected; 0 for never.";
     mysql_connect_timeout_client: int(500..=3600000) = 10000, Live, "Milliseconds a client has to log in.";
     mysql_max_transaction_idle_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client that is silent inside a transaction is disconnected.";
-    mysql_max_transaction_time: int(1000..=1728000000) = 14400000, NotYet, "Milliseconds after which a client whose transaction is still open is disconnected.";
+    mysql_max_transaction_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client whose transaction is still open is disconnected.";
     mysql_default_schema: text = "information_schema", Live, "Schema of a session whose client and user name none.";
     mysql_default_charset: charset = "utf8", Live, "Character set of a session whose client names one that is not known.";
     mysql_default_collation_connection: collation = "utf8_general_ci", Live, "Collation of a session whose client names one that is not known.";
