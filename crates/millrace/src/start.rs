@@ -136,9 +136,11 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     log.line(&format!("io driver {driver}: {why}"));
     let mut threads = Threads { events: events.clone(), running: Vec::new() };
     let cores = threads.start_cores(driver, &snapshot, &acceptor, &log)?;
-    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log)?;
+    let embedded = sqlite::Tls::default();
+    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor.clone(), embedded.clone()))?;
     if flags.sqlite3_server {
-        threads.start_sqlite(&snapshot, datadir)?;
+        embedded.offer(acceptor);
+        threads.start_sqlite(&snapshot, datadir, embedded)?;
     }
     fs::write(pidfile, format!("{}\n", std::process::id()))
         .map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
@@ -238,14 +240,12 @@ impl Threads {
         cores: Vec<Sender<ToCore>>,
         datadir: &Path,
         log: &Log,
+        (acceptor, embedded): (Acceptor, sqlite::Tls),
     ) -> Result<(), Reasons> {
         let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
         let (events, told) = (self.events.clone(), cores.clone());
-        if variables.mysql_have_ssl {
-            let acceptor = Pair::in_folder(datadir).and_then(|pair| pair.acceptor());
-            admin.set_tls(acceptor.map_err(|error| vec![error])?);
-        }
+        admin.set_tls(acceptor);
         let hooks = Hooks {
             log: Box::new(move |words| lines.line(words)),
             // The process is ending already if nobody listens.
@@ -253,13 +253,14 @@ impl Threads {
             flush_logs: Box::new(move || logs.reopen().map_err(|error| error.to_string())),
             reload_tls: Box::new(move || {
                 let pair = Pair::in_folder(&folder)?;
-                pair.acceptor()?;
+                let acceptor = pair.acceptor()?;
                 let (certificate, key): (Arc<[u8]>, Arc<[u8]>) = (pair.certificate.into(), pair.key.into());
                 for core in &told {
                     let message = ToCore::ReloadTls { certificate: certificate.clone(), key: key.clone() };
                     core.try_send(message).map_err(|_| "a core does not listen".to_owned())?;
                 }
-                Ok(())
+                embedded.offer(acceptor.clone());
+                Ok(acceptor)
             }),
         };
         self.start("admin".into(), rt::Driver::Epoll, move |rt, ready| async move {
@@ -270,7 +271,7 @@ impl Threads {
         })
     }
 
-    fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path) -> Result<(), Reasons> {
+    fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path, tls: sqlite::Tls) -> Result<(), Reasons> {
         let listen = addresses(&snapshot.variables.sqliteserver_mysql_ifaces, "127.0.0.1:6030")?;
         // Users whose password is only known as a hash cannot come in here: there is nothing to compare with.
         let users = snapshot.users.iter().filter_map(|user| match &user.password {
@@ -279,7 +280,8 @@ impl Threads {
             _ => None,
         });
         let version = snapshot.variables.mysql_server_version.to_string();
-        let server = sqlite::Server::new(datadir, users.collect(), version);
+        let mut server = sqlite::Server::new(datadir, users.collect(), version);
+        server.set_tls(tls);
         self.start("sqlite".into(), rt::Driver::Epoll, move |rt, ready| async move {
             let listeners = listen_all(&rt, &listen)?;
             ready.say();

@@ -1,6 +1,7 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
+use crate::cores::Silent;
 use crate::engine::{Reply, SqlError, View};
 use crate::grid::Grid;
 use crate::observe::{self, Process};
@@ -36,6 +37,12 @@ impl From<SqlError> for Said {
     }
 }
 
+impl From<Silent> for Said {
+    fn from(silent: Silent) -> Self {
+        Self::Sql(silent.to_string())
+    }
+}
+
 impl From<String> for Said {
     fn from(words: String) -> Self {
         Self::Sql(words)
@@ -63,8 +70,8 @@ impl Shared {
             Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
             Command::Checksum(subject) => self.checksum(&subject),
             Command::Proxysql(verb) => self.proxysql(verb),
-            Command::FlushCache(which) => Ok(Reply::Done { affected: self.cores.flush_cache(&which).await, info: String::new() }),
-            Command::Kill(id) if self.cores.kill(id).await => Ok(Reply::done()),
+            Command::FlushCache(which) => Ok(Reply::Done { affected: self.cores.flush_cache(&which).await?, info: String::new() }),
+            Command::Kill(id) if self.cores.kill(id).await? => Ok(Reply::done()),
             Command::Kill(id) => Err(Said::Sql(format!("Unknown thread id: {id}"))),
             Command::Log(words) => {
                 (self.hooks.log)(&words);
@@ -74,7 +81,7 @@ impl Shared {
             Command::ReplayDigests { all } => self.replay_digests(all).await,
             Command::KeepDigests => self.keep_digests().await,
             Command::ForgetDigests => {
-                self.cores.ask(Ask::Digests, true).await;
+                self.cores.ask(Ask::Digests, true).await?;
                 Ok(Reply::done())
             }
             Command::DollarProbe => Err(Said::Coded(1054, "42S22", "Unknown column '$$' in 'field list'".into())),
@@ -142,7 +149,7 @@ impl Shared {
         match (copy.table.kind, copy.role) {
             (Kind::Observed { observe, .. }, role) => {
                 let report = match observe::ask(observe) {
-                    Some(ask) => self.cores.ask(ask, role == Role::Reset).await,
+                    Some(ask) => Some(self.cores.ask(ask, role == Role::Reset).await?),
                     None => None,
                 };
                 let engine = self.engine(view).borrow();
@@ -153,6 +160,7 @@ impl Shared {
                     (Some(Report::Digests(rows)), Observe::HostgroupLatency) => observe::hostgroup_latency(conn, &name, &rows),
                     (Some(report), _) => observe::report(conn, &name, &report, &snapshot, &process),
                     (None, Observe::Memory) => observe::memory(conn, &name, &process),
+                    (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),
                     (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
                     (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
                 })?;
@@ -160,11 +168,19 @@ impl Shared {
             (Kind::Checksums, _) => self.fill_checksums()?,
             (_, Role::Runtime) => {
                 let generation = self.snapshot.borrow().generation;
+                let behind = self.cores.behind();
+                if behind > 0 {
+                    let (table, all) = (&copy.name, self.cores.len());
+                    return Err(Said::Sql(format!(
+                        "{table} would not be the truth: {behind} of {all} cores have not confirmed generation {generation} and work by \
+                         an older one; try again"
+                    )));
+                }
                 let is_large = matches!(copy.table.name, "mysql_users" | "mysql_query_rules_fast_routing");
                 if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
                     return Ok(());
                 }
-                let pool = if copy.table.name == "mysql_servers" { self.cores.ask(Ask::Pool, false).await } else { None };
+                let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool, false).await?) } else { None };
                 let snapshot = self.snapshot.borrow();
                 self.engine.borrow().transaction(|conn| observe::runtime(conn, copy.table.name, &snapshot, pool.as_ref()))?;
                 self.filled.borrow_mut().insert(copy.name.clone(), generation);
@@ -234,19 +250,19 @@ impl Shared {
                 layers::from_runtime(&self.engine.borrow(), module, &self.snapshot.borrow())?;
                 0
             }
-            (Layer::Memory, _) => {
-                self.load(module).await?;
-                0
-            }
+            (Layer::Memory, _) => return Ok(Reply::Done { affected: 0, info: self.load(module).await? }),
         };
         Ok(Reply::Done { affected, info: String::new() })
     }
 
-    async fn load(&self, module: Module) -> Result<(), Said> {
+    /// What there is to say about it: what was taken and does less than it says, or only at the next start.
+    async fn load(&self, module: Module) -> Result<String, Said> {
         let _alone = self.alone().await;
         let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), module);
         let (next, notices) = built.map_err(|refused| because(module.words(), &refused))?;
-        for notice in notices {
+        let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
+        for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
         }
         if module == Module::AdminVariables {
@@ -256,7 +272,8 @@ impl Shared {
             // Memory shows values as they are in force: `1` for a truth has become `true`.
             self.engine.borrow().transaction(|conn| layers::keep_variables(conn, prefix, &next))?;
         }
-        self.put_in_force(next).await
+        self.put_in_force(next).await?;
+        Ok(notices.join("; "))
     }
 
     async fn load_user(&self, name: &str) -> Result<Reply, Said> {
@@ -274,7 +291,10 @@ impl Shared {
         if confirmed == all {
             return Ok(());
         }
-        Err(Said::Sql(format!("generation {generation} is set, but only {confirmed} of {all} cores have confirmed it in time")))
+        Err(Said::Sql(format!(
+            "only {confirmed} of {all} cores have confirmed generation {generation} in time; the others work by an older one until they \
+             come to it"
+        )))
     }
 
     fn load_config(&self, module: Module) -> Result<Reply, Said> {
@@ -315,9 +335,10 @@ impl Shared {
             Verb::ReadOnly => self.engine.borrow_mut().set_read_only(true)?,
             Verb::ReadWrite => self.engine.borrow_mut().set_read_only(false)?,
             Verb::FlushLogs => (self.hooks.flush_logs)()?,
-            Verb::ReloadTls => (self.hooks.reload_tls)()?,
-            // Nothing is kept between writes; there is no list of client hosts that could be emptied.
-            Verb::FlushConfigDb | Verb::FlushClientHosts => {}
+            Verb::ReloadTls => *self.acceptor.borrow_mut() = Some((self.hooks.reload_tls)()?),
+            Verb::FlushConfigDb => self.engine.borrow().reopen_disk()?,
+            // There is no list of client hosts that could be emptied.
+            Verb::FlushClientHosts => {}
         }
         Ok(Reply::done())
     }

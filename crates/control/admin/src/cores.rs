@@ -6,10 +6,27 @@ use rt::mailbox::{self, Sender};
 use rt::{Address, Rt};
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long cores may take to answer. They look into their mailboxes many times a millisecond.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// Some cores have not answered in time: what the others said is not the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Silent {
+    /// How many have answered.
+    pub(crate) answered: usize,
+    /// How many there are.
+    pub(crate) all: usize,
+}
+
+impl std::fmt::Display for Silent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { answered, all } = self;
+        write!(f, "only {answered} of {all} cores have answered within {} seconds, and a part is not shown as the whole; try again", ANSWER.as_secs())
+    }
+}
 
 /// The mailboxes of all cores.
 pub(crate) struct Cores {
@@ -18,11 +35,13 @@ pub(crate) struct Cores {
     /// What the cores were given. Whoever drops a snapshot last takes it apart, a million users or twenty thousand
     /// expressions; that shall be this thread, since a core has sessions that wait.
     given: RefCell<Vec<Arc<Snapshot>>>,
+    /// Cores that have not confirmed the latest configuration.
+    behind: RefCell<Arc<AtomicUsize>>,
 }
 
 impl Cores {
     pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>) -> Self {
-        Self { rt, senders, given: RefCell::default() }
+        Self { rt, senders, given: RefCell::default(), behind: RefCell::default() }
     }
 
     /// How many snapshots are not taken apart yet.
@@ -64,7 +83,14 @@ impl Cores {
 
     /// Puts a configuration into force; how many cores have confirmed it.
     pub(crate) async fn load(&self, snapshot: &Snapshot) -> usize {
-        let message = |done| {
+        let behind = Arc::new(AtomicUsize::new(self.senders.len()));
+        self.behind.replace(behind.clone());
+        let message = |done: bridge::Reply<()>| {
+            let behind = behind.clone();
+            let done = Box::new(move |()| {
+                behind.fetch_sub(1, Ordering::Relaxed);
+                done(());
+            });
             let snapshot = Arc::new(snapshot.for_core());
             self.given.borrow_mut().push(Arc::clone(&snapshot));
             ToCore::Load { snapshot, done }
@@ -74,24 +100,44 @@ impl Cores {
         confirmed
     }
 
-    /// What all cores report, joined; `None` if there is none.
-    pub(crate) async fn ask(&self, what: Ask, reset: bool) -> Option<Report> {
-        let reports = self.gather(|reply| ToCore::Ask { what, reset, reply }).await;
-        reports.into_iter().reduce(|mut all, report| {
+    /// How many cores still work by an older configuration than the latest. One that was late has caught up when it confirms.
+    pub(crate) fn behind(&self) -> usize {
+        self.behind.borrow().load(Ordering::Relaxed)
+    }
+
+    /// The answers of all cores, or how many there are.
+    async fn everybody<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> Result<Vec<T>, Silent> {
+        let (answers, all) = (self.gather(message).await, self.senders.len());
+        if answers.len() == all { Ok(answers) } else { Err(Silent { answered: answers.len(), all }) }
+    }
+
+    /// What all cores report, joined.
+    pub(crate) async fn ask(&self, what: Ask, reset: bool) -> Result<Report, Silent> {
+        if reset {
+            // What a core has told and zeroed cannot be told again: nobody is asked unless everybody listens.
+            self.everybody(|reply| ToCore::Ask { what: Ask::Rules, reset: false, reply }).await?;
+        }
+        let reports = self.everybody(|reply| ToCore::Ask { what, reset, reply }).await?;
+        let joined = reports.into_iter().reduce(|mut all, report| {
             all.merge(report);
             all
-        })
+        });
+        joined.ok_or(Silent { answered: 0, all: 0 })
     }
 
     /// Ends a session; whether there was one.
-    pub(crate) async fn kill(&self, session: u32) -> bool {
+    pub(crate) async fn kill(&self, session: u32) -> Result<bool, Silent> {
         let message = |reply| ToCore::Kill { session, statement_only: false, owner: None, reply };
-        self.gather(message).await.into_iter().any(|killed| killed == Killed::Done)
+        let answers = self.gather(message).await;
+        match answers.iter().any(|killed| *killed == Killed::Done) {
+            false if answers.len() < self.senders.len() => Err(Silent { answered: answers.len(), all: self.senders.len() }),
+            killed => Ok(killed),
+        }
     }
 
     /// Drops results from the cache; how many.
-    pub(crate) async fn flush_cache(&self, which: &FlushCache) -> u64 {
-        self.gather(|reply| ToCore::FlushCache { which: which.clone(), reply }).await.into_iter().sum()
+    pub(crate) async fn flush_cache(&self, which: &FlushCache) -> Result<u64, Silent> {
+        Ok(self.everybody(|reply| ToCore::FlushCache { which: which.clone(), reply }).await?.into_iter().sum())
     }
 
     /// Stops or resumes accepting clients.

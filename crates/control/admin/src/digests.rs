@@ -1,6 +1,7 @@
 //! The digests of all cores: replayed through rules that are not in force yet, and kept on disk.
 
 use crate::answer::{Said, because};
+use crate::cores::Silent;
 use crate::engine::Reply;
 use crate::shared::Shared;
 use crate::tables::Module;
@@ -17,13 +18,13 @@ impl Shared {
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
         let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), Module::Rules);
         let (next, _) = built.map_err(|refused| because(Module::Rules.words(), &refused))?;
-        let digests = self.digests(false).await;
+        let digests = self.digests(false).await?;
         Ok(Reply::Rows(route::replay(&self.snapshot.borrow(), &next, &digests, all)))
     }
 
     /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew.
     pub(crate) async fn keep_digests(&self) -> Result<Reply, Said> {
-        let digests = self.digests(true).await;
+        let digests = self.digests(true).await?;
         let now = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
         let kept = self.engine.borrow().transaction(|conn| {
             let mut insert = observe::Into::append(conn, HISTORY, 15)?;
@@ -57,10 +58,10 @@ impl Shared {
         }
     }
 
-    async fn digests(&self, reset: bool) -> Vec<DigestRow> {
-        match self.cores.ask(Ask::Digests, reset).await {
-            Some(Report::Digests(rows)) => rows,
-            _ => Vec::new(),
+    async fn digests(&self, reset: bool) -> Result<Vec<DigestRow>, Silent> {
+        match self.cores.ask(Ask::Digests, reset).await? {
+            Report::Digests(rows) => Ok(rows),
+            _ => Ok(Vec::new()),
         }
     }
 }

@@ -78,6 +78,8 @@ pub struct Engine {
     conn: Connection,
     view: View,
     read_only: bool,
+    /// The file of the schema `disk`, or `:memory:`.
+    disk: String,
     /// Every table by its name in small letters. Names that are in several schemas lead to the one that counts here.
     by_name: HashMap<String, TableCopy>,
 }
@@ -106,14 +108,14 @@ impl Engine {
         }
         let on_disk = |schema: &str| schemas.iter().any(|(name, file)| name.name() == schema && file != ":memory:");
         if on_disk("disk") {
-            set_pragma(&conn, "disk", "journal_mode", "DELETE")?;
-            set_pragma(&conn, "disk", "synchronous", "EXTRA")?;
+            set_disk_pragmas(&conn)?;
         }
         if on_disk("stats_history") {
             set_pragma(&conn, "stats_history", "journal_mode", "WAL")?;
             set_pragma(&conn, "stats_history", "synchronous", "NORMAL")?;
         }
-        let mut engine = Self { conn, view, read_only: view == View::Stats, by_name: HashMap::new() };
+        let disk = file(DISK_FILE);
+        let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new() };
         engine.create_tables()?;
         if view == View::Admin {
             engine.fill_collations()?;
@@ -149,6 +151,20 @@ impl Engine {
             insert.execute((collation.id, collation.name, collation.charset, is_default))?;
         }
         Ok(())
+    }
+
+    /// Lets go of the file of the schema `disk` and opens it anew: another may stand in its place, a backup that was put back.
+    pub fn reopen_disk(&self) -> Result<(), SqlError> {
+        if self.disk == ":memory:" {
+            return Ok(());
+        }
+        self.writing(|conn| {
+            conn.execute_batch("DETACH DATABASE disk")?;
+            conn.execute("ATTACH DATABASE ?1 AS disk", [&self.disk])?;
+            set_disk_pragmas(conn)?;
+            let ddl: Vec<_> = tables::copies().iter().filter(|copy| copy.schema == Schema::Disk).map(|copy| copy.ddl("disk")).collect();
+            Ok(conn.execute_batch(&ddl.join(";"))?)
+        })
     }
 
     /// For statements of ours.
@@ -330,6 +346,12 @@ fn push(grid: &mut Grid, cell: ValueRef<'_>) {
         ValueRef::Real(number) => grid.push_display(number),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => grid.push(Some(bytes)),
     }
+}
+
+/// What is saved is there for good when the answer says so.
+fn set_disk_pragmas(conn: &Connection) -> Result<(), SqlError> {
+    set_pragma(conn, "disk", "journal_mode", "DELETE")?;
+    set_pragma(conn, "disk", "synchronous", "EXTRA")
 }
 
 fn set_pragma(conn: &Connection, schema: &str, name: &str, value: &str) -> Result<(), SqlError> {

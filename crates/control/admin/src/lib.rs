@@ -22,6 +22,8 @@ pub mod file;
 mod functions;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod honest;
 pub mod grid;
 mod layers;
 mod observe;

@@ -1,6 +1,6 @@
 //! Reports of the cores, and the snapshot, to the rows of `stats_*` and `runtime_*` tables.
 
-use crate::engine::SqlError;
+use crate::engine::{SqlError, View};
 use crate::rows::{self, Mapped};
 use bridge::{Ask, Counter, DigestRow, Latency, Report, ServerState};
 use config::{FastRoutingRow, HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
@@ -11,7 +11,7 @@ use rusqlite::types::ToSql;
 pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     use crate::tables::Observe;
     Some(match observe {
-        Observe::Nothing | Observe::Memory | Observe::StatsVariables => return None,
+        Observe::Nothing | Observe::Memory | Observe::Variables | Observe::StatsVariables => return None,
         Observe::Global => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes => Ask::Processes,
@@ -308,6 +308,23 @@ pub(crate) fn memory(conn: &Connection, table: &str, process: &Process) -> Resul
 pub(crate) fn stats_variables(conn: &Connection, table: &str, snapshot: &Snapshot) -> Result<(), SqlError> {
     let value = snapshot.variables.mysql_max_allowed_packet.to_string();
     Into::table(conn, table, 2)?.row(&[&"mysql-max_allowed_packet", &value])
+}
+
+/// Fills `stats_millrace_variables`. Who may only read statistics does not learn passwords.
+pub(crate) fn variables(conn: &Connection, table: &str, snapshot: &Snapshot, view: View) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 5)?;
+    for variable in config::REGISTRY {
+        let secret = view == View::Stats && (variable.name.ends_with("_credentials") || variable.name.ends_with("_password"));
+        let shown = |text: String| if secret { "***".into() } else { text };
+        let (value, default) = (shown(variable.text(&snapshot.variables)), shown(variable.default.into()));
+        let effect = match variable.effect {
+            config::Effect::Live => "at LOAD",
+            config::Effect::Restart => "at the next start",
+            config::Effect::NotYet => "none",
+        };
+        into.row(&[&variable.name, &value, &default, &effect, &variable.about])?;
+    }
+    Ok(())
 }
 
 /// Fills a `runtime_` table from what is in force; `pool` tells how the servers are.

@@ -25,8 +25,8 @@ pub struct Hooks {
     pub shutdown: Box<dyn Fn(bool) + Send>,
     /// `PROXYSQL FLUSH LOGS`.
     pub flush_logs: Box<dyn Fn() -> Result<(), String> + Send>,
-    /// `PROXYSQL RELOAD TLS`.
-    pub reload_tls: Box<dyn Fn() -> Result<(), String> + Send>,
+    /// `PROXYSQL RELOAD TLS`: everybody else has been told; the answer is for the admin port.
+    pub reload_tls: Box<dyn Fn() -> Result<Acceptor, String> + Send>,
 }
 
 impl Default for Hooks {
@@ -36,7 +36,7 @@ impl Default for Hooks {
             log: Box::new(|_| {}),
             shutdown: Box::new(|_| {}),
             flush_logs: Box::new(|| Ok(())),
-            reload_tls: Box::new(|| Ok(())),
+            reload_tls: Box::new(|| Err("there is no certificate".into())),
         }
     }
 }
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) cores: Cores,
     pub(crate) hooks: Hooks,
     pub(crate) config: Option<PathBuf>,
-    acceptor: Option<Acceptor>,
+    pub(crate) acceptor: RefCell<Option<Acceptor>>,
     pub(crate) started: Instant,
     pub(crate) paused: Cell<bool>,
     /// Which `runtime_` tables are filled already, for which generation.
@@ -82,7 +82,7 @@ impl Admin {
             snapshot: RefCell::new(self.snapshot),
             hooks,
             config: self.config,
-            acceptor: self.acceptor,
+            acceptor: RefCell::new(self.acceptor),
             paused: Cell::new(false),
             filled: RefCell::default(),
             loading: Cell::new(false),
@@ -137,7 +137,8 @@ impl Host for Port {
     }
 
     fn acceptor(&self) -> Option<Acceptor> {
-        self.0.acceptor.clone()
+        let wanted = self.0.snapshot.borrow().variables.mysql_have_ssl;
+        if wanted { self.0.acceptor.borrow().clone() } else { None }
     }
 
     fn prefix(&self) -> &'static str {

@@ -16,6 +16,7 @@ use rt::{Address, Listener, Rt};
 use session::Session;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Name of the database in the data directory.
 pub const FILE: &str = "sqlite3server.db";
@@ -26,18 +27,33 @@ pub struct Server {
     file: PathBuf,
     users: Vec<(String, String)>,
     version: String,
-    acceptor: Option<Acceptor>,
+    tls: Tls,
+}
+
+/// The certificate of the embedded server: none, or one that can be replaced while it serves.
+#[derive(Debug, Clone, Default)]
+pub struct Tls(Arc<Mutex<Option<Acceptor>>>);
+
+impl Tls {
+    /// Offers TLS, with this certificate, to clients that come from now on.
+    pub fn offer(&self, acceptor: Acceptor) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(acceptor);
+    }
+
+    fn acceptor(&self) -> Option<Acceptor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Server {
     /// On the file in `datadir`, for these users and their passwords. `version` is what the greeting says.
     pub fn new(datadir: &Path, users: Vec<(String, String)>, version: impl Into<String>) -> Self {
-        Self { file: datadir.join(FILE), users, version: version.into(), acceptor: None }
+        Self { file: datadir.join(FILE), users, version: version.into(), tls: Tls::default() }
     }
 
-    /// Offers TLS, with this certificate.
-    pub fn set_tls(&mut self, acceptor: Acceptor) {
-        self.acceptor = Some(acceptor);
+    /// Offers TLS with the certificate that is, or will be, in there.
+    pub fn set_tls(&mut self, tls: Tls) {
+        self.tls = tls;
     }
 
     /// Makes the file if it is missing, and runs statements that prepare it, such as a table with a greeting.
@@ -69,7 +85,7 @@ impl Host for Embedded {
     }
 
     fn acceptor(&self) -> Option<Acceptor> {
-        self.server.acceptor.clone()
+        self.server.tls.acceptor()
     }
 
     fn entry(&self, user: &str, _: &Address) -> Entry {

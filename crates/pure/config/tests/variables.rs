@@ -1,6 +1,6 @@
 //! The variables against the list that a running ProxySQL 2.7.1 gave (`tests/global_variables.tsv`).
 
-use config::Variable;
+use config::{Effect, REGISTRY, Variable};
 
 /// Where ours differ, or where the recorded proxy had been given another value than its default.
 const DIFFERENT: &[(&str, &str)] =
@@ -26,4 +26,28 @@ fn decisions_are_not_timed_by_default() {
     assert!(!config::Variables::default().mysql_stats_time_query_processor);
     let (asked, _) = config::Variables::build([("mysql-stats_time_query_processor", "true")]).unwrap();
     assert!(asked.mysql_stats_time_query_processor);
+}
+
+#[test]
+fn the_variables_without_effect_are_those_that_the_documentation_lists() {
+    const GROUPS: [&str; 3] = ["mysql-monitor_", "admin-cluster_", "admin-checksum_"];
+    let dead = |name: &str| Variable::named(name).is_some_and(|variable| variable.effect == Effect::NotYet);
+    let (whole, rest): (Vec<_>, Vec<_>) = GROUPS.iter().copied().partition(|group| {
+        REGISTRY.iter().filter(|variable| variable.name.starts_with(group)).all(|variable| variable.effect == Effect::NotYet)
+    });
+    assert!(rest.is_empty(), "{rest:?} is no longer without effect as a whole: take it from GROUPS and list its names");
+    let mut wanted: Vec<_> = whole.iter().map(|group| format!("- all of `{group}*`")).collect();
+    let mut names: Vec<_> = REGISTRY.iter().map(|variable| variable.name).filter(|name| dead(name)).collect();
+    names.sort_unstable();
+    let single = names.iter().filter(|name| !GROUPS.iter().any(|group| name.starts_with(group)));
+    wanted.extend(single.map(|name| format!("- `{name}`")));
+
+    let page = include_str!("../../../../docs/compatibility.md");
+    let (_, list) = page.split_once("## Variables without effect").expect("the page has the list");
+    let list = list.split("\n## ").next().unwrap_or_default();
+    let told: Vec<_> = list.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect();
+    let missing: Vec<_> = wanted.iter().filter(|line| !told.contains(line)).collect();
+    let wrong: Vec<_> = told.iter().filter(|line| !wanted.contains(line)).collect();
+    assert!(missing.is_empty() && wrong.is_empty(), "docs/compatibility.md lacks {missing:?}, and should not have {wrong:?}");
+    assert_eq!(told, wanted, "in order of their names");
 }

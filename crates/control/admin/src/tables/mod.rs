@@ -156,6 +156,7 @@ pub enum Observe {
     Prepared,
     QueryCache,
     Memory,
+    Variables,
     StatsVariables,
 }
 

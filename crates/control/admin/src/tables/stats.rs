@@ -21,6 +21,17 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::Memory, reset: false },
     },
     Table {
+        name: "stats_millrace_variables",
+        about: "Every variable in force: its default, whether and when a change has an effect, and what it does. Ours.",
+        columns: "(
+    variable_name VARCHAR NOT NULL PRIMARY KEY,
+    variable_value VARCHAR NOT NULL,
+    default_value VARCHAR NOT NULL,
+    effect VARCHAR CHECK (effect IN ('at LOAD','at the next start','none')) NOT NULL,
+    description VARCHAR NOT NULL)",
+        kind: Kind::Observed { observe: Observe::Variables, reset: false },
+    },
+    Table {
         name: "stats_mysql_client_host_cache",
         about: "Client addresses with failed logins.",
         columns: "(

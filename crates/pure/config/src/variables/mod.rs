@@ -232,6 +232,13 @@ impl Variables {
         refusals.or((variables, notices.into_list()))
     }
 
+    /// What differs from `before` and takes effect at the next start only, in words.
+    #[must_use]
+    pub fn waiting_for_a_start(&self, before: &Self) -> Vec<String> {
+        let waits = |variable: &&Variable| variable.effect == Effect::Restart && variable.text(self) != variable.text(before);
+        REGISTRY.iter().filter(waits).map(|variable| format!("{} takes effect at the next start", variable.name)).collect()
+    }
+
     /// All, as (name, value), in the order of their names.
     #[must_use]
     pub fn pairs(&self) -> Vec<(&'static str, String)> {

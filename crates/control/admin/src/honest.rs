@@ -1,0 +1,48 @@
+//! What is shown is so: variables with and without effect, what a LOAD says of them, a database that was replaced.
+
+use crate::engine::{Reply, View};
+use crate::open::Options;
+use crate::testing::{self, Directory};
+
+#[test]
+fn every_variable_says_whether_it_has_an_effect_and_passwords_are_not_for_everybody() {
+    testing::with(Options::default(), |bench| async move {
+        let effects = bench.rows("SELECT DISTINCT effect FROM stats_millrace_variables ORDER BY 1").await;
+        assert_eq!(effects, [["at LOAD"], ["at the next start"], ["none"]]);
+        let all = bench.rows("SELECT count(*) FROM stats_millrace_variables").await;
+        assert_eq!(all, [[config::REGISTRY.len().to_string()]]);
+        let sql = "SELECT variable_value FROM stats_millrace_variables WHERE variable_name = 'admin-admin_credentials'";
+        assert_eq!(bench.rows(sql).await, [["admin:admin"]]);
+        match bench.ask(View::Stats, sql).await {
+            Ok(Reply::Rows(grid)) => assert_eq!(grid.texts(), [["***"]]),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_load_says_what_waits_for_a_start() {
+    testing::with(Options::default(), |bench| async move {
+        bench.run("SET mysql-threads = 7").await;
+        let said = bench.ask(View::Admin, "LOAD MYSQL VARIABLES TO RUNTIME").await;
+        let info = "mysql-threads takes effect at the next start".to_owned();
+        assert_eq!(said, Ok(Reply::Done { affected: 0, info }));
+        let again = bench.ask(View::Admin, "LOAD MYSQL VARIABLES TO RUNTIME").await;
+        assert_eq!(again, Ok(Reply::done()));
+    });
+}
+
+#[test]
+fn a_database_that_was_put_back_is_read_after_flush_configdb() {
+    let directory = Directory::new("flush-configdb");
+    let (file, kept) = (directory.0.join("proxysql.db"), directory.0.join("kept.db"));
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options, |bench| async move {
+        bench.script("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'old'); SAVE MYSQL SERVERS TO DISK").await;
+        std::fs::copy(&file, &kept).unwrap();
+        bench.script("UPDATE mysql_servers SET hostname = 'new'; SAVE MYSQL SERVERS TO DISK").await;
+        std::fs::rename(&kept, &file).unwrap();
+        bench.script("PROXYSQL FLUSH CONFIGDB; LOAD MYSQL SERVERS FROM DISK").await;
+        assert_eq!(bench.rows("SELECT hostname FROM mysql_servers").await, [["old"]]);
+    });
+}
