@@ -260,7 +260,7 @@ impl Threads {
                     core.try_send(message).map_err(|_| "a core does not listen".to_owned())?;
                 }
                 embedded.offer(acceptor.clone());
-                Ok(acceptor)
+                Ok(Some(acceptor))
             }),
         };
         self.start("admin".into(), rt::Driver::Epoll, move |rt, ready| async move {

@@ -335,7 +335,7 @@ impl Shared {
             Verb::ReadOnly => self.engine.borrow_mut().set_read_only(true)?,
             Verb::ReadWrite => self.engine.borrow_mut().set_read_only(false)?,
             Verb::FlushLogs => (self.hooks.flush_logs)()?,
-            Verb::ReloadTls => *self.acceptor.borrow_mut() = Some((self.hooks.reload_tls)()?),
+            Verb::ReloadTls => *self.acceptor.borrow_mut() = (self.hooks.reload_tls)()?,
             Verb::FlushConfigDb => self.engine.borrow().reopen_disk()?,
             // There is no list of client hosts that could be emptied.
             Verb::FlushClientHosts => {}

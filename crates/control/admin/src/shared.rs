@@ -26,7 +26,7 @@ pub struct Hooks {
     /// `PROXYSQL FLUSH LOGS`.
     pub flush_logs: Box<dyn Fn() -> Result<(), String> + Send>,
     /// `PROXYSQL RELOAD TLS`: everybody else has been told; the answer is for the admin port.
-    pub reload_tls: Box<dyn Fn() -> Result<Acceptor, String> + Send>,
+    pub reload_tls: Box<dyn Fn() -> Result<Option<Acceptor>, String> + Send>,
 }
 
 impl Default for Hooks {
@@ -36,7 +36,7 @@ impl Default for Hooks {
             log: Box::new(|_| {}),
             shutdown: Box::new(|_| {}),
             flush_logs: Box::new(|| Ok(())),
-            reload_tls: Box::new(|| Err("there is no certificate".into())),
+            reload_tls: Box::new(|| Ok(None)),
         }
     }
 }
