@@ -23,6 +23,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::FreeConnections => Ask::FreeConnections,
         Observe::Prepared => Ask::Prepared,
         Observe::QueryCache => Ask::QueryCache,
+        Observe::Mirror => Ask::Mirror,
     })
 }
 
@@ -56,8 +57,6 @@ const NOT_COUNTED: &[&str] = &[
     "automatic_detected_sql_injection",
     "whitelisted_sqli_fingerprint",
     "client_host_error_killed_connections",
-    "Mirror_concurrency",
-    "Mirror_queue_length",
     "Selects_for_update__autocommit0",
     "MySQL_Monitor_Workers",
     "MySQL_Monitor_Workers_Aux",
@@ -224,6 +223,17 @@ pub(crate) fn report(
                 into.row(&[
                     &(row.server_thread_id), &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.schema, &"", &"", &"", &"",
                     &signed(row.idle_ms), &"", &info,
+                ])?;
+            }
+        }
+        Report::Mirror(verdicts) => {
+            let mut into = Into::table(conn, table, 11)?;
+            for row in verdicts {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.hostgroup, &format!("0x{:016X}", row.digest), &&*row.text, &signed(row.count), &signed(row.same),
+                    &signed(row.different), &signed(row.errors), &&*row.last_difference, &signed(row.last_difference_at),
+                    &signed(row.client_us), &signed(row.mirror_us),
                 ])?;
             }
         }

@@ -82,6 +82,7 @@ fn empty(what: Ask) -> Report {
         Ask::Errors => Report::Errors(Vec::new()),
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),
         Ask::Prepared => Report::Prepared(Vec::new()),
+        Ask::Mirror => Report::Mirror(Vec::new()),
         Ask::QueryCache => Report::QueryCache(Vec::new()),
     }
 }

@@ -25,6 +25,13 @@ impl Complaint {
         }
         Self { code, state: five, words: words.into() }
     }
+
+    /// Appends it as packet `seq`.
+    pub(crate) fn append(&self, out: &mut Vec<u8>, mut seq: u8) {
+        packet::append_with(out, &mut seq, |payload| {
+            ok::Err { code: self.code, state: self.state, message: self.words.as_bytes() }.write(payload);
+        });
+    }
 }
 
 /// How far the answer to a command has got: several statements of one text are answered one after another.

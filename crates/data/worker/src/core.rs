@@ -1,6 +1,8 @@
 //! A core: listeners, sessions, pools, counters, and the messages of the control plane.
 
+use crate::compare::Verdicts;
 use crate::epoch::Epoch;
+use crate::mirror::Mirrors;
 use crate::roster::Roster;
 use crate::scratch::Scratch;
 use crate::session::live;
@@ -69,6 +71,8 @@ pub struct Core {
     pub(crate) errors: Errors,
     pub(crate) roster: Roster,
     pub(crate) scratch: Scratch,
+    pub(crate) mirrors: Mirrors,
+    pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
     acceptor: RefCell<Option<Acceptor>>,
     last_session: Cell<u32>,
@@ -126,6 +130,8 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         errors: Errors::default(),
         roster: Roster::default(),
         scratch: Scratch::default(),
+        mirrors: Mirrors::default(),
+        verdicts: Verdicts::default(),
         default_schema: RefCell::new("".into()),
         acceptor: RefCell::new(setup.acceptor),
         last_session: Cell::new(0),
@@ -183,6 +189,11 @@ impl Core {
         let n = self.last_session.get().wrapping_add(1);
         self.last_session.set(n);
         (n.wrapping_sub(1)).wrapping_mul(self.cores).wrapping_add(self.index + 1)
+    }
+
+    /// This core's part of a number for all cores, rounded up.
+    pub(crate) fn share(&self, all: u64) -> u64 {
+        all.div_ceil(u64::from(self.cores.max(1)))
     }
 
     pub(crate) fn seat(&self, max: u64) -> Option<Seat> {
@@ -352,6 +363,7 @@ impl Core {
             Ask::QueryCache => Report::QueryCache(Vec::new()),
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
             Ask::Prepared => Report::Prepared(self.prepared()),
+            Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
         }
     }
 

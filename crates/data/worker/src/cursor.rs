@@ -63,7 +63,7 @@ impl Session {
         });
         backend.send(Chunk::from(command)).await.map_err(|failure| (Failed::Backend(failure), false))?;
         let limit_ms = epoch.snapshot.variables.mysql_default_query_timeout;
-        let ask = Ask { expect: Expect::Fetch, patch: None, limit_ms, withhold_stale: false };
+        let ask = Ask { limit_ms, ..Ask::for_all_of(Expect::Fetch) };
         let reply = relay(self, backend, &ask).await?;
         let response = reply.response();
         let failed = matches!(response.outcome(), Outcome::Err { .. });

@@ -47,6 +47,7 @@ impl Session {
                     self.refuse(&complaint).await?;
                     return Ok(Told::default());
                 }
+                Failed::Cut => return Ok(Told { rows_sent: job.plan.rows_max.unwrap_or_default(), ..Told::default() }),
                 Failed::Backend(failure) => failure,
                 Failed::Stale => unreachable!("attempt() deals with it"),
             };
@@ -166,7 +167,15 @@ impl Session {
                 backend.holds.add(Hold::UnknownState);
             }
             backend.send(Chunk::from(command)).await.map_err(before)?;
-            match relay(self, backend, &Ask { expect, patch, limit_ms, withhold_stale: stale_allowed }).await {
+            let ask = Ask {
+                expect,
+                patch,
+                limit_ms,
+                withhold_stale: stale_allowed,
+                rows_max: job.plan.rows_max,
+                compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
+            };
+            match relay(self, backend, &ask).await {
                 Ok(reply) => return Ok(self.learn(backend, job, &reply, executed)),
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.

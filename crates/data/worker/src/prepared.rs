@@ -72,7 +72,39 @@ pub(crate) struct Execution<'a> {
     long: &'a BTreeMap<u16, Vec<u8>>,
 }
 
+/// An execution that outlives its command.
+pub(crate) struct Kept {
+    pub(crate) prepared: Rc<Prepared>,
+    payload: Vec<u8>,
+    long: BTreeMap<u16, Vec<u8>>,
+}
+
+impl Kept {
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + self.long.values().map(Vec::len).sum::<usize>()
+    }
+
+    /// As [`Execution::write`].
+    pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32) {
+        write_execution(&self.payload, out, id);
+    }
+
+    /// As [`Execution::long_data`].
+    pub(crate) fn long_data(&self, id: u32) -> impl Iterator<Item = Chunk> {
+        long_data(&self.long, id)
+    }
+}
+
 impl Execution<'_> {
+    /// The same for later, without a cursor: nobody would fetch from it.
+    pub(crate) fn keep(&self) -> Kept {
+        let mut payload = self.payload.clone();
+        if let Some(flags) = payload.get_mut(5) {
+            *flags &= !CURSOR_FLAGS;
+        }
+        Kept { prepared: self.prepared.clone(), payload, long: self.long.clone() }
+    }
+
     /// The client wants to fetch the rows piece by piece.
     pub(crate) fn opens_cursor(&self) -> bool {
         self.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
@@ -90,26 +122,34 @@ impl Execution<'_> {
 
     /// The payload for a server that knows the statement by this id.
     pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32) {
-        let begin = out.len();
-        out.extend_from_slice(&self.payload);
-        if let Some(at) = out.get_mut(begin + 1..begin + 5) {
-            at.copy_from_slice(&id.to_le_bytes());
-        }
+        write_execution(&self.payload, out, id);
     }
 
     /// The commands that carry the long data there.
     pub(crate) fn long_data(&self, id: u32) -> impl Iterator<Item = Chunk> {
-        self.long.iter().map(move |(param, data)| {
-            let mut framed = Vec::with_capacity(data.len() + 7 + packet::HEADER_LEN);
-            packet::append_with(&mut framed, &mut 0, |out| {
-                out.push(COM_STMT_SEND_LONG_DATA);
-                out.extend_from_slice(&id.to_le_bytes());
-                out.extend_from_slice(&param.to_le_bytes());
-                out.extend_from_slice(data);
-            });
-            Chunk::from(framed)
-        })
+        long_data(self.long, id)
     }
+}
+
+fn write_execution(payload: &[u8], out: &mut Vec<u8>, id: u32) {
+    let begin = out.len();
+    out.extend_from_slice(payload);
+    if let Some(at) = out.get_mut(begin + 1..begin + 5) {
+        at.copy_from_slice(&id.to_le_bytes());
+    }
+}
+
+fn long_data(long: &BTreeMap<u16, Vec<u8>>, id: u32) -> impl Iterator<Item = Chunk> {
+    long.iter().map(move |(param, data)| {
+        let mut framed = Vec::with_capacity(data.len() + 7 + packet::HEADER_LEN);
+        packet::append_with(&mut framed, &mut 0, |out| {
+            out.push(COM_STMT_SEND_LONG_DATA);
+            out.extend_from_slice(&id.to_le_bytes());
+            out.extend_from_slice(&param.to_le_bytes());
+            out.extend_from_slice(data);
+        });
+        Chunk::from(framed)
+    })
 }
 
 /// In the words of the vendor that we claim to be: MariaDB names its function, MySQL always the same one.

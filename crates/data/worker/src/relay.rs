@@ -1,6 +1,8 @@
 //! A response on its way from the server to the client, as it arrives.
 
-use crate::answer::Turn;
+use crate::answer::{Complaint, Turn};
+use crate::compare::Side;
+use crate::cut::Cut;
 use crate::infile::upload;
 use crate::kill::OBEYS;
 use crate::session::Session;
@@ -12,7 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::caps::Caps;
-use wire::response::{Expect, Follow, Outcome, PREPARED_ID_AT, Recode, Response};
+use wire::response::{Expect, Follow, Outcome, PREPARED_ID_AT, Recode, Response, Summed};
 
 /// Why a response did not reach the client.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) enum Failed {
     Killed,
     /// The server.
     Backend(BackendFailed),
+    /// The client has its rows, an error that says that there are more, and that is all: nothing keeps the connection with the rest.
+    Cut,
     /// The server knows the statement no more, or its tables have changed too much since it was prepared. The client was told nothing.
     Stale,
 }
@@ -36,6 +40,17 @@ pub(crate) struct Ask {
     pub(crate) limit_ms: u64,
     /// An answer that only says that the statement must be prepared anew is not relayed, but [`Failed::Stale`].
     pub(crate) withhold_stale: bool,
+    /// A result with more rows ends with an error after so many.
+    pub(crate) rows_max: Option<u64>,
+    /// The result will be compared with another.
+    pub(crate) compare: bool,
+}
+
+impl Ask {
+    /// As it comes, and as long as it takes.
+    pub(crate) const fn for_all_of(expect: Expect) -> Self {
+        Self { expect, patch: None, limit_ms: u64::MAX, withhold_stale: false, rows_max: None, compare: false }
+    }
 }
 
 /// "Prepared statement needs to be re-prepared", "unknown prepared statement handler".
@@ -89,7 +104,7 @@ impl Follower {
     }
 
     /// Follows what came; returns what the client is to get, and the end of the response among what came.
-    fn follow(&mut self, chunk: Chunk) -> Result<(Chunk, Option<usize>), wire::Malformed> {
+    pub(crate) fn follow(&mut self, chunk: Chunk) -> Result<(Chunk, Option<usize>), wire::Malformed> {
         match self {
             Self::Same(response) => match response.follow(&chunk)? {
                 Follow::More => Ok((chunk, None)),
@@ -112,7 +127,7 @@ impl Follower {
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, patch, limit_ms, withhold_stale } = *ask;
+    let Ask { expect, patch, limit_ms, withhold_stale, rows_max, compare } = *ask;
     let mut follower = Follower::new(expect, backend.hello.caps, session.caps, session.turn, backend.holds.flags());
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
@@ -120,6 +135,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     let mut begun = session.core.rt.now();
     let mut limit = Duration::from_millis(limit_ms);
     let mut interrupting: Option<Rc<Cell<Option<bool>>>> = None;
+    let mut summed = compare.then(|| Box::new(Summed::expect(expect, backend.hello.caps)));
+    let mut cut = rows_max.map(Cut::after);
+    let mut is_cut = false;
     let mut answered = false;
     // A prepare's answer is small, and its first bytes are ours to change.
     let mut gathered: Option<Vec<u8>> = patch.map(|_| Vec::new());
@@ -166,7 +184,31 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         let broke = |malformed: wire::Malformed| {
             (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), answered)
         };
-        let (out, end) = follower.follow(chunk).map_err(broke)?;
+        if let Some(summed) = &mut summed {
+            summed.follow(&chunk).map_err(broke)?;
+        }
+        let (out, end) = match &mut cut {
+            None => follower.follow(chunk).map_err(broke)?,
+            // What is left is only followed: the session's state is on this connection.
+            Some(_) if is_cut => follower.follow(chunk).map(|(_, end)| (Chunk::default(), end)).map_err(broke)?,
+            Some(cut) => {
+                let passed = cut.follow(&mut follower, &chunk).map_err(broke)?;
+                match passed.cut {
+                    None => (passed.out, passed.end),
+                    Some(seq) => {
+                        is_cut = true;
+                        // What is missing here must not be missing for others.
+                        session.cached.filling = None;
+                        session.core.tally.up(Counter::RowsLimited);
+                        session.core.tally.up(Counter::GeneratedErrorPackets);
+                        let complaint = too_many(cut.rows_max());
+                        let mut told = passed.out.into_vec();
+                        complaint.append(&mut told, seq);
+                        (Chunk::from(told), passed.end)
+                    }
+                }
+            }
+        };
         if let Some(used) = end {
             backend.ended(used, came);
             if withhold_stale && !answered && is_stale(follower.response()) {
@@ -175,6 +217,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         }
         match &mut gathered {
             Some(all) => all.extend_from_slice(&out),
+            None if out.is_empty() && is_cut => {}
             None => {
                 answered = true;
                 if let Some(filling) = &mut session.cached.filling {
@@ -193,12 +236,26 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             }
             break;
         }
+        if is_cut && backend.holds.is_empty() {
+            session.core.tally.up(Counter::KilledBackendConnections);
+            session.turn.failed = true;
+            return Err((Failed::Cut, true));
+        }
+    }
+    if let Some(summed) = summed.filter(|_| !is_cut) {
+        let response = summed.response();
+        let error = match response.outcome() {
+            Outcome::Err { code, .. } => Some(code),
+            _ => None,
+        };
+        let time_us = u64::try_from((session.core.rt.now() - begun).as_micros()).unwrap_or(u64::MAX);
+        session.side = Some(Box::new(Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us }));
     }
     if let Some(outcome) = &interrupting {
         settle_interruption(session, backend, outcome).await?;
     }
     session.turn.sent = follower.last_seq();
-    session.turn.failed = matches!(follower.response().outcome(), Outcome::Err { .. });
+    session.turn.failed = is_cut || matches!(follower.response().outcome(), Outcome::Err { .. });
     if let (Some(mut all), Some(id)) = (gathered, patch) {
         if follower.response().prepared().is_some()
             && let Some(at) = all.get_mut(PREPARED_ID_AT)
@@ -234,6 +291,11 @@ async fn settle_interruption(
         return Err((Failed::Killed, true));
     }
     Ok(())
+}
+
+/// The number that servers have for a SELECT that would examine too many rows.
+fn too_many(rows_max: u64) -> Complaint {
+    Complaint::with(1104, "42000", format!("The result has more than {rows_max} rows, which a rule of the proxy does not allow"))
 }
 
 fn is_stale(response: &Response) -> bool {

@@ -137,7 +137,12 @@ impl Session {
         if let ControlFlow::Break(told) = self.cached(job).await? {
             return Ok(told);
         }
-        let told = self.forward(job).await?;
+        let pair = self.copy_to_mirror(job);
+        let told = self.forward(job).await;
+        if let (Some(pair), Some(side)) = (pair, self.side.take()) {
+            pair.client_said(&self.core.verdicts, *side, self.core.rt.wall_us() / 1_000_000, &job.epoch.digest);
+        }
+        let told = told?;
         self.keep(job);
         Ok(told)
     }

@@ -94,6 +94,13 @@ counters! {
     QueryCacheWaited, "Millrace_query_cache_waited", "Statements that waited, as cache_timeout allows, for another session that fetched the same.";
     StatementsRetried, "Millrace_statements_retried", "Statements sent again after their connection broke before the first byte of the answer.";
     DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries was reached.";
+    MirrorConcurrency, "Mirror_concurrency", "Copies for mirrors that run now.";
+    MirrorQueueLength, "Mirror_queue_length", "Copies for mirrors that wait now.";
+    MirrorSent, "Millrace_mirror_sent", "Copies whose answer came from the mirror.";
+    MirrorFailed, "Millrace_mirror_failed", "Copies that the mirror could not be sent, or whose answer did not come.";
+    MirrorDropped, "Millrace_mirror_dropped", "Copies dropped because too many waited.";
+    MirrorLeftOut, "Millrace_mirror_left_out", "Statements that were to be copied and mean nothing on another connection.";
+    RowsLimited, "Millrace_rows_limited", "Results ended because they had more rows than a rule allows.";
     TasksPanicked, "Millrace_tasks_panicked", "Sessions ended by a defect of ours; the others went on.";
 }
 

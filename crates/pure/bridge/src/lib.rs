@@ -5,11 +5,13 @@
 mod counters;
 mod failure;
 mod latency;
+mod mirror;
 mod report;
 
 pub use counters::{Counter, Counts};
 pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
+pub use mirror::MirrorRow;
 pub use report::{
     CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
     ServerState, UserRow,
@@ -129,4 +131,6 @@ pub enum Ask {
     QueryCache,
     /// A row per prepared statement: [`Report::Prepared`].
     Prepared,
+    /// A row per digest whose results were compared: [`Report::Mirror`].
+    Mirror,
 }

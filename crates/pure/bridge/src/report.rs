@@ -1,6 +1,6 @@
 //! What a core reports, and how the reports of several cores become one.
 
-use crate::{Counts, Latency};
+use crate::{Counts, Latency, MirrorRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub enum Report {
     Prepared(Vec<PreparedRow>),
     /// Results in the cache.
     QueryCache(Vec<QueryCacheRow>),
+    /// Verdicts of comparisons with mirrors.
+    Mirror(Vec<MirrorRow>),
 }
 
 /// What the proxy thinks of a server now.
@@ -328,6 +330,7 @@ impl Report {
             (Self::FreeConnections(a), Self::FreeConnections(b)) => a.extend(b),
             (Self::Prepared(a), Self::Prepared(b)) => merge_prepared(a, b),
             (Self::QueryCache(a), Self::QueryCache(b)) => a.extend(b),
+            (Self::Mirror(a), Self::Mirror(b)) => crate::mirror::merge(a, b),
             _ => debug_assert!(false, "reports of different kinds"),
         }
     }

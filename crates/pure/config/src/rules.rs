@@ -87,6 +87,14 @@ pub struct Rule {
     pub multiplex: Option<u8>,
     /// Whether it is logged.
     pub log: Option<bool>,
+    /// Where a copy of the statement goes.
+    pub mirror_hostgroup: Option<u32>,
+    /// The flag with which the copy goes through the chain by itself.
+    pub mirror_flag_out: Option<u32>,
+    /// Whether the copy's result is compared with the client's.
+    pub mirror_compare: Option<bool>,
+    /// A result with more rows ends with an error after so many.
+    pub rows_max: Option<u64>,
     /// The chain ends here.
     pub apply: bool,
     row: Arc<RuleRow>,

@@ -135,6 +135,9 @@ fn effects(rule: &Rule, flag: u32) -> String {
         ("delay", row.delay),
         ("next_query_flagIN", row.next_query_flagIN),
         ("multiplex", row.multiplex),
+        ("mirror_hostgroup", row.mirror_hostgroup),
+        ("mirror_flagOUT", row.mirror_flagOUT),
+        ("max_rows", rule.rows_max.and_then(|rows| i64::try_from(rows).ok())),
         ("log", row.log),
     ];
     parts.extend(numbers.into_iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}"))));

@@ -4,7 +4,7 @@ use crate::trace::Trace;
 use crate::{By, Plan, Statement};
 
 /// ProxySQL's hints that do nothing here yet.
-const NOT_YET: [&str; 4] = ["mirror", "max_lag_ms", "min_epoch_ms", "min_gtid"];
+const NOT_YET: [&str; 3] = ["max_lag_ms", "min_epoch_ms", "min_gtid"];
 
 pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: &mut T) {
     let Some(comment) = statement.comment else { return };
@@ -33,6 +33,7 @@ fn one(plan: &mut Plan, key: &str, value: &str) -> Option<bool> {
         "query_retries" => plan.retries = number.or(plan.retries),
         "query_delay" => plan.delay_ms = ms.or(plan.delay_ms),
         "cache_ttl" => plan.cache_ttl_ms = ms.filter(|ttl| *ttl > 0).or(plan.cache_ttl_ms),
+        "mirror" => plan.wish.hostgroup = number.or(plan.wish.hostgroup),
         "create_new_connection" => plan.new_connection |= number == Some(1),
         _ => return None,
     }

@@ -1,7 +1,7 @@
 //! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
 //!
 //! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file: `rules`, `rewrite`,
-//! `fast_routing`, `split`, `hints`, `transaction`, `answer`; `pick` then chooses a server of the hostgroup.
+//! `fast_routing`, `split`, `hints`, `transaction`, `answer`, `mirror`; `pick` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -9,6 +9,7 @@ pub mod differential;
 mod explain;
 mod fast_routing;
 mod hints;
+mod mirror;
 mod outcome;
 mod pick;
 mod replay;
@@ -20,7 +21,7 @@ mod transaction;
 mod why;
 
 pub use explain::{COLUMNS, Explanation, Step, explain};
-pub use outcome::{Answer, Leg, Legs, Plan, Shown, Text};
+pub use outcome::{Answer, Leg, Legs, Mirror, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use replay::{Replay, replay};
 pub use split::SplitFacts;
@@ -116,6 +117,7 @@ fn decide<T: Trace>(
     hints::obey(&mut plan, statement, trace);
     transaction::stay(&mut plan, session, trace);
     answer::instead(&mut plan, session, end);
+    mirror::copy(&mut plan, snapshot, session, statement, random, trace);
     trace.decided(&plan);
     plan
 }

@@ -39,6 +39,23 @@ pub struct Plan {
     pub cache_invalidate: Option<bool>,
     /// A hint asks for a connection that nobody has used.
     pub new_connection: bool,
+    /// A result with more rows ends with an error after so many.
+    pub rows_max: Option<u64>,
+    /// A copy that goes elsewhere, whose answer nobody gets.
+    pub mirror: Option<Box<Mirror>>,
+    /// What rules and hints have said of a copy so far.
+    pub(crate) wish: crate::mirror::Wish,
+}
+
+/// The leg that nobody waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirror {
+    /// What is sent where.
+    pub leg: Leg,
+    /// How long it may run; mysql-default_query_timeout if `None`.
+    pub timeout_ms: Option<u64>,
+    /// Whether its result is compared with the client's.
+    pub compare: bool,
 }
 
 impl Plan {
@@ -60,6 +77,9 @@ impl Plan {
             cache_timeout_ms: None,
             cache_invalidate: None,
             new_connection: false,
+            rows_max: None,
+            mirror: None,
+            wish: crate::mirror::Wish::NONE,
         }
     }
 
@@ -187,6 +207,17 @@ impl fmt::Display for Shown<'_> {
             if let Text::Rewritten(text) = &leg.statement {
                 write!(f, "; rewritten: {}", String::from_utf8_lossy(text))?;
             }
+        }
+        option(f, "max_rows", plan.rows_max)?;
+        if let Some(mirror) = &plan.mirror {
+            write!(f, "; mirrored to hostgroup {}", mirror.leg.hostgroup)?;
+            if mirror.compare {
+                write!(f, " and compared")?;
+            }
+            if let Text::Rewritten(text) = &mirror.leg.statement {
+                write!(f, " as: {}", String::from_utf8_lossy(text))?;
+            }
+            option(f, "mirror_timeout_ms", mirror.timeout_ms)?;
         }
         Ok(())
     }

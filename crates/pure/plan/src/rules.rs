@@ -189,6 +189,8 @@ fn set(plan: &mut Plan, rule: &Rule, position: u32) {
     overrule(&mut plan.next_flag_in, rule.next_flag_in);
     overrule(&mut plan.multiplex, rule.multiplex);
     overrule(&mut plan.log, rule.log);
+    overrule(&mut plan.rows_max, rule.rows_max);
+    plan.wish.hear(rule);
 }
 
 #[inline]

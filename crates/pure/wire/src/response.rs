@@ -26,8 +26,10 @@ use crate::{Malformed, ok, status};
 
 mod recode;
 mod report;
+mod sum;
 
 pub use recode::{Recode, fuzz_recode};
+pub use sum::{RowSum, Summed};
 
 /// What was asked, and so what shape the answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -155,6 +155,7 @@ pub enum Observe {
     FreeConnections,
     Prepared,
     QueryCache,
+    Mirror,
     Memory,
     Variables,
     StatsVariables,

@@ -246,6 +246,24 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::HostgroupLatency, reset: false },
     },
     Table {
+        name: "stats_mysql_mirror_digest",
+        about: "How mirrors' results compare with those that clients got, where a rule asks for it. Ours.",
+        columns: "(
+    hostgroup INT NOT NULL,
+    digest VARCHAR NOT NULL,
+    digest_text VARCHAR NOT NULL,
+    count_star INTEGER NOT NULL,
+    same INTEGER NOT NULL,
+    different INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    last_difference VARCHAR NOT NULL,
+    last_difference_at INTEGER NOT NULL,
+    sum_time INTEGER NOT NULL,
+    mirror_sum_time INTEGER NOT NULL,
+    PRIMARY KEY(hostgroup, digest))",
+        kind: Kind::Observed { observe: Observe::Mirror, reset: true },
+    },
+    Table {
         name: "stats_mysql_query_rules",
         about: "How often each rule matched.",
         columns: "(

@@ -76,6 +76,8 @@ impl Checking<'_> {
         let attributes = self.attributes();
         let flag_outs = self.flag_outs(&attributes);
         let cache_invalidate = self.cache_invalidate(&attributes);
+        let rows_max = self.whole(&attributes, "max_rows");
+        let mirror_compare = self.truth(&attributes, "mirror_compare");
         Rule {
             rule_id: row.rule_id,
             flag_in: self.number("flagIN", Some(row.flagIN), FLAG).unwrap_or_default(),
@@ -110,6 +112,10 @@ impl Checking<'_> {
             ok_msg: row.OK_msg.as_deref().map(Arc::from),
             multiplex: self.number("multiplex", row.multiplex, (0, 2)),
             log: self.flag("log", row.log),
+            mirror_hostgroup: self.number("mirror_hostgroup", row.mirror_hostgroup, HOSTGROUP),
+            mirror_flag_out: self.number("mirror_flagOUT", row.mirror_flagOUT, FLAG),
+            mirror_compare,
+            rows_max,
             apply: self.flag("apply", Some(row.apply)) == Some(true),
             row: Arc::new(shown),
         }
@@ -118,8 +124,6 @@ impl Checking<'_> {
     fn what_is_not_there_yet(&mut self) {
         let row = self.row;
         let refused = [
-            ("mirror_hostgroup", row.mirror_hostgroup.is_some(), "is set, and mirroring is not supported yet"),
-            ("mirror_flagOUT", row.mirror_flagOUT.is_some(), "is set, and mirroring is not supported yet"),
             ("gtid_from_hostgroup", row.gtid_from_hostgroup.is_some(), "is set, and causal reads are not supported yet"),
         ];
         for (column, _, words) in refused.into_iter().filter(|(_, set, _)| *set) {
@@ -182,6 +186,7 @@ impl Checking<'_> {
         }
     }
 
+    /// The column `attributes`: JSON, or nothing.
     fn attributes(&mut self) -> Value {
         let json = self.row.attributes.as_str();
         if json.is_empty() {
@@ -201,6 +206,25 @@ impl Checking<'_> {
             self.refuse("attributes", format!("has cache_invalidate, which must be true or false; {value} is not"));
         }
         switch
+    }
+
+    /// `{"max_rows":1000}`
+    fn whole(&mut self, attributes: &Value, name: &str) -> Option<u64> {
+        let value = attributes.get(name)?;
+        let number = value.as_u64().filter(|number| *number > 0);
+        if number.is_none() {
+            self.refuse("attributes", format!("has {name}, which must be a whole number above 0; {value} is not"));
+        }
+        number
+    }
+
+    /// `{"mirror_compare":true}`
+    fn truth(&mut self, attributes: &Value, name: &str) -> Option<bool> {
+        let value = attributes.get(name)?;
+        if value.as_bool().is_none() {
+            self.refuse("attributes", format!("has {name}, which must be true or false; {value} is neither"));
+        }
+        value.as_bool()
     }
 
     /// `{"flagOUTs":[{"id":1,"weight":3}, …]}`
@@ -266,7 +290,7 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
         let words = refused(vec![
-            RuleRow { mirror_hostgroup: Some(1), mirror_flagOUT: Some(2), ..rule(1) },
+            RuleRow { mirror_hostgroup: Some(-1), attributes: r#"{"max_rows":0,"mirror_compare":1}"#.into(), ..rule(1) },
             RuleRow { gtid_from_hostgroup: Some(1), ..rule(2) },
             RuleRow { match_digest: Some("^SELECT (".into()), ..rule(3) },
             RuleRow { digest: Some("0x1G".into()), retries: Some(2000), ..rule(4) },
@@ -280,8 +304,9 @@ mod tests {
             words,
             [
                 "mysql_query_rules (rule_id 7): rule_id has a row already",
-                "mysql_query_rules (rule_id 1): mirror_hostgroup is set, and mirroring is not supported yet",
-                "mysql_query_rules (rule_id 1): mirror_flagOUT is set, and mirroring is not supported yet",
+                "mysql_query_rules (rule_id 1): attributes has max_rows, which must be a whole number above 0; 0 is not",
+                "mysql_query_rules (rule_id 1): attributes has mirror_compare, which must be true or false; 1 is neither",
+                "mysql_query_rules (rule_id 1): mirror_hostgroup must be from 0 to 2147483647; '-1' is not",
                 "mysql_query_rules (rule_id 2): gtid_from_hostgroup is set, and causal reads are not supported yet",
                 "mysql_query_rules (rule_id 3): match_digest '^SELECT (' is not a valid expression: missing closing parenthesis (after 9 characters)",
                 "mysql_query_rules (rule_id 4): digest must be a number such as 0x1D8D2DD2EE6E8B0A; '0x1G' is not",

@@ -170,8 +170,8 @@ variables! {
     mysql_automatic_detect_sqli: bool = false, NotYet, "Whether statements that look like SQL injection are refused.";
     mysql_firewall_whitelist_enabled: bool = false, NotYet, "Whether only statements of mysql_firewall_whitelist_rules may run.";
     mysql_firewall_whitelist_errormsg: text = "Firewall blocked this query", NotYet, "What a client is told whose statement the firewall refused.";
-    mysql_mirror_max_concurrency: int(1..=8192) = 16, NotYet, "Mirrored statements that run at once.";
-    mysql_mirror_max_queue_length: int(0..=1048576) = 32000, NotYet, "Mirrored statements that may wait.";
+    mysql_mirror_max_concurrency: int(1..=8192) = 16, Live, "Mirrored statements that run at once, over all cores.";
+    mysql_mirror_max_queue_length: int(0..=1048576) = 32000, Live, "Mirrored statements that may wait, over all cores; what comes then is dropped.";
     mysql_threshold_query_length: int(1024..=1073741824) = 524288, NotYet, "Bytes from which on a statement is streamed to its server.";
     mysql_threshold_resultset_size: int(1024..=1073741824) = 4194304, Live, "Bytes of the largest result that is cached. Answers are always sent while they arrive.";
     mysql_throttle_max_bytes_per_second_to_client: int(0..=2147483647) = 0, NotYet, "Bytes per second sent to one client at most; 0 for no limit.";

@@ -1,0 +1,345 @@
+//! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns how it went.
+
+use crate::compare::{Pair, Side};
+use crate::core::Core;
+use crate::prepared::Kept;
+use crate::session::Session;
+use crate::statement::{Job, What};
+use crate::stats::Seen;
+use backend::{Answered, Backend, BackendFailed, State, Want};
+use bridge::Counter;
+use config::User;
+use net::{NetError, Secret};
+use rt::Chunk;
+use sql::{Class, Leaves, Reads};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::packet;
+use wire::response::{Expect, Follow, Outcome, Summed};
+
+/// Bytes of statements that wait on a core; what would be more is dropped.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// Only its own connection can do anything with it.
+const OWN: Leaves = Leaves::LOCK_TABLES
+    .with(Leaves::UNLOCK_TABLES)
+    .with(Leaves::FLUSH_READ_LOCK)
+    .with(Leaves::GET_LOCK)
+    .with(Leaves::RELEASE_LOCK)
+    .with(Leaves::SQL_PREPARE)
+    .with(Leaves::SQL_EXECUTE)
+    .with(Leaves::SQL_DEALLOCATE)
+    .with(Leaves::SAVEPOINT)
+    .with(Leaves::XA)
+    .with(Leaves::HANDLER)
+    .with(Leaves::TEMP_TABLE)
+    .with(Leaves::DROP_TEMP_TABLE)
+    .with(Leaves::SET);
+
+/// Elsewhere it would read, and perhaps write, something else.
+const BOUND: Reads = Reads::LAST_INSERT_ID
+    .with(Reads::FOUND_ROWS)
+    .with(Reads::ROW_COUNT)
+    .with(Reads::CONNECTION_ID)
+    .with(Reads::WARNINGS)
+    .with(Reads::USER_VARIABLE)
+    .with(Reads::PREPARED)
+    .with(Reads::HANDLER);
+
+/// The copies of a core.
+#[derive(Default)]
+pub(crate) struct Mirrors {
+    running: Cell<u64>,
+    waiting: RefCell<VecDeque<Copy>>,
+    /// Bytes of those that wait.
+    bytes: Cell<usize>,
+}
+
+/// What is sent.
+enum Payload {
+    Text(Box<[u8]>),
+    Execution(Kept),
+}
+
+/// A statement on its way to a mirror.
+pub(crate) struct Copy {
+    hostgroup: u32,
+    payload: Payload,
+    user: Arc<User>,
+    user_name: Rc<str>,
+    secret: Secret,
+    caps: wire::caps::Caps,
+    collation: u16,
+    state: State,
+    client_address: Box<str>,
+    timeout_ms: Option<u64>,
+    pair: Option<Rc<Pair>>,
+}
+
+impl Session {
+    /// A copy for the mirror, if the plan says so. With a pair, its result will be compared with the client's.
+    pub(crate) fn copy_to_mirror(&self, job: &Job<'_>) -> Option<Rc<Pair>> {
+        let mirror = job.plan.mirror.as_deref()?;
+        let payload = match (job.what, &mirror.leg.statement) {
+            _ if !is_free(job.class) => None,
+            (What::Query, statement) => Some(Payload::Text(statement.of(job.text).into())),
+            (What::Execute(execution), plan::Text::AsIs) => Some(Payload::Execution(execution.keep())),
+            (What::Execute(_) | What::Raw(..), _) => None,
+            // Its executions are copied.
+            (What::Prepare(..), _) => return None,
+        };
+        let Some(payload) = payload else {
+            self.core.tally.up(Counter::MirrorLeftOut);
+            return None;
+        };
+        let mut state = self.state.clone();
+        // Nobody would commit it.
+        state.autocommit = true;
+        let pair = mirror.compare.then(|| Rc::new(Pair::new(mirror.leg.hostgroup, job.text)));
+        let copy = Copy {
+            hostgroup: mirror.leg.hostgroup,
+            payload,
+            user: self.user.clone(),
+            user_name: self.user_name.clone(),
+            secret: self.secret.clone(),
+            caps: self.caps,
+            collation: self.collation,
+            state,
+            client_address: self.entry.client.0.as_str().into(),
+            timeout_ms: mirror.timeout_ms,
+            pair: pair.clone(),
+        };
+        let v = &job.epoch.snapshot.variables;
+        let (max, queue_max) = (self.core.share(v.mysql_mirror_max_concurrency), self.core.share(v.mysql_mirror_max_queue_length));
+        if Mirrors::accept(&self.core, copy, max, queue_max) { pair } else { None }
+    }
+}
+
+/// Whether it means the same on any connection.
+fn is_free(class: &Class<'_>) -> bool {
+    !class.leaves.intersects(OWN)
+        && !class.reads.intersects(BOUND)
+        && class.use_db.is_none()
+        && !(class.begins_transaction || class.ends_transaction || class.releases || class.sets || class.kills || class.local_infile)
+}
+
+impl Mirrors {
+    /// Runs it, lets it wait, or drops it.
+    fn accept(core: &Rc<Core>, copy: Copy, max: u64, queue_max: u64) -> bool {
+        let mirrors = &core.mirrors;
+        if mirrors.running.get() < max {
+            let running = Running::new(core.clone());
+            core.rt.spawn(running.until_none_waits(copy));
+            return true;
+        }
+        let bytes = mirrors.bytes.get() + copy.bytes();
+        let mut waiting = mirrors.waiting.borrow_mut();
+        if waiting.len() as u64 >= queue_max || bytes > QUEUE_BYTES_MAX {
+            core.tally.up(Counter::MirrorDropped);
+            return false;
+        }
+        mirrors.bytes.set(bytes);
+        waiting.push_back(copy);
+        core.tally.up(Counter::MirrorQueueLength);
+        true
+    }
+
+    fn next(&self, core: &Core) -> Option<Copy> {
+        let copy = self.waiting.borrow_mut().pop_front()?;
+        self.bytes.set(self.bytes.get().saturating_sub(copy.bytes()));
+        core.tally.down(Counter::MirrorQueueLength);
+        Some(copy)
+    }
+}
+
+/// One of `mysql-mirror_max_concurrency`, however it ends.
+struct Running(Rc<Core>);
+
+impl Running {
+    fn new(core: Rc<Core>) -> Self {
+        core.mirrors.running.set(core.mirrors.running.get() + 1);
+        core.tally.up(Counter::MirrorConcurrency);
+        Self(core)
+    }
+
+    async fn until_none_waits(self, first: Copy) {
+        let mut next = Some(first);
+        while let Some(copy) = next {
+            copy.run(&self.0).await;
+            next = self.0.mirrors.next(&self.0);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.mirrors.running.set(self.0.mirrors.running.get() - 1);
+        self.0.tally.down(Counter::MirrorConcurrency);
+    }
+}
+
+impl Copy {
+    fn text(&self) -> &[u8] {
+        match &self.payload {
+            Payload::Text(text) => text,
+            Payload::Execution(kept) => &kept.prepared.sql,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.payload {
+            Payload::Text(text) => text.len(),
+            Payload::Execution(kept) => kept.bytes(),
+        }
+    }
+
+    async fn run(&self, core: &Rc<Core>) {
+        let epoch = core.epoch();
+        let want = Want {
+            hostgroup: self.hostgroup,
+            user: &self.user.username,
+            secret: &self.secret,
+            caps: self.caps,
+            collation: self.collation,
+            state: &self.state,
+            snapshot: &epoch.snapshot,
+            // A copy that reads one is left out.
+            user_variables: false,
+            new_connection: false,
+        };
+        let Ok(mut backend) = core.pools.acquire(&want).await else {
+            core.tally.up(Counter::MirrorFailed);
+            return;
+        };
+        // What the server remembers afterwards is no session's.
+        backend.last_session = 0;
+        let class = sql::class(self.text());
+        let limit_ms = self.timeout_ms.unwrap_or(epoch.snapshot.variables.mysql_default_query_timeout);
+        let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
+        let began = core.rt.now();
+        let answer = core.rt.timeout(Duration::from_millis(limit_ms), self.on(&mut backend, &class, max)).await;
+        let time_us = u64::try_from((core.rt.now() - began).as_micros()).unwrap_or(u64::MAX);
+        let Ok(Ok(summed)) = answer else {
+            core.tally.up(Counter::MirrorFailed);
+            core.pools.release(backend);
+            return;
+        };
+        core.tally.up(Counter::MirrorSent);
+        let response = summed.response();
+        let mut error = None;
+        if let Outcome::Err { code, message, .. } = response.outcome() {
+            error = Some(code);
+            let (server, words) = (backend.place().server(), String::from_utf8_lossy(message));
+            let (host, now_s) = (backend.place().host(), core.rt.wall_us() / 1_000_000);
+            core.errors.count(self.hostgroup, host, server.port, &self.user_name, &self.state.schema, code, &words, now_s);
+        }
+        if let Some(pair) = &self.pair {
+            let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us };
+            pair.mirror_said(&core.verdicts, side, core.rt.wall_us() / 1_000_000, &epoch.digest);
+        }
+        self.count(core, &epoch, &class, time_us);
+        if backend.holds.is_empty() { core.pools.release(backend) } else { core.pools.give_up(backend) }
+    }
+
+    /// The command there, and its response to the end.
+    async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
+        backend.sync(&self.state, false).await?;
+        let mut command = Vec::new();
+        let expect = match &self.payload {
+            Payload::Text(text) => {
+                let caps = backend.hello.caps;
+                packet::append_with(&mut command, &mut 0, |out| wire::command::write_query(out, text, caps));
+                Expect::Query
+            }
+            Payload::Execution(kept) => {
+                let id = backend.prepare(&kept.prepared, 0, max).await?;
+                for command in kept.long_data(id) {
+                    backend.send(command).await?;
+                }
+                packet::append_with(&mut command, &mut 0, |out| kept.write(out, id));
+                Expect::Execute
+            }
+        };
+        backend.holds.before(class);
+        backend.send(Chunk::from(command)).await?;
+        let mut summed = Summed::expect(expect, backend.hello.caps);
+        loop {
+            let chunk = backend.recv().await?;
+            let followed = summed.follow(&chunk);
+            if let Follow::Ended { used } = followed.map_err(|malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed)))? {
+                backend.ended(used, chunk.len());
+                break;
+            }
+        }
+        let response = summed.response();
+        let ok = !matches!(response.outcome(), Outcome::Err { .. });
+        let status = response.is_status_known().then(|| response.status());
+        backend.holds.after(class, &Answered { ok, status, warnings: response.warnings(), insert_id: 0 });
+        Ok(summed)
+    }
+
+    /// As ProxySQL counts it: in the mirror's hostgroup, without rows.
+    fn count(&self, core: &Core, epoch: &crate::epoch::Epoch, class: &Class<'_>, time_us: u64) {
+        let v = &epoch.snapshot.variables;
+        if v.mysql_commands_stats {
+            core.commands.count(class.command, time_us);
+        }
+        if !v.mysql_query_digests {
+            return;
+        }
+        let mut text = core.scratch.take();
+        let digest = sql::digest(self.text(), &epoch.digest, &mut text);
+        let unnamed = core.default_schema(&v.mysql_default_schema);
+        let seen = Seen {
+            hostgroup: i64::from(self.hostgroup),
+            schema: if self.state.schema.is_empty() { &unnamed } else { &self.state.schema },
+            user: &self.user_name,
+            client_address: if v.mysql_query_digests_track_hostname { &self.client_address } else { "" },
+            digest,
+            text: &text,
+            time_us,
+            now_s: core.rt.wall_us() / 1_000_000,
+            rows_affected: 0,
+            rows_sent: 0,
+        };
+        let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
+        if !core.digests.count(&seen, max) {
+            core.tally.up(Counter::DigestsDropped);
+        }
+        core.scratch.give(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_something_on_its_own_connection_only_is_left_out() {
+        for (text, free) in [
+            ("SELECT * FROM t WHERE a = 1", true),
+            ("INSERT INTO t VALUES (1)", true),
+            ("SELECT a FROM t FOR UPDATE", true),
+            ("CREATE TABLE t (a INT)", true),
+            ("CALL p()", true),
+            ("BEGIN", false),
+            ("COMMIT", false),
+            ("USE other", false),
+            ("SET NAMES utf8mb4", false),
+            ("SAVEPOINT a", false),
+            ("LOCK TABLES t READ", false),
+            ("CREATE TEMPORARY TABLE t (a INT)", false),
+            ("INSERT INTO t VALUES (LAST_INSERT_ID())", false),
+            ("SELECT FOUND_ROWS()", false),
+            ("SHOW WARNINGS", false),
+            ("SELECT @a", false),
+            ("EXECUTE s", false),
+            ("KILL 5", false),
+        ] {
+            assert_eq!(is_free(&sql::class(text.as_bytes())), free, "{text}");
+        }
+    }
+}
