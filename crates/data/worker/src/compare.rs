@@ -121,11 +121,19 @@ struct Verdict {
     mirror_us: u64,
 }
 
-/// By hostgroup of the mirror and digest.
+/// By hostgroup of the mirror and digest; and the results that sessions have just relayed, by session: an idle one has no room for it.
 #[derive(Default)]
-pub(crate) struct Verdicts(RefCell<BTreeMap<(u32, u64), Verdict>>);
+pub(crate) struct Verdicts(RefCell<BTreeMap<(u32, u64), Verdict>>, RefCell<BTreeMap<u32, Side>>);
 
 impl Verdicts {
+    pub(crate) fn relayed(&self, session: u32, side: Side) {
+        self.1.borrow_mut().insert(session, side);
+    }
+
+    pub(crate) fn take(&self, session: u32) -> Option<Side> {
+        self.1.borrow_mut().remove(&session)
+    }
+
     fn add(&self, key: (u32, u64), text: &[u8], [client, mirror]: [&Side; 2], difference: Option<Difference>, now_s: u64) {
         let mut all = self.0.borrow_mut();
         if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {

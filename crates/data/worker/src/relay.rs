@@ -249,7 +249,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             _ => None,
         };
         let time_us = u64::try_from((session.core.rt.now() - begun).as_micros()).unwrap_or(u64::MAX);
-        session.side = Some(Box::new(Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us }));
+        let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us };
+        session.core.verdicts.relayed(session.entry.id, side);
     }
     if let Some(outcome) = &interrupting {
         settle_interruption(session, backend, outcome).await?;

@@ -48,8 +48,6 @@ pub(crate) struct Session {
     pub(crate) wrote: Option<Instant>,
     /// COM_CHANGE_USERs that failed.
     pub(crate) refused_changes: u8,
-    /// The result that was relayed last, if it is to be compared.
-    pub(crate) side: Option<Box<crate::compare::Side>>,
     pub(crate) entry: Rc<Entry>,
     /// Where it came in.
     pub(crate) local: (String, u16),
@@ -307,7 +305,6 @@ impl Session {
             no_escapes: false,
             wrote: None,
             refused_changes: 0,
-            side: None,
             entry,
             local,
             seats,

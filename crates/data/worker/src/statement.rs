@@ -139,8 +139,10 @@ impl Session {
         }
         let pair = self.copy_to_mirror(job);
         let told = self.forward(job).await;
-        if let (Some(pair), Some(side)) = (pair, self.side.take()) {
-            pair.client_said(&self.core.verdicts, *side, self.core.rt.wall_us() / 1_000_000, &job.epoch.digest);
+        if job.plan.mirror.is_some()
+            && let (Some(side), Some(pair)) = (self.core.verdicts.take(self.entry.id), pair)
+        {
+            pair.client_said(&self.core.verdicts, side, self.core.rt.wall_us() / 1_000_000, &job.epoch.digest);
         }
         let told = told?;
         self.keep(job);
