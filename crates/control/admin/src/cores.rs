@@ -129,7 +129,7 @@ impl Cores {
     pub(crate) async fn kill(&self, session: u32) -> Result<bool, Silent> {
         let message = |reply| ToCore::Kill { session, statement_only: false, owner: None, reply };
         let answers = self.gather(message).await;
-        match answers.iter().any(|killed| *killed == Killed::Done) {
+        match answers.contains(&Killed::Done) {
             false if answers.len() < self.senders.len() => Err(Silent { answered: answers.len(), all: self.senders.len() }),
             killed => Ok(killed),
         }
