@@ -158,6 +158,7 @@ impl Shared {
                 engine.transaction(|conn| match (report, observe) {
                     (Some(Report::Digests(rows)), Observe::DigestLatency) => observe::digest_latency(conn, &name, &rows),
                     (Some(Report::Digests(rows)), Observe::HostgroupLatency) => observe::hostgroup_latency(conn, &name, &rows),
+                    (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, &name, &rows),
                     (Some(report), _) => observe::report(conn, &name, &report, &snapshot, &process),
                     (None, Observe::Memory) => observe::memory(conn, &name, &process),
                     (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),

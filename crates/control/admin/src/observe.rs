@@ -2,7 +2,7 @@
 
 use crate::engine::{SqlError, View};
 use crate::rows::{self, Mapped};
-use bridge::{Ask, Counter, DigestRow, Latency, Report, ServerState};
+use bridge::{Ask, Counter, DigestRow, Latency, ProcessRow, Report, ServerState};
 use config::{FastRoutingRow, HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
@@ -14,7 +14,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Nothing | Observe::Memory | Observe::Variables | Observe::StatsVariables => return None,
         Observe::Global => Ask::Global,
         Observe::Pool => Ask::Pool,
-        Observe::Processes => Ask::Processes,
+        Observe::Processes | Observe::Holds => Ask::Processes,
         Observe::Digests | Observe::DigestLatency | Observe::HostgroupLatency => Ask::Digests,
         Observe::Rules => Ask::Rules,
         Observe::Commands => Ask::Commands,
@@ -270,6 +270,23 @@ fn spread(latency: &Latency, max_us: u64) -> (Vec<i64>, String) {
     numbers.push(signed(max_us));
     let buckets: Vec<_> = latency.buckets().map(|(bound, count)| format!("[{bound},{count}]")).collect();
     (numbers, format!("[{}]", buckets.join(",")))
+}
+
+/// Fills `stats_mysql_session_holds`.
+pub(crate) fn holds(conn: &Connection, table: &str, sessions: &[ProcessRow]) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 8)?;
+    for session in sessions {
+        for held in &session.held {
+            for hold in &held.holds {
+                #[rustfmt::skip]
+                into.row(&[
+                    &session.session, &session.user, &held.hostgroup, &&*held.host, &held.port, &held.server_thread_id,
+                    hold, &signed(held.held_ms),
+                ])?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Fills `stats_mysql_query_digest_latency`.

@@ -14,6 +14,9 @@ use wire::command::{
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
 
+/// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
+const GLIMPSE_LEN_MAX: usize = 4096;
+
 /// For whom a connection was opened: those who are equal in this may share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
@@ -42,6 +45,10 @@ pub struct Backend {
     pub holds: Holds,
     /// Variables that were set there to what nobody has asked yet.
     pub unread: crate::Unread,
+    /// What a session has made there by name; most make nothing.
+    pub(crate) owned: Option<Box<crate::Owned>>,
+    /// The beginning of the answer that is coming, for who has to look at it.
+    pub(crate) glimpse: Option<Vec<u8>>,
     /// Statements left before an insert's id is forgotten, see `mysql-auto_increment_delay_multiplex`.
     pub insert_id_left: u64,
     /// Whether its protocol state is known.
@@ -121,9 +128,31 @@ impl Backend {
         if chunk.is_empty() {
             return Err(BackendFailed::BrokeAfter(NetError::Closed));
         }
+        if let Some(seen) = &mut self.glimpse
+            && seen.len() < GLIMPSE_LEN_MAX
+        {
+            seen.extend_from_slice(&chunk);
+        }
         bump(&self.place.numbers.received, chunk.len() as u64);
         self.tally.add(Counter::QueriesBackendsBytesRecv, chunk.len() as u64);
         Ok(chunk)
+    }
+
+    /// Keeps the beginning of the next answer for [`Backend::learn_owned`].
+    pub fn look_at_answer(&mut self) {
+        self.glimpse = Some(Vec::new());
+    }
+
+    /// A statement has ended that may have made or unmade something by name.
+    pub fn learn_owned(&mut self, class: &sql::Class<'_>, text: &[u8], ok: bool) {
+        let seen = self.glimpse.take().filter(|seen| seen.len() < GLIMPSE_LEN_MAX);
+        let rows = seen.and_then(|seen| wire::rows::read(&seen, self.hello.caps).ok()).unwrap_or_default();
+        let value = match (rows.shapes.as_slice(), rows.rows.as_slice()) {
+            ([_], [row]) => row.first().and_then(|value| value.as_deref()),
+            _ => None,
+        };
+        let owned = self.owned.get_or_insert_default();
+        owned.learn(&mut self.holds, class, text, &self.state.schema, ok, value);
     }
 
     /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.
@@ -221,6 +250,7 @@ impl Backend {
         self.state = sync::reset(&self.state);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
+        self.owned = None;
         self.holds.status(response.status());
         Ok(())
     }

@@ -69,6 +69,8 @@ impl Pools {
                     hello,
                     holds,
                     unread: crate::Unread::default(),
+                    owned: None,
+                    glimpse: None,
                     insert_id_left: 0,
                     idle: Idle::Proven,
                     last_session: 0,

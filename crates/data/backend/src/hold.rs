@@ -163,6 +163,10 @@ impl Holds {
         if !class.reads.intersects(Reads::WARNINGS) {
             self.put(Hold::Diagnostics, answer.warnings > 0 || !answer.ok);
         }
+        if answer.ok && class.command == sql::CommandCounter::Select && !class.leaves.intersects(Leaves::FOUND_ROWS) {
+            // Another SELECT is what FOUND_ROWS() is about now.
+            self.remove(Hold::FoundRows);
+        }
         if answer.insert_id != 0 {
             self.add(Hold::InsertId);
         }

@@ -10,6 +10,7 @@ mod connect;
 mod failure;
 mod hold;
 mod kill;
+mod own;
 mod place;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -25,6 +26,7 @@ pub use backend::{Backend, Idle};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds};
 pub use kill::Killing;
+pub use own::Owned;
 pub use place::Place;
 pub use pools::{Pools, Want};
 pub use prepared::{Interest, Prepared, Statements};

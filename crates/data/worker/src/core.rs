@@ -8,7 +8,7 @@ use crate::scratch::Scratch;
 use crate::session::live;
 use crate::stats::{Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
-use bridge::{Ask, Counter, PreparedRow, ProcessRow, Report, ToCore, UserRow};
+use bridge::{Ask, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
 use config::Snapshot;
 use net::tls::Acceptor;
@@ -398,7 +398,17 @@ impl Core {
                 Some(Address::Unix(path)) => (path.display().to_string(), 0),
                 None => (String::new(), 0),
             };
+            let held = entry.holding.borrow();
+            let held = held.iter().map(|held| HeldRow {
+                hostgroup: held.hostgroup,
+                host: held.place.host().clone(),
+                port: held.place.server().port,
+                server_thread_id: held.server_thread_id,
+                holds: held.holds.iter().map(|hold| format!("{hold:?}")).collect(),
+                held_ms: u64::try_from((now - held.since).as_millis()).unwrap_or(u64::MAX),
+            });
             ProcessRow {
+                held: held.collect(),
                 core: self.index,
                 session: entry.id,
                 user: entry.user.borrow().to_string(),

@@ -10,7 +10,7 @@ use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
 use rt::{Chunk, Either};
-use sql::Reads;
+use sql::{Leaves, Reads};
 use std::time::Duration;
 use wire::caps;
 
@@ -162,6 +162,9 @@ impl Session {
         loop {
             let Asked { command, expect, patch, executed } = self.command_for(backend, job).await.map_err(before)?;
             backend.holds.before(job.class);
+            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
+                backend.look_at_answer();
+            }
             if job.class.multi {
                 // Its parts are not looked at one by one.
                 backend.holds.add(Hold::UnknownState);

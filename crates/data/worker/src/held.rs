@@ -21,6 +21,10 @@ impl Held {
         self.0.is_empty()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Backend)> {
+        self.0.iter().map(|(hostgroup, backend)| (*hostgroup, &**backend))
+    }
+
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Box<Backend>> {
         self.0.drain(..).map(|(_, backend)| backend)
     }

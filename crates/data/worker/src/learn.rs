@@ -4,7 +4,7 @@ use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
 use crate::settings::{Meaning, meaning};
-use backend::{Answered, Backend, Hold};
+use backend::{Answered, Backend, Hold, Owned};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::response::Outcome;
@@ -32,7 +32,6 @@ impl Session {
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
             self.state.autocommit = autocommit;
-            self.no_escapes = flags & status::NO_BACKSLASH_ESCAPES != 0;
             backend.state_mut().autocommit = autocommit;
         }
         if response.is_session_track_lost() {
@@ -46,6 +45,9 @@ impl Session {
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             self.learn_variables(backend, job.class, job.sent(), error);
+        }
+        if Owned::concerns(job.class, backend.holds) {
+            backend.learn_owned(job.class, job.sent(), !error);
         }
         if let Some(flags) = flags {
             self.modes = flags & (status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES);

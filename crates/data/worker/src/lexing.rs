@@ -17,7 +17,7 @@ const SHIFTING_COLLATIONS: [u16; 19] =
 impl Session {
     /// How this session's statements are read.
     pub(crate) fn lexing(&self) -> Lexing {
-        if self.no_escapes {
+        if !self.escapes() {
             return Lexing::NoEscapes;
         }
         let shifts = |text: &str| {

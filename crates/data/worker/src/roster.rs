@@ -1,5 +1,6 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
+use crate::held::Held;
 use bridge::Killed;
 use rt::Instant;
 use rt::local::Bell;
@@ -9,6 +10,15 @@ use std::rc::Rc;
 
 /// Bytes of a running statement that the processlist shows.
 const INFO_MAX: usize = 100;
+
+/// A connection that a session holds.
+pub(crate) struct Holding {
+    pub(crate) hostgroup: u32,
+    pub(crate) place: Rc<backend::Place>,
+    pub(crate) server_thread_id: u32,
+    pub(crate) holds: backend::Holds,
+    pub(crate) since: Instant,
+}
 
 /// What others may see of a session.
 pub(crate) struct Entry {
@@ -22,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) since: Cell<Instant>,
     /// When its open transaction was first seen.
     pub(crate) transaction_since: Cell<Option<Instant>>,
+    /// The connections that it held when its last command ended.
+    pub(crate) holding: RefCell<Vec<Holding>>,
     info: Cell<([u8; INFO_MAX], u8)>,
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
@@ -41,6 +53,7 @@ impl Entry {
             server: RefCell::new(None),
             since: Cell::new(now),
             transaction_since: Cell::new(None),
+            holding: RefCell::default(),
             info: Cell::new(([0; INFO_MAX], 0)),
             killed: Cell::new(false),
             interrupted: Cell::new(false),
@@ -64,6 +77,27 @@ impl Entry {
     pub(crate) fn rests(&self, now: Instant) {
         self.command.set("Sleep");
         self.since.set(now);
+    }
+
+    /// Which connections it holds now, and why.
+    pub(crate) fn shows_held(&self, held: &Held, now: Instant) {
+        let mut holding = self.holding.borrow_mut();
+        if held.is_empty() && holding.is_empty() {
+            return;
+        }
+        let shown = held.iter().map(|(hostgroup, backend)| {
+            let server_thread_id = backend.hello.thread_id;
+            let before = holding.iter().find(|old| old.hostgroup == hostgroup && old.server_thread_id == server_thread_id);
+            Holding {
+                hostgroup,
+                place: backend.place().clone(),
+                server_thread_id,
+                holds: backend.holds,
+                since: before.map_or(now, |old| old.since),
+            }
+        });
+        let shown = shown.collect();
+        *holding = shown;
     }
 
     pub(crate) fn info(&self) -> Option<String> {

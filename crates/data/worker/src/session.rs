@@ -42,8 +42,6 @@ pub(crate) struct Session {
     pub(crate) turn: Turn,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
-    /// NO_BACKSLASH_ESCAPES, as servers' flags tell.
-    pub(crate) no_escapes: bool,
     /// When it may have written last.
     pub(crate) wrote: Option<Instant>,
     /// COM_CHANGE_USERs that failed.
@@ -97,6 +95,7 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
             break ended;
         }
         session.entry.rests(core.rt.now());
+        session.entry.shows_held(&session.held, core.rt.now());
     };
 
     // Leave nothing behind.
@@ -302,7 +301,6 @@ impl Session {
             cached: Cached::default(),
             turn: Turn::default(),
             next_flag_in: None,
-            no_escapes: false,
             wrote: None,
             refused_changes: 0,
             entry,

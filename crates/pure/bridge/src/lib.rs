@@ -13,7 +13,7 @@ pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use mirror::MirrorRow;
 pub use report::{
-    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
+    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
     ServerState, UserRow,
 };
 

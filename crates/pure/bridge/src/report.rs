@@ -125,6 +125,25 @@ pub struct ProcessRow {
     pub time_ms: u64,
     /// The statement (its beginning).
     pub info: Option<String>,
+    /// The connections that it holds.
+    pub held: Vec<HeldRow>,
+}
+
+/// Rows of `stats_mysql_session_holds`, one for each hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldRow {
+    /// Hostgroup.
+    pub hostgroup: u32,
+    /// Server.
+    pub host: Arc<str>,
+    /// Its port.
+    pub port: u16,
+    /// The server's number of the connection.
+    pub server_thread_id: u32,
+    /// Why: the names of the holds.
+    pub holds: Vec<String>,
+    /// Milliseconds since the connection is held.
+    pub held_ms: u64,
 }
 
 /// A row of `stats_mysql_query_digest`.

@@ -7,6 +7,7 @@ pub mod digest;
 mod functions;
 mod kill;
 pub mod literal;
+pub mod own;
 mod marks;
 mod parts;
 mod reading;

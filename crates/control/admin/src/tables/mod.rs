@@ -145,6 +145,7 @@ pub enum Observe {
     Global,
     Pool,
     Processes,
+    Holds,
     Digests,
     DigestLatency,
     HostgroupLatency,

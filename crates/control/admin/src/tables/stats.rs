@@ -150,6 +150,20 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::Prepared, reset: false },
     },
     Table {
+        name: "stats_mysql_session_holds",
+        about: "Why sessions keep connections to servers for themselves, when their last command ended: a row for each reason.",
+        columns: "(
+    SessionID INT NOT NULL,
+    user VARCHAR,
+    hostgroup INT NOT NULL,
+    srv_host VARCHAR NOT NULL,
+    srv_port INT NOT NULL,
+    srv_thread_id INT NOT NULL,
+    hold VARCHAR NOT NULL,
+    held_ms INT NOT NULL)",
+        kind: Kind::Observed { observe: Observe::Holds, reset: false },
+    },
+    Table {
         name: "stats_mysql_processlist",
         about: "Sessions.",
         columns: "(

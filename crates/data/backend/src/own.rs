@@ -1,0 +1,253 @@
+//! What a session has made on a connection that only that connection knows, by name: when the last of a kind is gone, it may be
+//! shared again.
+
+use crate::{Hold, Holds};
+use sql::own::{Name, Own};
+use sql::{Class, Leaves};
+use std::collections::BTreeSet;
+
+/// More names than this are not kept: then the hold stays.
+const NAMES_MAX: usize = 1000;
+
+/// Names, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Owned {
+    tables: Names<(String, String)>,
+    statements: Names<String>,
+    handlers: Names<String>,
+    /// Locks of GET_LOCK, each as often as it was taken; nobody knows how many when `None`.
+    locks: Locks,
+    /// LOCK TABLES; the begin of a transaction ends it.
+    tables_locked: bool,
+    /// FLUSH … WITH READ LOCK or FOR EXPORT; only UNLOCK TABLES ends it.
+    read_locked: bool,
+    /// LOCK INSTANCE FOR BACKUP; only UNLOCK INSTANCE ends it.
+    instance_locked: bool,
+    /// An XA transaction was begun here.
+    xa: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Locks {
+    taken: u64,
+    unknown: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Names<T> {
+    known: BTreeSet<T>,
+    /// There may be others.
+    unknown: bool,
+}
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Self { known: BTreeSet::new(), unknown: false }
+    }
+}
+
+impl<T: Ord> Names<T> {
+    fn add(&mut self, name: T) {
+        self.unknown |= self.known.len() >= NAMES_MAX;
+        if !self.unknown {
+            self.known.insert(name);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.known.is_empty() && !self.unknown
+    }
+}
+
+impl Owned {
+    /// Is this statement of interest here?
+    #[must_use]
+    pub const fn concerns(class: &Class<'_>, holds: Holds) -> bool {
+        const MARKS: Leaves = Leaves::TEMP_TABLE
+            .with(Leaves::DROP_TEMP_TABLE)
+            .with(Leaves::SQL_PREPARE)
+            .with(Leaves::SQL_DEALLOCATE)
+            .with(Leaves::HANDLER)
+            .with(Leaves::GET_LOCK)
+            .with(Leaves::RELEASE_LOCK)
+            .with(Leaves::LOCK_TABLES)
+            .with(Leaves::UNLOCK_TABLES)
+            .with(Leaves::FLUSH_READ_LOCK)
+            .with(Leaves::XA);
+        class.leaves.intersects(MARKS)
+            || class.begins_transaction && holds.has(Hold::TableLock)
+            || class.ddl && holds.has(Hold::TemporaryTable)
+    }
+
+    /// A statement has ended. `schema`: the current one. `result`: the only value of its only row, if that was seen.
+    pub fn learn(&mut self, holds: &mut Holds, class: &Class<'_>, text: &[u8], schema: &str, ok: bool, result: Option<&[u8]>) {
+        if class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) {
+            self.locks.learn(class, text, ok, result);
+        }
+        self.learn_table_locks(class, text, ok);
+        if class.leaves.intersects(Leaves::XA) {
+            let ends = ok && second_word_is(text, &["COMMIT", "ROLLBACK"]);
+            let begins = class.multi || second_word_is(text, &["START", "BEGIN", "END", "PREPARE"]);
+            self.xa = begins || self.xa && !ends;
+        }
+        let whole = |(written, name): Name| (written.unwrap_or_else(|| schema.to_owned()), name);
+        let did = if class.multi { Own::Unknown } else { sql::own::own(text) };
+        match did {
+            // What failed may have been done in part; of making, the name is known.
+            Own::Table(name) => self.tables.add(whole(name)),
+            Own::Statement(name) if ok => self.statements.add(name),
+            // A name that is prepared anew and fails is gone.
+            Own::Statement(name) => drop(self.statements.known.remove(&name)),
+            Own::Handler(name) if ok => self.handlers.add(name),
+            Own::NoTables(names) if ok => {
+                for name in names {
+                    self.tables.known.remove(&whole(name));
+                }
+            }
+            Own::NoStatement(name) if ok => drop(self.statements.known.remove(&name)),
+            Own::NoHandler(name) if ok => drop(self.handlers.known.remove(&name)),
+            Own::Unknown => {
+                self.tables.unknown |= class.leaves.intersects(Leaves::TEMP_TABLE) || holds.has(Hold::TemporaryTable);
+                self.statements.unknown |= class.leaves.intersects(Leaves::SQL_PREPARE);
+                self.handlers.unknown |= class.leaves.intersects(Leaves::HANDLER);
+            }
+            _ => {}
+        }
+        holds.put(Hold::TableLock, self.tables_locked || self.read_locked || self.instance_locked);
+        holds.put(Hold::Xa, self.xa);
+        holds.put(Hold::TemporaryTable, !self.tables.is_empty());
+        holds.put(Hold::SqlPrepare, !self.statements.is_empty());
+        holds.put(Hold::Handler, !self.handlers.is_empty());
+        holds.put(Hold::UserLock, self.locks.taken > 0 || self.locks.unknown);
+    }
+}
+
+impl Owned {
+    fn learn_table_locks(&mut self, class: &Class<'_>, text: &[u8], ok: bool) {
+        let instance = second_word_is(text, &["INSTANCE"]) || class.multi;
+        if class.leaves.intersects(Leaves::UNLOCK_TABLES) && ok && !class.multi {
+            if instance {
+                self.instance_locked = false;
+            } else {
+                (self.tables_locked, self.read_locked) = (false, false);
+            }
+        }
+        if class.begins_transaction && ok && !class.multi {
+            self.tables_locked = false;
+        }
+        if class.leaves.intersects(Leaves::LOCK_TABLES) {
+            self.instance_locked |= instance;
+            self.tables_locked |= !instance;
+        }
+        self.read_locked |= class.leaves.intersects(Leaves::FLUSH_READ_LOCK);
+    }
+}
+
+fn second_word_is(text: &[u8], keywords: &[&str]) -> bool {
+    sql::words::Words::new(text).nth(1).is_some_and(|token| token.is_any(keywords))
+}
+
+impl Locks {
+    fn learn(&mut self, class: &Class<'_>, text: &[u8], ok: bool, result: Option<&[u8]>) {
+        let plain = |function: &str| is_only_call(text, function);
+        if !ok || class.multi {
+            self.unknown |= class.leaves.intersects(Leaves::GET_LOCK);
+        } else if plain("GET_LOCK") && result.is_some() {
+            self.taken += u64::from(result == Some(b"1"));
+        } else if plain("RELEASE_LOCK") {
+            self.taken = self.taken.saturating_sub(u64::from(result == Some(b"1")));
+        } else if plain("RELEASE_ALL_LOCKS") {
+            *self = Self::default();
+        } else {
+            self.unknown |= class.leaves.intersects(Leaves::GET_LOCK);
+        }
+    }
+}
+
+/// `SELECT function(…) [AS name]` or `DO function(…)`, and nothing else.
+fn is_only_call(text: &[u8], function: &str) -> bool {
+    let mut words = sql::words::Words::new(text);
+    let verb = words.next().is_some_and(|t| t.is_any(&["SELECT", "DO"]));
+    if !verb || !words.next().is_some_and(|t| t.is(function)) || !words.next().is_some_and(|t| t.is_sign(b'(')) {
+        return false;
+    }
+    let mut depth = 1;
+    for token in words.by_ref() {
+        depth += i32::from(token.is_sign(b'(')) - i32::from(token.is_sign(b')'));
+        if token.is_any(&["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "SELECT"]) {
+            return false;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    depth == 0
+        && words.filter(|t| !t.is("AS") && !t.is_sign(b';')).count() <= 1
+        && !sql::words::Words::new(text).any(|t| t.is("FROM"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What holds after these statements, each answered OK with this value.
+    fn after(statements: &[(&str, Option<&str>)]) -> Vec<Hold> {
+        let (mut owned, mut holds) = (Owned::default(), Holds::default());
+        for (text, result) in statements {
+            let class = sql::class(text.as_bytes());
+            holds.before(&class);
+            if Owned::concerns(&class, holds) {
+                owned.learn(&mut holds, &class, text.as_bytes(), "s", true, result.map(str::as_bytes));
+            }
+        }
+        holds.iter().collect()
+    }
+
+    #[test]
+    fn the_last_temporary_table_lets_go() {
+        let (a, b) = (("CREATE TEMPORARY TABLE a (x INT)", None), ("CREATE TEMPORARY TABLE s.b SELECT 1", None));
+        assert_eq!(after(&[a, b, ("DROP TABLE a", None)]), [Hold::TemporaryTable]);
+        assert!(after(&[a, b, ("DROP TEMPORARY TABLE IF EXISTS s.a, b", None)]).is_empty());
+        assert_eq!(after(&[a, ("ALTER TABLE a RENAME c", None), ("DROP TABLE a", None)]), [Hold::TemporaryTable]);
+    }
+
+    #[test]
+    fn locks_are_counted_by_what_the_server_answers() {
+        let get = |n| ("SELECT GET_LOCK('a', 1)", Some(n));
+        let release = |n| ("SELECT RELEASE_LOCK('a') AS r", Some(n));
+        assert!(after(&[get("1"), release("1")]).is_empty());
+        assert!(after(&[get("0")]).is_empty());
+        assert_eq!(after(&[get("1"), get("1"), release("1")]), [Hold::UserLock]);
+        assert_eq!(after(&[get("1"), release("0")]), [Hold::UserLock]);
+        assert!(after(&[get("1"), get("1"), ("DO RELEASE_ALL_LOCKS()", None)]).is_empty());
+        // Who knows how often that was called.
+        assert_eq!(after(&[("SELECT GET_LOCK(a, 1) FROM t", Some("1")), release("1")]), [Hold::UserLock]);
+        assert_eq!(after(&[("DO GET_LOCK('a', 1)", None)]), [Hold::UserLock]);
+    }
+
+    #[test]
+    fn tables_are_locked_until_they_are_unlocked_or_a_transaction_begins() {
+        let lock = ("LOCK TABLES t WRITE", None);
+        assert_eq!(after(&[lock, ("SELECT 1", None)]), [Hold::TableLock]);
+        assert!(after(&[lock, ("UNLOCK TABLES", None)]).is_empty());
+        assert!(after(&[lock, ("BEGIN", None)]).is_empty());
+        assert_eq!(after(&[("FLUSH TABLES WITH READ LOCK", None), ("BEGIN", None)]), [Hold::TableLock]);
+        assert_eq!(after(&[("LOCK INSTANCE FOR BACKUP", None), ("UNLOCK TABLES", None)]), [Hold::TableLock]);
+    }
+
+    #[test]
+    fn an_xa_transaction_holds_until_it_is_committed() {
+        let (start, end) = (("XA START 'x'", None), ("XA END 'x'", None));
+        assert_eq!(after(&[start, end, ("XA PREPARE 'x'", None)]), [Hold::Xa]);
+        assert!(after(&[start, end, ("XA COMMIT 'x' ONE PHASE", None)]).is_empty());
+        assert!(after(&[("XA RECOVER", None)]).is_empty());
+    }
+
+    #[test]
+    fn statements_and_handlers_let_go_when_all_are_closed() {
+        let prepare = ("PREPARE s FROM 'SELECT 1'", None);
+        assert_eq!(after(&[prepare]), [Hold::SqlPrepare]);
+        assert!(after(&[prepare, prepare, ("DEALLOCATE PREPARE S", None)]).is_empty());
+        assert!(after(&[("HANDLER t OPEN AS h", None), ("HANDLER h READ NEXT", None), ("HANDLER h CLOSE", None)]).is_empty());
+    }
+}
