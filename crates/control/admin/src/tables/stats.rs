@@ -151,7 +151,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "stats_mysql_session_holds",
-        about: "Why sessions keep connections to servers for themselves, when their last command ended: a row for each reason.",
+        about: "Why sessions keep connections to servers for themselves, when their last command ended: a row for each reason. Ours.",
         columns: "(
     SessionID INT NOT NULL,
     user VARCHAR,
