@@ -183,6 +183,10 @@ impl Backend {
     /// # Errors
     /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
     pub async fn sync(&mut self, want: &State, user_variables: bool) -> Result<(), BackendFailed> {
+        // Set to NULL, a variable of somebody else keeps its type; after a reset it never was.
+        if user_variables && self.holds.is_empty() && sync::has_others_variables(&self.state, want) {
+            self.reset().await?;
+        }
         loop {
             match sync::need(&self.state, want, user_variables) {
                 Need::Nothing => return Ok(()),

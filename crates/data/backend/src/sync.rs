@@ -123,6 +123,12 @@ struct UserSets {
     own: Vec<String>,
 }
 
+/// Does the connection have user variables that the session has not?
+pub(crate) fn has_others_variables(have: &State, want: &State) -> bool {
+    let Some(has) = &have.user else { return false };
+    has.keys().any(|name| want.user.as_ref().is_none_or(|wants| !wants.contains_key(name)))
+}
+
 fn user_variables(have: &State, want: &State) -> UserSets {
     let mut sets = UserSets::default();
     let all = |state: &State| state.user.clone().unwrap_or_default();
