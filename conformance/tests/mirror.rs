@@ -83,17 +83,16 @@ fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outco
     two.proxy.admin("SET mysql-mirror_max_concurrency=1; SET mysql-mirror_max_queue_length=2; SET mysql-connect_timeout_server_max=500; LOAD MYSQL VARIABLES TO RUNTIME")?;
     two.rules("(1, 1, '^SELECT', 8, NULL, 0, NULL, NULL, '')")?;
     let many = "SELECT 7;".repeat(40);
-    same(two.proxy.query(&many)?.lines().filter(|line| *line == "7").count().to_string().as_str(), "80")?;
+    same(two.proxy.query(&many)?.lines().filter(|line| *line == "7").count().to_string().as_str(), "40")?;
     let dropped = two.global("Millrace_mirror_dropped")?;
     expect(dropped.lines().last().is_some_and(|n| n.trim() != "0"), || format!("dropped {dropped}"))?;
     until("0", || two.global("Mirror_queue_length"))?;
+    until("0", || two.global("Mirror_concurrency"))?;
     // A copy that sleeps where the client's does not.
     two.rules("(1, 1, '^SELECT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, '0.001', '3', '')")?;
-    let begun = Instant::now();
     two.proxy.query("SELECT SLEEP(0.001)")?;
-    let waited = begun.elapsed();
-    same(two.global("Mirror_concurrency")?.lines().last().unwrap_or_default(), "1")?;
-    expect(waited < Duration::from_secs(3), || format!("the client waited {waited:?} for the mirror"))
+    // The client has its answer while the copy still runs.
+    same(two.global("Mirror_concurrency")?.lines().last().unwrap_or_default(), "1")
 }
 
 fn comparing_finds_a_planted_difference(driver: Driver) -> Outcome {
@@ -107,7 +106,7 @@ fn comparing_finds_a_planted_difference(driver: Driver) -> Outcome {
     two.mirror.root("UPDATE conf.scratch SET words = 'B' WHERE words = 'b'")?;
     two.proxy.query("SELECT * FROM conf.scratch")?;
     until("2\t1\t1\t0\t2 rows each, with other values", verdict)?;
-    two.mirror.root("DROP TABLE conf.scratch")?;
+    two.mirror.root("DROP TABLE conf.child, conf.scratch")?;
     two.proxy.query("SELECT * FROM conf.scratch")?;
     until("3\t1\t1\t1\tclient: no error, mirror: error 1146", verdict)
 }
