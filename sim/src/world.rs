@@ -163,7 +163,9 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     judge_rest(&rt, &judge, &tell, world.connections).await;
 
     // It ends when it is told to.
-    let _full = tell.try_send(ToCore::Drain { deadline_ms: 1000 });
+    let stop = tell.clone();
+    let done = Box::new(move |()| drop(stop.try_send(ToCore::Stop)));
+    let _full = tell.try_send(ToCore::Drain { done });
     let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
     judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
     // A server that is frozen hears of an end when it thaws.

@@ -31,6 +31,8 @@ enum Event {
     Signal(i32),
     /// `PROXYSQL SHUTDOWN`, or (`true`) at once.
     Shutdown(bool),
+    /// A core has no sessions any more, or its time for that is over.
+    Drained,
     /// A thread has ended, and how.
     Ended(String, Result<(), String>),
 }
@@ -145,7 +147,7 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     fs::write(pidfile, format!("{}\n", std::process::id()))
         .map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
-    let ended = until_the_end(&happens, &cores, &snapshot.variables, &log);
+    let ended = until_the_end(&events, &happens, &cores, &log);
     // It may have been removed already; a process that starts writes it anew.
     let _gone = fs::remove_file(pidfile);
     ended
@@ -335,9 +337,9 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
 
 /// Waits for what ends the proxy. The first wish to end drains; the second ends at once.
 fn until_the_end(
+    events: &mpsc::Sender<Event>,
     happens: &mpsc::Receiver<Event>,
     cores: &[Sender<ToCore>],
-    variables: &Variables,
     log: &Log,
 ) -> Result<(), Reasons> {
     let mut draining = false;
@@ -356,18 +358,19 @@ fn until_the_end(
             }
             Event::Signal(_) | Event::Shutdown(false) => {
                 draining = true;
-                let deadline_ms = variables.mysql_shutdown_deadline_ms;
-                log.line(&format!("draining: sessions have {deadline_ms} ms to end; a second signal ends at once"));
                 for core in cores {
-                    // A core that does not listen has ended.
-                    let _ended = core.try_send(ToCore::Drain { deadline_ms });
+                    let tell = events.clone();
+                    let done = Box::new(move |()| drop(tell.send(Event::Drained)));
+                    if core.try_send(ToCore::Drain { done }).is_err() {
+                        log.line("a core does not listen; a second signal ends at once");
+                    }
                 }
             }
             Event::Ended(name, Err(error)) => return Err(vec![format!("{name}: {error}")]),
-            Event::Ended(name, Ok(())) if name.starts_with("core") => {
+            Event::Drained => {
                 left -= 1;
                 if left == 0 {
-                    log.line("all cores have ended");
+                    log.line("drained");
                     return Ok(());
                 }
             }

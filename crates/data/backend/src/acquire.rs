@@ -99,6 +99,8 @@ impl Pools {
             };
             let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT };
             match Box::pin(self.open(room, want, key)).await {
+                // OFFLINE_HARD since it was begun.
+                Ok(backend) if backend.place().is_cut_off() => self.release(backend),
                 Ok(backend) => return Ok(backend),
                 Err(Attempt::Final(failed)) => return Err(failed),
                 Err(Attempt::Again(why)) => last = Some(why),

@@ -38,6 +38,8 @@ pub enum BackendFailed {
     BrokeBefore(NetError),
     /// The connection broke after the statement was sent.
     BrokeAfter(NetError),
+    /// An operator took the server away, OFFLINE_HARD or removed, while the statement ran or the session had something there.
+    CutOff,
     /// The statement ran longer than it may.
     TooSlow {
         /// Milliseconds allowed.
@@ -53,6 +55,7 @@ impl fmt::Display for BackendFailed {
             }
             Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
+            Self::CutOff => f.write_str("The server was taken out of service by the proxy's operator"),
             Self::TooSlow { limit_ms } => {
                 write!(f, "Query execution was interrupted, query_timeout exceeded ({limit_ms}ms)")
             }
@@ -66,7 +69,7 @@ impl Failure for BackendFailed {
     fn blame(&self) -> Blame {
         match self {
             Self::Sync { .. } => Blame::Client,
-            Self::Refused { .. } => Blame::Operator,
+            Self::Refused { .. } | Self::CutOff => Blame::Operator,
             _ => Blame::Backend,
         }
     }
@@ -74,7 +77,7 @@ impl Failure for BackendFailed {
     fn retry(&self) -> Retry {
         match self {
             Self::BrokeBefore(_) => Retry::Freely,
-            Self::BrokeAfter(_) => Retry::IfHarmless,
+            Self::BrokeAfter(_) | Self::CutOff => Retry::IfHarmless,
             _ => Retry::Never,
         }
     }
@@ -85,6 +88,7 @@ impl Failure for BackendFailed {
             Self::Timeout { .. } => (9001, "HY000", words),
             Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, wire::errors::state_of(*code), words),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => (2013, "HY000", words),
+            Self::CutOff => (1053, "08S01", words),
             Self::TooSlow { .. } => (1907, "70100", words),
         }
     }

@@ -117,6 +117,12 @@ impl Holds {
         self.0 & !harmless != 0
     }
 
+    /// Would a session miss something if the connection were gone?
+    #[must_use]
+    pub const fn carry_state(self) -> bool {
+        self.need_reset() || self.has(Hold::AutocommitOff)
+    }
+
     /// All names.
     pub fn iter(self) -> impl Iterator<Item = Hold> {
         ALL.into_iter().filter(move |hold| self.has(*hold))

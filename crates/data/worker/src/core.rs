@@ -103,7 +103,7 @@ impl Drop for Seat {
     }
 }
 
-/// Runs a core until it is told to stop or has drained.
+/// Runs a core until it is told to stop.
 ///
 /// # Errors
 /// A listener cannot be opened; the error names it.
@@ -281,7 +281,7 @@ impl Core {
         }
     }
 
-    /// Does what the control plane says until that is to end.
+    /// Does what the control plane says until it is told to stop; during a drain, too.
     async fn obey(self: &Rc<Self>, mailbox: &mailbox::Receiver<ToCore>) {
         while let Some(message) = mailbox.recv().await {
             match message {
@@ -289,6 +289,7 @@ impl Core {
                     let epoch = Rc::new(Epoch::new(&snapshot));
                     self.pools.adopt(&epoch.snapshot);
                     self.epoch.replace(epoch);
+                    self.cut_off();
                     self.fit_cache();
                     done(());
                 }
@@ -314,13 +315,19 @@ impl Core {
                     }
                     Err(error) => self.note(&format!("the certificate was not reloaded: {error}")),
                 },
-                ToCore::Drain { deadline_ms } => {
+                ToCore::Drain { done } => {
                     self.draining.set(true);
+                    let deadline_ms = self.epoch().snapshot.variables.mysql_shutdown_deadline_ms;
+                    if self.index == 0 {
+                        self.note(&format!("draining: sessions have {deadline_ms} ms to end; a second signal ends at once"));
+                    }
                     self.doors.notify_all();
                     self.roster.ring();
-                    let drained = self.rt.timeout(Duration::from_millis(deadline_ms), self.drained());
-                    let _stopped = rt::select(drained, stopped(mailbox)).await;
-                    return;
+                    let core = self.clone();
+                    self.rt.spawn(async move {
+                        let _gone_or_late = core.rt.timeout(Duration::from_millis(deadline_ms), core.drained()).await;
+                        done(());
+                    });
                 }
                 ToCore::Stop => return,
             }
@@ -426,16 +433,5 @@ impl Core {
             }
         });
         rows.collect()
-    }
-}
-
-/// A drain is cut short by `Stop`; other messages are too late.
-async fn stopped(mailbox: &mailbox::Receiver<ToCore>) {
-    while let Some(message) = mailbox.recv().await {
-        match message {
-            ToCore::Stop => return,
-            ToCore::Load { done, .. } => done(()),
-            _ => {}
-        }
     }
 }

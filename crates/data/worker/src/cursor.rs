@@ -5,7 +5,7 @@ use crate::epoch::Epoch;
 use crate::prepared::{ClientStatement, unknown};
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
-use backend::{Answered, Backend, BackendFailed, Idle};
+use backend::{Answered, Backend, Idle};
 use bridge::{Counter, Failure};
 use rt::Chunk;
 use wire::command::COM_STMT_FETCH;
@@ -29,12 +29,8 @@ impl Session {
         };
         self.core.tally.up(Counter::Questions);
         self.entry.begins("Fetch", b"", self.core.rt.now());
-        self.entry.hostgroup.set(Some(hostgroup));
-        let fetched = if backend.place().is_cut_off() {
-            Err((Failed::Backend(BackendFailed::BrokeBefore(net::NetError::Closed)), false))
-        } else {
-            self.fetch_from(epoch, &mut backend, id, rows).await
-        };
+        self.entry.works_on(hostgroup, &backend);
+        let fetched = self.fetch_from(epoch, &mut backend, id, rows).await;
         if fetched.is_ok() && backend.idle == Idle::Proven {
             self.put_back(hostgroup, backend);
             return Ok(());

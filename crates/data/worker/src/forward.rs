@@ -8,7 +8,6 @@ use crate::settings::sees_user_variables;
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
-use net::NetError;
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
 use std::time::Duration;
@@ -79,13 +78,10 @@ impl Session {
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         self.read_back_elsewhere(hostgroup, job.class).await?;
+        if self.leave_cut_off() {
+            return Err(Trouble { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true });
+        }
         let mut backend = match self.held.take(hostgroup) {
-            Some(backend) if backend.place().is_cut_off() => {
-                // OFFLINE_HARD, or not configured any more: what was going on there ends.
-                self.core.pools.release(backend);
-                let why = Failed::Backend(BackendFailed::BrokeBefore(NetError::Closed));
-                return Err(Trouble { why, answered: false, state_lost: true });
-            }
             Some(backend) => backend,
             None => {
                 let want = Want {
@@ -113,8 +109,7 @@ impl Session {
                 }
             }
         };
-        self.entry.hostgroup.set(Some(hostgroup));
-        self.entry.server.replace(Some((backend.place().clone(), backend.conn.socket().local())));
+        self.entry.works_on(hostgroup, &backend);
         let kept = backend.holds;
         let result = self.on(&mut backend, job).await;
         match result {
@@ -131,7 +126,7 @@ impl Session {
                     return Err(Trouble::before(why));
                 }
                 self.core.pools.release(backend);
-                Err(Trouble { why, answered, state_lost: !alive && (kept.need_reset() || kept.has(Hold::AutocommitOff)) })
+                Err(Trouble { why, answered, state_lost: !alive && kept.carry_state() })
             }
         }
     }

@@ -17,6 +17,12 @@ impl Held {
         self.0.push((hostgroup, backend));
     }
 
+    /// One of a server that is cut off.
+    pub(crate) fn take_cut_off(&mut self) -> Option<Box<Backend>> {
+        let at = self.0.iter().position(|(_, backend)| backend.place().is_cut_off())?;
+        Some(self.0.swap_remove(at).1)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -41,8 +41,9 @@ pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, shift: 
             }
         }
     };
-    match rt.timeout(limit, rt::select(work, entry.told_to_end())).await {
+    match rt.timeout(limit, rt::select(work, entry.told(false))).await {
         Ok(Either::Left(done)) => done,
+        Ok(Either::Right(())) if entry.cut.get() && !entry.killed.get() => Err(Failed::Backend(BackendFailed::CutOff)),
         Ok(Either::Right(())) => Err(Failed::Killed),
         Err(_late) => {
             let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);

@@ -10,6 +10,7 @@ mod compare;
 mod core;
 mod cursor;
 mod cut;
+mod cutoff;
 mod epoch;
 mod forward;
 mod greet;

@@ -155,6 +155,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                 }
                 return Err((Failed::Client, answered));
             }
+            Ok(Either::Right(Either::Right(()))) if entry.cut.get() && !entry.killed.get() => {
+                session.end_on_server(backend);
+                return Err((Failed::Backend(BackendFailed::CutOff), answered));
+            }
             Ok(Either::Right(Either::Right(()))) => {
                 match &interrupting {
                     None if !entry.killed.get() => {

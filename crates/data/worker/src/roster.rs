@@ -1,6 +1,7 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
 use crate::held::Held;
+use backend::Backend;
 use bridge::Killed;
 use rt::Instant;
 use rt::local::Bell;
@@ -38,6 +39,8 @@ pub(crate) struct Entry {
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
     pub(crate) interrupted: Cell<bool>,
+    /// The server of the running statement is cut off.
+    pub(crate) cut: Cell<bool>,
     pub(crate) bell: Bell,
 }
 
@@ -57,6 +60,7 @@ impl Entry {
             info: Cell::new(([0; INFO_MAX], 0)),
             killed: Cell::new(false),
             interrupted: Cell::new(false),
+            cut: Cell::new(false),
             bell: Bell::new(),
         }
     }
@@ -71,6 +75,13 @@ impl Entry {
         self.command.set(command);
         self.since.set(now);
         self.interrupted.set(false);
+    }
+
+    /// The connection that it uses.
+    pub(crate) fn works_on(&self, hostgroup: u32, backend: &Backend) {
+        self.hostgroup.set(Some(hostgroup));
+        self.server.replace(Some((backend.place().clone(), backend.conn.socket().local())));
+        self.cut.set(false);
     }
 
     /// It has ended.
@@ -115,12 +126,15 @@ impl Entry {
 
     /// Resolves when the session, or its statement, is to end.
     pub(crate) async fn told_to_end(&self) {
-        self.told(false).await;
+        while !self.killed.get() && !self.interrupted.get() {
+            self.bell.heard().await;
+        }
     }
 
-    /// The same, and once the statement was `interrupted`: when the session is to end, or the bell rings for any other reason.
+    /// The same, or when the server of the statement is cut off; and once the statement was `interrupted`: when the session is to end, or
+    /// the bell rings for any other reason.
     pub(crate) async fn told(&self, interrupted: bool) {
-        while !self.killed.get() && (interrupted || !self.interrupted.get()) {
+        while !self.killed.get() && !self.cut.get() && (interrupted || !self.interrupted.get()) {
             self.bell.heard().await;
             if interrupted {
                 return;

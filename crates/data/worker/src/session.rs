@@ -3,6 +3,7 @@
 use crate::answer::{self, Complaint, Turn};
 use crate::cached::Cached;
 use crate::core::{Core, Seat};
+use crate::cutoff::cut_off;
 use crate::epoch::Epoch;
 use crate::greet;
 use crate::held::Held;
@@ -106,12 +107,7 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
 impl Session {
     /// The next command, or why there is none. A silent client is sent away after `wait_timeout`, sooner inside a transaction.
     async fn next_command(&mut self) -> Result<Packet, Ended> {
-        if self.entry.killed.get() {
-            return Err(Ended::Told(killed()));
-        }
-        if self.core.is_draining() && self.held.is_empty() {
-            return Err(Ended::Told(going_down()));
-        }
+        self.may_go_on()?;
         let epoch = self.core.epoch();
         let v = &epoch.snapshot.variables;
         let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
@@ -137,17 +133,27 @@ impl Session {
                     return Err(Ended::Told(Complaint::with(1153, "08S01", words)));
                 }
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
-                Ok(Either::Right(())) if self.entry.killed.get() => return Err(Ended::Told(killed())),
-                Ok(Either::Right(())) if self.core.is_draining() && self.held.is_empty() => {
-                    return Err(Ended::Told(going_down()));
-                }
-                Ok(Either::Right(())) => {}
+                Ok(Either::Right(())) => self.may_go_on()?,
                 Err(_silent) => {
                     let words = "The client was disconnected by the proxy because of inactivity";
                     return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
                 }
             }
         }
+    }
+
+    /// Whether it is to end: somebody ended it, its server is cut off, or the proxy drains.
+    fn may_go_on(&mut self) -> Result<(), Ended> {
+        if self.entry.killed.get() {
+            return Err(Ended::Told(killed()));
+        }
+        if self.leave_cut_off() {
+            return Err(Ended::Told(cut_off()));
+        }
+        if self.core.is_draining() && self.held.is_empty() {
+            return Err(Ended::Told(going_down()));
+        }
+        Ok(())
     }
 
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.

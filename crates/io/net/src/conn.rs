@@ -87,7 +87,7 @@ impl Conn {
         self.tls.as_ref().map(|tls| tls.info())
     }
 
-    /// Subject of the certificate that the other side showed.
+    /// Bytes received and sent so far, as they crossed the wire (sent: before they were encrypted).
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (self.received, self.sent)

@@ -69,13 +69,12 @@ pub enum ToCore {
         /// PEM of the private key.
         key: Arc<[u8]>,
     },
-    /// Accept nobody, end sessions as they become idle, and end the core when the last one is
-    /// gone or `deadline_ms` have passed.
+    /// Accept nobody, and end sessions when they hold nothing. The core goes on obeying until it is told to stop.
     Drain {
-        /// Milliseconds from now.
-        deadline_ms: u64,
+        /// Called when the last session is gone, or after `mysql-shutdown_deadline_ms`.
+        done: Reply<()>,
     },
-    /// End now.
+    /// End now, and with it every session that is left.
     Stop,
 }
 

@@ -1,0 +1,186 @@
+//! What an operator does to a running proxy, and what clients then see: an end with grace, servers that are taken away, certificates that
+//! are renewed.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::by_hand::{self, Raw, complaint};
+use conformance::process::output;
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("during_a_drain_the_cores_still_answer", draining),
+        ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
+        ("a_renewed_certificate_is_served_after_reload_tls", renewed),
+    ])
+}
+
+fn one(driver: Driver) -> Result<(Server, Proxy), String> {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
+}
+
+fn is_error(said: &io::Result<Vec<Vec<String>>>, code: &str) -> Outcome {
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("error {code} was wanted: {said:?}"))
+}
+
+/// What the client is told without having asked, and that it is the last.
+fn is_sent_away(client: &mut Raw, code: &str) -> Outcome {
+    let told = client.packet().map(|packet| complaint(&packet).to_string());
+    expect(told.as_ref().is_ok_and(|words| words.starts_with(code)), || format!("error {code} was wanted: {told:?}"))?;
+    expect(client.packet().is_err(), || "the connection is still open".to_owned())
+}
+
+/// Looks until it is so.
+fn soon(what: &str, mut look: impl FnMut() -> Result<bool, String>) -> Outcome {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !look()? {
+        expect(Instant::now() < until, || format!("for 20 seconds it is not so: {what}"))?;
+        thread::sleep(Duration::from_millis(30));
+    }
+    Ok(())
+}
+
+/// Nothing that was not committed is in the table.
+fn is_empty(server: &Server) -> Outcome {
+    same(&server.root("SELECT * FROM conf.scratch")?, "")
+}
+
+fn draining(driver: Driver) -> Outcome {
+    let (server, mut proxy) = one(driver)?;
+    // One client on two cores: one of them has nobody any more, and is asked all the same.
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "BEGIN")?;
+    asked(&mut client, "INSERT INTO conf.scratch VALUES (1, 'x')")?;
+    let mut idle = log_in(&proxy)?;
+    asked(&mut idle, "SELECT 1")?;
+    proxy.admin("SET mysql-shutdown_deadline_ms = 600000; LOAD MYSQL VARIABLES TO RUNTIME; PROXYSQL SHUTDOWN")?;
+    is_sent_away(&mut idle, "1053")?;
+    expect(log_in(&proxy).is_err(), || "somebody was let in".to_owned())?;
+    asked(&mut client, "INSERT INTO conf.scratch VALUES (2, 'x')")?;
+    drop(idle);
+    let left = format!("{}\topen\tSleep", client.id);
+    soon("only the one with a transaction is left", || {
+        Ok(proxy.admin("SELECT SessionID, user, command FROM stats_mysql_processlist")?.trim() == left)
+    })?;
+    same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Client_Connections_connected'")?, "1")?;
+    proxy.admin("SET mysql-long_query_time = 1234; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    expect(proxy.runs(), || format!("it ended:\n{}", proxy.log()))?;
+    proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
+    is_sent_away(&mut client, "1317")?;
+    soon("the proxy has ended", || Ok(!proxy.runs()))?;
+    expect(proxy.log().contains("sessions have 600000 ms to end"), || proxy.log())?;
+    is_empty(&server)
+}
+
+fn offline_hard(driver: Driver) -> Outcome {
+    let (first, proxy) = one(driver)?;
+    let second = Server::start(Vendor::MariaDb)?;
+    second.root(by_hand::CREATE_USER)?;
+    first.root("CREATE VIEW conf.slow AS SELECT SLEEP(600) AS slept")?;
+    second.root("CREATE VIEW conf.slow AS SELECT 'not here' AS slept")?;
+
+    let mut in_transaction = log_in(&proxy)?;
+    asked(&mut in_transaction, "BEGIN")?;
+    asked(&mut in_transaction, "INSERT INTO conf.scratch VALUES (1, 'x')")?;
+    let mut holds_little = log_in(&proxy)?;
+    asked(&mut holds_little, "SELECT 1 / 0")?;
+    let mut free = log_in(&proxy)?;
+    asked(&mut free, "SELECT 1")?;
+    let runs = |sql: &'static str| -> Result<_, String> {
+        let mut client = log_in(&proxy)?;
+        Ok(thread::spawn(move || {
+            let said = client.ask(sql);
+            (client, said)
+        }))
+    };
+    let reads = runs("SELECT slept FROM conf.slow")?;
+    let writes = runs("INSERT INTO conf.scratch SELECT 2, slept FROM conf.slow")?;
+    let on_first = |text: &str| Ok::<_, String>(first.root("SHOW FULL PROCESSLIST")?.lines().filter(|line| line.contains(text)).count());
+    soon("both statements run", || Ok(on_first("FROM conf.slow")? == 2))?;
+
+    proxy.admin(&format!(
+        "UPDATE mysql_servers SET status = 'OFFLINE_HARD'; \
+         INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (0, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
+        second.port
+    ))?;
+    // A read is done again by another; a write may have taken effect.
+    let (mut client, said) = reads.join().map_err(|_| "the reader panicked".to_owned())?;
+    expect(said.as_ref().is_ok_and(|rows| *rows == [["not here"]]), || format!("the read was not done again: {said:?}"))?;
+    asked(&mut client, "SELECT 1")?;
+    let (mut client, said) = writes.join().map_err(|_| "the writer panicked".to_owned())?;
+    is_error(&said, "1053")?;
+    asked(&mut client, "SELECT 1")?;
+    // A transaction went with its connection; warnings and the like are no reason to go.
+    is_sent_away(&mut in_transaction, "1053")?;
+    for client in [&mut holds_little, &mut free] {
+        let port = asked(client, "SELECT @@port")?;
+        expect(port == [[second.port.to_string()]], || format!("it is on {port:?}"))?;
+    }
+    soon("nothing of the proxy is on the first server", || {
+        let users = first.root("SELECT * FROM information_schema.processlist WHERE user = 'open'")?;
+        Ok(users.trim().is_empty())
+    })?;
+    is_empty(&first)?;
+
+    // A server that is removed is left alike.
+    asked(&mut free, "BEGIN")?;
+    asked(&mut free, "INSERT INTO conf.scratch VALUES (3, 'x')")?;
+    proxy.admin("DELETE FROM mysql_servers; LOAD MYSQL SERVERS TO RUNTIME")?;
+    is_sent_away(&mut free, "1053")?;
+    is_empty(&second)
+}
+
+/// The certificate that a port offers to clients of MySQL.
+fn certificate(port: u16) -> Result<String, String> {
+    let mut command = Command::new("openssl");
+    command.args(["s_client", "-starttls", "mysql", "-connect", &format!("127.0.0.1:{port}")]);
+    let (_, said) = output(&mut command, Duration::from_secs(20))?;
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    let from = said.find(begin).ok_or_else(|| format!("no certificate: {said}"))?;
+    let to = said[from..].find(end).ok_or("half a certificate")?;
+    Ok(said[from..from + to + end.len()].to_owned())
+}
+
+fn renewed(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    let before = certificate(proxy.port)?;
+    same(&certificate(proxy.admin_port)?, &before)?;
+    for (of_server, ours) in [("server-cert.pem", "proxysql-cert.pem"), ("server-key.pem", "proxysql-key.pem")] {
+        fs::copy(server.tls_file(of_server), proxy.data().join(ours)).map_err(|error| error.to_string())?;
+    }
+    same(&certificate(proxy.port)?, &before)?;
+    proxy.admin("PROXYSQL RELOAD TLS")?;
+    let new = fs::read_to_string(server.tls_file("server-cert.pem")).map_err(|error| error.to_string())?;
+    // Clients are spread over the cores, and each core has its own.
+    for port in [proxy.port, proxy.port, proxy.port, proxy.port, proxy.admin_port] {
+        let served = certificate(port)?;
+        expect(new.contains(&served), || format!("{served}\nis not\n{new}"))?;
+    }
+    // Files that do not belong together change nothing.
+    fs::write(proxy.data().join("proxysql-key.pem"), "no key").map_err(|error| error.to_string())?;
+    let refused = proxy.admin("PROXYSQL RELOAD TLS");
+    expect(refused.is_err(), || format!("a broken key was taken: {refused:?}"))?;
+    expect(new.contains(&certificate(proxy.port)?), || "the certificate is another one".to_owned())
+}

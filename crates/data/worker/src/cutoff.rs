@@ -1,0 +1,42 @@
+//! A server that becomes OFFLINE_HARD, or is removed: who works there is cut off at the LOAD.
+
+use crate::answer::Complaint;
+use crate::core::Core;
+use crate::session::Session;
+use backend::{BackendFailed, Place};
+use bridge::Failure;
+use std::rc::Rc;
+
+impl Core {
+    /// Tells the sessions whose statement runs, or whose connection is held, on a server that is cut off.
+    pub(crate) fn cut_off(&self) {
+        let is_cut = |place: &Rc<Place>| place.is_cut_off();
+        for entry in self.roster.all() {
+            let runs = entry.command.get() != "Sleep" && entry.server.borrow().as_ref().is_some_and(|(place, _)| is_cut(place));
+            if runs {
+                entry.cut.set(true);
+            }
+            if runs || entry.holding.borrow().iter().any(|held| is_cut(&held.place)) {
+                entry.bell.ring();
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Closes what it holds on servers that are cut off; whether something of the session went with it.
+    pub(crate) fn leave_cut_off(&mut self) -> bool {
+        let mut lost = false;
+        while let Some(backend) = self.held.take_cut_off() {
+            lost |= backend.holds.carry_state();
+            self.core.pools.release(backend);
+        }
+        lost
+    }
+}
+
+/// For a client that has lost something, and waits for nothing just now.
+pub(crate) fn cut_off() -> Complaint {
+    let (code, sqlstate, words) = BackendFailed::CutOff.to_client();
+    Complaint::with(code, sqlstate, words)
+}
