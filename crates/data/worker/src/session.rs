@@ -89,7 +89,7 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
         let epoch = core.epoch();
         core.tally.up(Counter::ClientConnectionsNonIdle);
         // On the heap only while it lasts: an idle session has no room for it.
-        let obeyed = Box::pin(session.obey(&epoch, &packet)).await;
+        let obeyed = rt::recycled(|| session.obey(&epoch, &packet)).await;
         core.tally.down(Counter::ClientConnectionsNonIdle);
         // A command that ends the session has not ended itself: what is said last is its answer.
         if let Err(ended) = obeyed {

@@ -53,6 +53,7 @@
 //! | `io.rs` | the seam: an enum of three drivers |
 //! | `uring/`, `epoll.rs`, [`sim`] | the drivers |
 //! | `sys.rs` | system calls, wrapped once |
+//! | `recycled.rs` | futures on the heap whose memory is used again |
 //! | `mailbox.rs`, `local.rs`, `permits.rs`, `select.rs` | how tasks and cores meet |
 //! | `address.rs`, `resolve.rs`, `random.rs`, `driver.rs` | the rest |
 //!
@@ -75,7 +76,8 @@
 //! table until its completion has come, whatever happens to the future, the task or the socket that began it. At the end of
 //! a core everything is cancelled and awaited; what does not come back is leaked, never freed.
 //!
-//! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs` and `uring/` only; each block says
+//! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs`, `uring/`, `recycled.rs`
+//! and where futures are pinned inside others; each block says
 //! who guarantees what.
 //!
 //! **Wakers may go anywhere.** They are `Arc`s, they outlive tasks and cores, and may be woken from any thread.
@@ -105,6 +107,7 @@ pub mod local;
 pub mod mailbox;
 pub mod permits;
 mod random;
+mod recycled;
 mod resolve;
 mod select;
 pub mod sim;
@@ -117,5 +120,6 @@ pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};
 pub use core::{Elapsed, Instant, Rt};
 pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
+pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};
