@@ -128,6 +128,9 @@ const fn is_arithmetic(byte: u8) -> bool {
     matches!(kind(byte), Kind::Sign | Kind::Operator)
 }
 
+/// So many bytes are copied together at most: what is beyond the longest text need not be.
+const VERBATIM_MAX: usize = 256;
+
 struct Pass<'a> {
     sql: &'a [u8],
     options: &'a DigestOptions,
@@ -149,8 +152,9 @@ impl Pass<'_> {
                 break;
             }
             at = match kind(byte) {
-                Kind::Letter => self.word(at),
-                Kind::Digit if is_wordy(self.prev) => self.word(at),
+                Kind::Letter | Kind::Other if !self.options.replace_null => self.verbatim(at),
+                Kind::Letter => self.word_or_null(at),
+                Kind::Digit if is_wordy(self.prev) => self.word_or_null(at),
                 Kind::Digit => self.number(at),
                 Kind::Quote => match end_of_quoted(sql, at, true) {
                     Some(end) => {
@@ -195,13 +199,40 @@ impl Pass<'_> {
         }
     }
 
-    /// Copies a name or keyword from `at`.
+    /// Copies what stays as it is from `at`, where a name, a keyword or a mark begins: most of a statement does.
     #[inline]
-    fn word(&mut self, at: usize) -> usize {
+    fn verbatim(&mut self, at: usize) -> usize {
+        let sql = self.sql;
+        let window = &sql[at..sql.len().min(at + VERBATIM_MAX)];
+        let mut length = 1;
+        let mut wordy = is_wordy(window[0]);
+        while let Some(&byte) = window.get(length) {
+            match kind(byte) {
+                Kind::Letter => wordy = true,
+                Kind::Digit if wordy => {}
+                Kind::Other => wordy = false,
+                // A blank, comma or parenthesis between them is kept, whatever stands around it.
+                _ if (byte == b' ' || byte == b',' || byte == b'(')
+                    && matches!(window.get(length + 1).map(|&next| kind(next)), Some(Kind::Letter | Kind::Other)) =>
+                {
+                    length += 1;
+                    continue;
+                }
+                _ => break,
+            }
+            length += 1;
+        }
+        self.copy(&window[..length]);
+        self.prev = window[length - 1];
+        at + length
+    }
+
+    /// Copies a name or keyword from `at`, unless it is NULL.
+    fn word_or_null(&mut self, at: usize) -> usize {
         let sql = self.sql;
         let length = sql[at..].iter().position(|&b| !is_wordy(b)).unwrap_or(sql.len() - at);
         let text = &sql[at..at + length];
-        if self.options.replace_null && length == 4 && !is_wordy(self.prev) && text.eq_ignore_ascii_case(b"null") {
+        if length == 4 && !is_wordy(self.prev) && text.eq_ignore_ascii_case(b"null") {
             self.out.push(b'?');
         } else {
             self.copy(text);
