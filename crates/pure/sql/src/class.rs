@@ -10,6 +10,7 @@ use crate::functions;
 use crate::reading::{Against, Routine};
 use crate::words::{Kind, Token, Words, unquote};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// What [`class`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -603,28 +604,26 @@ impl<'a> Scan<'a> {
     /// Looks through what is left of this statement; whether it locks the rows that it reads for an update.
     fn rest(&mut self, mut rest: Rest) -> bool {
         let mut for_update = false;
-        let mut before: Option<Token<'a>> = None;
-        let mut earlier: Option<Token<'a>> = None;
+        // Where the two tokens before are: few are asked for again.
+        let (mut before, mut earlier) = (0..0, 0..0);
         while let Some(token) = self.words.next() {
-            let named = || before.is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]));
-            // `schema.` in front of it.
-            let schema = if before.is_some_and(|b| b.is_sign(b'.')) { earlier.filter(|e| e.kind != Kind::Sign) } else { None };
             match token.kind {
                 Kind::Sign if token.text == b";" => break,
                 Kind::Sign if token.text == b"@" => {
-                    let adjacent = before.filter(|b| b.end() == token.start && b.kind != Kind::Sign);
-                    if !(rest.accounts && adjacent.is_some()) {
+                    let adjacent = before.end == token.start && self.words.again(&before).is_some_and(|b| b.kind != Kind::Sign);
+                    if !(rest.accounts && adjacent) {
                         self.variable(rest);
                     }
                 }
                 Kind::Word if token.text[0].is_ascii_digit() => {}
                 Kind::Word if self.words.is_before(b'(') => {
-                    let qualified = before.is_some_and(|b| b.is_sign(b'.'));
-                    self.call(token, qualified.then_some(schema), rest.functions && !named());
+                    let schema = self.is_qualified(&before).then(|| self.qualifier(&before, &earlier));
+                    let functions = rest.functions && !self.is_named(&before);
+                    self.call(token, schema, functions);
                     rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW", "SELECT"]);
                 }
                 Kind::Word => {
-                    if before.is_some_and(|b| b.is_sign(b'.')) && token.is_any(&["NEXTVAL", "CURRVAL"]) {
+                    if token.is_any(&["NEXTVAL", "CURRVAL"]) && self.is_qualified(&before) {
                         // Under sql_mode=ORACLE a sequence; else a column.
                         self.only_here(Against::Sequence);
                     }
@@ -632,15 +631,32 @@ impl<'a> Scan<'a> {
                 }
                 // A name in double quotes is one under ANSI_QUOTES.
                 Kind::Name | Kind::String
-                    if rest.functions && token.text[0] != b'\'' && self.words.is_before(b'(') && !named() =>
+                    if rest.functions
+                        && token.text[0] != b'\''
+                        && self.words.is_before(b'(')
+                        && !self.is_named(&before) =>
                 {
-                    self.unknown_function(schema, token);
+                    self.unknown_function(self.qualifier(&before, &earlier), token);
                 }
                 _ => {}
             }
-            earlier = before.replace(token);
+            earlier = std::mem::replace(&mut before, token.start..token.end());
         }
         for_update
+    }
+
+    /// What follows is the name of something that the statement makes.
+    fn is_named(&self, before: &Range<usize>) -> bool {
+        self.words.again(before).is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]))
+    }
+
+    fn is_qualified(&self, before: &Range<usize>) -> bool {
+        self.words.again(before).is_some_and(|b| b.is_sign(b'.'))
+    }
+
+    /// `schema.` in front of it.
+    fn qualifier(&self, before: &Range<usize>, earlier: &Range<usize>) -> Option<Token<'a>> {
+        self.words.again(earlier).filter(|e| self.is_qualified(before) && e.kind != Kind::Sign)
     }
 
     /// After `@`: a user variable, or after `@@` a variable of the server.

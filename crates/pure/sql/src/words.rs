@@ -83,6 +83,8 @@ const ALWAYS_EXECUTED: u32 = 50_699;
 
 const WORD: u8 = 1;
 const BLANK: u8 = 2;
+/// A comment may begin or end here.
+const COMMENT: u8 = 3;
 
 const CLASS: [u8; 256] = {
     let mut class = [0; 256];
@@ -91,6 +93,7 @@ const CLASS: [u8; 256] = {
         class[byte] = match byte as u8 {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | 0x80.. => WORD,
             b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C => BLANK,
+            b'#' | b'-' | b'/' | b'*' => COMMENT,
             _ => 0,
         };
         byte += 1;
@@ -124,6 +127,18 @@ impl<'a> Words<'a> {
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
+    }
+
+    /// The token that was found there; none for an empty range.
+    pub(crate) fn again(&self, at: &Range<usize>) -> Option<Token<'a>> {
+        let text = self.text.get(at.clone())?;
+        let kind = match *text.first()? {
+            byte if is_word(byte) => Kind::Word,
+            b'`' => Kind::Name,
+            b'\'' | b'"' => Kind::String,
+            _ => Kind::Sign,
+        };
+        Some(Token { kind, text, start: at.start })
     }
 
     /// Goes on from here, which is no earlier.
@@ -160,7 +175,21 @@ impl<'a> Words<'a> {
     }
 
     /// Passes blanks and comments; whether anything is left.
+    #[inline]
     fn skip(&mut self) -> bool {
+        // Most tokens follow at once, or after one blank.
+        if self.text.get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
+        match self.text.get(self.at).map(|&byte| CLASS[byte as usize]) {
+            None => false,
+            Some(BLANK | COMMENT) => self.skip_more(),
+            Some(_) => true,
+        }
+    }
+
+    #[inline(never)]
+    fn skip_more(&mut self) -> bool {
         let text = self.text;
         while let Some(&byte) = text.get(self.at) {
             match byte {
@@ -215,31 +244,23 @@ impl<'a> Words<'a> {
 impl<'a> Iterator for Words<'a> {
     type Item = Token<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Token<'a>> {
         if !self.skip() {
             return None;
         }
         let start = self.at;
-        let byte = self.text[start];
-        let kind = match byte {
-            _ if is_word(byte) => {
-                self.at += 1;
-                while self.text.get(self.at).is_some_and(|&b| is_word(b)) {
-                    self.at += 1;
-                }
-                Kind::Word
+        let rest = &self.text[start..];
+        let (kind, length) = match rest[0] {
+            byte if is_word(byte) => (Kind::Word, rest.iter().position(|&b| !is_word(b)).unwrap_or(rest.len())),
+            quote @ (b'\'' | b'"' | b'`') => {
+                let length = end_of_quoted(rest, 0, self.escapes).unwrap_or(rest.len());
+                (if quote == b'`' { Kind::Name } else { Kind::String }, length)
             }
-            b'\'' | b'"' | b'`' => {
-                self.at = end_of_quoted(self.text, start, self.escapes).unwrap_or(self.text.len());
-                if byte == b'`' { Kind::Name } else { Kind::String }
-            }
-            _ => {
-                self.at += 1;
-                Kind::Sign
-            }
+            _ => (Kind::Sign, 1),
         };
-        Some(Token { kind, text: &self.text[start..self.at], start })
+        self.at = start + length;
+        Some(Token { kind, text: &rest[..length], start })
     }
 }
 
