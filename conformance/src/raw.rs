@@ -75,6 +75,11 @@ impl Raw {
         }
     }
 
+    /// Whether both sides agreed on it.
+    pub fn has(&self, capability: Caps) -> bool {
+        caps::has(self.caps, capability)
+    }
+
     /// Sends one packet, or several if the payload is that long.
     pub fn send(&mut self, mut seq: u8, payload: &[u8]) -> Result<(), String> {
         let mut framed = Vec::new();

@@ -26,6 +26,7 @@ fn main() {
         ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
         ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
         ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
+        ("prepared_statements_are_rewritten_by_expressions", prepared_statements_are_rewritten_by_expressions),
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
         ("one_port_serves_split_and_fast_forward_users", one_port_serves_split_and_fast_forward_users),
         ("rules_match_the_port_and_the_address_of_the_client", rules_match_the_port_and_the_address_of_the_client),
@@ -456,17 +457,56 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     expect(told.contains("template 1: SELECT CONCAT('made of '"), || told.clone())?;
     same(&proxy.admin("SELECT rewrite_id FROM runtime_mysql_query_rewrite")?, "1\n2")?;
 
-    // Prepared: as the replacement on the server itself. One that moves parameters is refused.
+    // Prepared: as the replacement on the server itself, also where its parameters are others.
     let (mut direct, mut through) = (Raw::log_in(server.port, 0)?, Raw::log_in(proxy.port, 0)?);
     let params = [&b"\0\x01\x08\0"[..], &4_u64.to_le_bytes()].concat();
     direct.prepare("SELECT id * 2 AS twice FROM conf.numbers WHERE id < ? ORDER BY id")?;
     through.prepare("select id from conf.numbers where id<?")?;
     same(&through.execute(0, 0, &params)?, &direct.execute(0, 0, &params)?)?;
-    let moved = through.prepare("SELECT ? AS a, ? AS b");
-    let words = moved.unwrap_or_else(|words| words);
-    expect(words.contains("mysql_query_rewrite (rewrite_id 1)"), || words.clone())?;
+    through.prepare("SELECT ? AS a, ? AS b")?;
+    let made = through.execute(1, 0, b"\0\x01\xfd\0\xfd\0\x05first\x06second")?;
+    expect(made.contains("made of second and first"), || made.clone())?;
+    let made = through.execute(1, 0, b"\0\0\x01a\x01b")?;
+    expect(made.contains("made of b and a"), || made.clone())?;
     let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
     expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || "a template without its value was taken".to_owned())
+}
+
+/// A14: an expression rewrites what is prepared, and what has become of a statement is what counts.
+fn prepared_statements_are_rewritten_by_expressions(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern) VALUES \
+         (1, 1, '^SELECT ''old''', 'SELECT ''new'''), (2, 1, 'fewer\\(.*\\)', 'fewer'), (3, 1, '^SELECT ''a read''.*', 'SET @made = CONNECTION_ID() > 0'); \
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    client.prepare("SELECT 'old', ?")?;
+    let seen = client.execute(0, 0, b"\0\x01\xfd\0\x04five")?;
+    expect(seen.contains("\\x03new\\x04five"), || seen.clone())?;
+    let refused = client.prepare("SELECT 'fewer(', ?, ?, ')'")?;
+    expect(refused.contains("(rule_id 2), the statement has 0 parameters instead of 2"), || refused.clone())?;
+    same(&number(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'")?)?.to_string(), "1")?;
+    // The connection is kept as that of any SET that only the server can say the outcome of.
+    for executed in [false, true] {
+        let mut client = Raw::log_in(proxy.port, 0)?;
+        if executed {
+            client.prepare("SELECT 'a read'")?;
+            client.execute(0, 0, b"")?;
+        } else {
+            client.query("SELECT 'a read'")?;
+        }
+        for _ in 0..3 {
+            let mut other = Raw::log_in(proxy.port, 0)?;
+            other.query("SELECT 'by another client'")?;
+            let seen = client.query("SELECT CONCAT('made ', @made)")?;
+            expect(seen.contains("made 1"), || seen.clone())?;
+        }
+    }
+    // What is prepared stays what it is.
+    proxy.admin("UPDATE mysql_query_rules SET replace_pattern = 'SELECT 1, 2, 3 --'; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let seen = client.execute(0, 0, b"\0\0\x03six")?;
+    expect(seen.contains("\\x03new\\x03six"), || seen.clone())
 }
 
 /// A58: kinds of statements have counters.

@@ -3,6 +3,7 @@
 
 use conformance::clients::{Client, app};
 use conformance::compare::difference;
+use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
@@ -24,6 +25,12 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("unknown_statements_are_refused_in_the_words_of_servers", 0, unknown_statements),
     ("a_changed_table_is_seen_by_the_next_execution", caps::DEPRECATE_EOF, a_changed_table),
     ("long_data_serves_one_execution", 0, long_data),
+    ("parameters_that_move_keep_type_and_value", 0, parameters_of_all_types),
+    ("parameters_that_move_keep_type_and_value_without_eof", caps::DEPRECATE_EOF, parameters_of_all_types),
+    ("parameters_that_move_keep_type_and_value_among_attributes", caps::DEPRECATE_EOF | caps::QUERY_ATTRIBUTES, parameters_of_all_types),
+    ("parameters_that_move_come_ahead_too", 0, parameters_ahead),
+    ("parameters_may_be_left_out", 0, parameters_left_out),
+    ("parameters_may_be_left_out_without_eof", caps::DEPRECATE_EOF, parameters_left_out),
     ("several_statements_are_answered_one_after_another", caps::MULTI_STATEMENTS, several),
     ("several_statements_without_eof", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several),
     ("several_statements_with_session_tracking", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF | caps::SESSION_TRACK, several),
@@ -139,6 +146,92 @@ fn long_data(raw: &mut Raw) -> Result<String, String> {
     Ok(seen)
 }
 
+/// Type and flag as bound, and a value of it.
+const VALUES: &[(u8, u8, &[u8])] = &[
+    (0x01, 0x00, b"\x85"),
+    (0x01, 0x80, b"\x85"),
+    (0x02, 0x00, b"\x39\x85"),
+    (0x02, 0x80, b"\x39\x85"),
+    (0x03, 0x00, b"\x39\x30\0\x80"),
+    (0x03, 0x80, b"\x39\x30\0\x80"),
+    (0x08, 0x00, b"\x39\x30\0\0\0\0\0\x80"),
+    (0x08, 0x80, b"\x39\x30\0\0\0\0\0\x80"),
+    (0x04, 0x00, b"\0\0\x20\xc0"),
+    (0x05, 0x00, b"\0\0\0\0\0\0\x04\xc0"),
+    (0x0a, 0x00, b"\x04\xea\x07\x02\x1c"),
+    (0x0c, 0x00, b"\x07\xea\x07\x02\x1c\x17\x3b\x3a"),
+    (0x0c, 0x00, b"\x0b\xea\x07\x02\x1c\x17\x3b\x3a\x01\x02\0\0"),
+    (0x0c, 0x00, b"\0"),
+    (0x07, 0x00, b"\x07\xea\x07\x02\x1c\x17\x3b\x3a"),
+    (0x0b, 0x00, b"\x08\x01\x02\0\0\0\x03\x04\x05"),
+    (0x0b, 0x00, b"\x0c\0\0\0\0\0\x03\x04\x05\x01\x02\0\0"),
+    (0x0b, 0x00, b"\0"),
+    (0xf6, 0x00, b"\x0512.34"),
+    (0xfd, 0x00, b"\x07words \xc3\xbc"),
+    (0xfe, 0x00, b"\0"),
+    (0xfc, 0x00, b"\x03\0\xff\x01"),
+    (0xfb, 0x00, b"\xfc\x00\x01"),
+];
+
+/// MySQL says of a parameter what kind of value it wants there, which is another one where the parameter was moved to.
+fn outline(prepared: &str) -> String {
+    format!("{}\n{} packets\n", prepared.lines().next().unwrap_or_default(), prepared.lines().count())
+}
+
+fn parameters_of_all_types(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = outline(&raw.prepare("SELECT ? AS a, ? AS b, ? AS c")?);
+    let long = [b'l'; 256];
+    let attributed = raw.has(caps::QUERY_ATTRIBUTES);
+    let count: &[u8] = if attributed { b"\x03" } else { b"" };
+    let name: &[u8] = if attributed { b"\0" } else { b"" };
+    for (kind, flag, value) in VALUES {
+        let value = if *kind == 0xfb { &[value, &long[..]].concat() } else { *value };
+        let seven = b"\x07\0\0\0";
+        // The value and NULL, NULL and the value, and each where the other was without saying its type again.
+        let bound = |nulls: u8, types: [[u8; 2]; 3], values: &[&[u8]]| {
+            let types = types.map(|kind| [&kind[..], name].concat()).concat();
+            [count, &[nulls, 1], &types, &values.concat()].concat()
+        };
+        let (own, int, null) = ([*kind, *flag], [3, 0], [6, 0]);
+        seen += &raw.execute(0, 0, &bound(2, [own, null, int], &[value, seven]))?;
+        seen += &raw.execute(0, 0, &bound(0, [int, own, int], &[seven, value, seven]))?;
+        seen += &raw.execute(0, 0, &bound(1, [null, int, own], &[seven, value]))?;
+        seen += &raw.execute(0, 0, &[count, &[3, 0], value].concat())?;
+        seen += &raw.execute(0, 0, &[count, &[7, 0]].concat())?;
+    }
+    Ok(seen)
+}
+
+fn parameters_ahead(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = outline(&raw.prepare("SELECT ? AS a, ? AS b, ? AS c")?);
+    for (param, piece) in [(2, "third "), (0, "first"), (2, "again")] {
+        let head = raw.statement(0x18, 0);
+        raw.send(0, &[&head[..], &[param, 0], piece.as_bytes()].concat())?;
+    }
+    seen += &raw.execute(0, 0, b"\0\x01\xfd\0\x03\0\xfc\0\x07\0\0\0")?;
+    seen += &raw.execute(0, 0, b"\x01\0\x08\0\0\0\x04last")?;
+    let head = raw.statement(0x18, 0);
+    raw.send(0, &[&head[..], &[1, 0], b"second"].concat())?;
+    seen += &raw.execute(0, 0, b"\x05\x01\xfd\0\xfd\0\xfd\0")?;
+    Ok(seen)
+}
+
+fn parameters_left_out(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = String::new();
+    for text in [
+        "SELECT id FROM conf.numbers WHERE (? IS NULL OR 1 = 1) AND id < ? ORDER BY id",
+        "SELECT 'none' AS a FROM DUAL WHERE ? IS NULL OR ? IS NULL OR 1 = 1",
+    ] {
+        seen += &outline(&raw.prepare(text)?);
+    }
+    for nth in [0, 1] {
+        seen += &raw.execute(nth, 0, b"\0\x01\xfd\0\x03\0\x05words\x03\0\0\0")?;
+        seen += &raw.execute(nth, 0, b"\x01\0\x02\0\0\0")?;
+        seen += &raw.execute(nth, 0, b"\x02\0\x03any")?;
+    }
+    Ok(seen)
+}
+
 fn several(raw: &mut Raw) -> Result<String, String> {
     let mut seen = raw.query("SELECT 1; SELECT 'two', 3;SELECT words FROM conf2.only_here WHERE id = 2 ;")?;
     seen += &raw.query("DELETE FROM conf.scratch; INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b'); SELECT ROW_COUNT(); SELECT words FROM conf.scratch WHERE id = 2")?;
@@ -241,19 +334,24 @@ struct Stand {
 }
 
 impl Stand {
-    fn compare(&self, driver: Driver, caps: Caps, script: Script) -> Result<(), String> {
+    fn compare(&self, driver: Driver, caps: Caps, script: Script, moves: bool) -> Result<(), String> {
         let place = DRIVERS.iter().position(|one| *one == driver).unwrap_or_default();
         let proxy = self.proxies[place].get_or_init(|| {
             let mut wish = Wish::in_front_of(&self.server);
             wish.variables.push_str("    enable_load_data_local_infile = true\n");
-            Proxy::start(driver, &wish)
+            let proxy = Proxy::start(driver, &wish)?;
+            moved::load(&proxy)?;
+            Ok(proxy)
         });
-        let through = proxy.as_ref().map_err(Clone::clone)?.port;
+        let proxy = proxy.as_ref().map_err(Clone::clone)?;
         let anew = "DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted";
         self.server.root(anew)?;
         let direct = script(&mut Raw::log_in(self.server.port, caps)?)?;
         self.server.root(anew)?;
-        let seen = script(&mut Raw::log_in(through, caps)?)?;
+        let seen = script(&mut Raw::log_in(proxy.port, caps)?)?;
+        if moves {
+            moved::was_used(proxy)?;
+        }
         difference(&direct, &seen).map_or(Ok(()), |words| Err(format!("{words}\n\ndirect:\n{direct}\n\nthrough:\n{seen}")))
     }
 }
@@ -274,7 +372,7 @@ fn main() {
                 let stand = stand.clone();
                 let test = move || {
                     let stand = stand.get_or_init(|| begin(vendor)).as_ref().map_err(Clone::clone)?;
-                    stand.compare(*driver, *caps, *script).map_err(Failed::from)
+                    stand.compare(*driver, *caps, *script, name.starts_with("parameters_")).map_err(Failed::from)
                 };
                 trials.push(Trial::test(format!("on_{vendor}::{driver}::{name}"), test).with_ignored_flag(missing.is_some()));
             }

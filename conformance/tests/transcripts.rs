@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use conformance::clients::{self, Client, app, scenarios};
 use conformance::compare::difference;
+use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
 use conformance::relay;
 use conformance::servers::{Server, Vendor};
@@ -20,6 +21,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 enum Between {
     Relay,
     Millrace(Driver),
+    /// Millrace that prepares other statements than its clients, with the parameters elsewhere.
+    Moved,
     /// Millrace that answers every read from its cache that it may answer from there.
     Cache,
 }
@@ -33,6 +36,7 @@ struct Stand {
     relay: OnceLock<Result<u16, String>>,
     proxies: [OnceLock<Result<Proxy, String>>; 2],
     cached: OnceLock<Result<Proxy, String>>,
+    moved: OnceLock<Result<Proxy, String>>,
     direct: Mutex<HashMap<String, Result<String, String>>>,
     /// Scenarios change tables, so one runs at a time.
     turn: Mutex<()>,
@@ -49,6 +53,7 @@ impl Stand {
                 let proxy = self.proxies[place].get_or_init(|| Proxy::start(driver, &Wish::in_front_of(&self.server)));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
+            Between::Moved => self.moved().map(|proxy| proxy.port),
             Between::Cache => self.cached().map(|proxy| proxy.port),
         }
     }
@@ -58,6 +63,15 @@ impl Stand {
                      attributes = \"{\\\"cache_invalidate\\\":true}\", apply = 1 }";
         let wish = || Wish { rules: rules.into(), ..Wish::in_front_of(&self.server) };
         self.cached.get_or_init(|| Proxy::start(Driver::Uring, &wish())).as_ref().map_err(Clone::clone)
+    }
+
+    fn moved(&self) -> Result<&Proxy, String> {
+        let start = || {
+            let proxy = Proxy::start(Driver::Uring, &Wish::in_front_of(&self.server))?;
+            moved::load(&proxy)?;
+            Ok(proxy)
+        };
+        self.moved.get_or_init(start).as_ref().map_err(Clone::clone)
     }
 
     fn direct(&self, client: Client, scenario: &Path) -> Result<String, String> {
@@ -100,6 +114,11 @@ impl Stand {
         let direct = self.direct(client, scenario)?;
         let through = match between {
             Between::Cache => self.run_cached(client, scenario)?,
+            Between::Moved => {
+                let seen = self.run(client, self.port(between)?, scenario)?;
+                moved::was_used(self.moved()?)?;
+                seen
+            }
             _ => self.run(client, self.port(between)?, scenario)?,
         };
         // A client that stops at once sees the same nothing twice.
@@ -130,11 +149,15 @@ fn main() {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
             }
-            let ways = [Between::Relay, Between::Cache].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
+            let ways = [Between::Relay, Between::Cache, Between::Moved].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
             for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
                 let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 // Two scenarios are enough to see that the harness itself changes nothing.
                 if between == Between::Relay && !["types", "prepared"].contains(&name.as_str()) {
+                    continue;
+                }
+                let text_only = [Client::MariaDbCli, Client::MySqlCli, Client::PyMySql].contains(client);
+                if between == Between::Moved && (text_only || !["prepared", "large"].contains(&name.as_str())) {
                     continue;
                 }
                 // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer a ping ourselves (docs/compatibility.md).
@@ -144,6 +167,7 @@ fn main() {
                 let way = match between {
                     Between::Relay => "relay".to_owned(),
                     Between::Cache => "millrace_cache".to_owned(),
+                    Between::Moved => "millrace_moved".to_owned(),
                     Between::Millrace(driver) => format!("millrace_{driver}"),
                 };
                 let (client, stand) = (*client, stand.clone());
@@ -187,6 +211,7 @@ fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
         relay: OnceLock::new(),
         proxies: [OnceLock::new(), OnceLock::new()],
         cached: OnceLock::new(),
+        moved: OnceLock::new(),
         direct: Mutex::default(),
         turn: Mutex::default(),
     }))

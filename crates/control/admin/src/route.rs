@@ -29,6 +29,7 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         text: asked,
         digest: variables.mysql_query_digests.then_some(Digest { hash: digested.hash, text: &text }),
         comment: digested.comment.and_then(|range| asked.get(range)),
+        prepared: None,
     };
     let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
     let facts = SessionFacts {

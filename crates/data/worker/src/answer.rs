@@ -35,9 +35,9 @@ impl Complaint {
 }
 
 /// How far the answer to a command has got: several statements of one text are answered one after another.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// Number of the last packet that the client was sent; 0 for none.
+    /// Number of the last packet that the client was sent; if it was sent none, of the last that it has sent.
     pub(crate) sent: u8,
     /// The answer to another statement follows.
     pub(crate) more: bool,
@@ -46,6 +46,11 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// Of a command with so many bytes of payload.
+    pub(crate) const fn after(len: usize) -> Self {
+        Self { sent: packet::last_seq(len), more: false, failed: false }
+    }
+
     /// One statement, one answer.
     pub(crate) const fn is_first_and_last(self) -> bool {
         self.sent == 0 && !self.more

@@ -1,5 +1,6 @@
 //! The command that a server is sent for a statement.
 
+use crate::preparing::Shown;
 use crate::session::Session;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed};
@@ -13,8 +14,8 @@ pub(crate) struct Asked {
     /// As bytes for the wire.
     pub(crate) command: Vec<u8>,
     pub(crate) expect: Expect,
-    /// The statement id that the client is to see in the answer to a COM_STMT_PREPARE.
-    pub(crate) patch: Option<u32>,
+    /// What the client is to see in the answer to a COM_STMT_PREPARE.
+    pub(crate) shown: Option<Shown>,
     /// The server's id of the statement that is executed.
     pub(crate) executed: Option<u32>,
 }
@@ -23,7 +24,7 @@ impl Session {
     /// The command for this connection; what has to be there before it is sent.
     pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Asked, BackendFailed> {
         let mut command = Vec::new();
-        let (expect, patch, executed) = match job.what {
+        let (expect, shown, executed) = match job.what {
             What::Query => {
                 let text = job.sent();
                 command.reserve_exact(packet::HEADER_LEN + text.len() + 3);
@@ -34,13 +35,13 @@ impl Session {
                 packet::append(&mut command, &mut 0, raw);
                 (expect, None, None)
             }
-            What::Prepare(statement, id) => {
+            What::Prepare(preparing) => {
                 self.core.tally.up(Counter::ComBackendStmtPrepare);
                 packet::append_with(&mut command, &mut 0, |out| {
                     out.push(COM_STMT_PREPARE);
-                    out.extend_from_slice(&statement.sql);
+                    out.extend_from_slice(job.sent());
                 });
-                (Expect::Prepare, Some(id), None)
+                (Expect::Prepare, Some(preparing.shown()), None)
             }
             What::Execute(execution) => {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
@@ -53,6 +54,6 @@ impl Session {
                 (Expect::Execute, None, Some(id))
             }
         };
-        Ok(Asked { command, expect, patch, executed })
+        Ok(Asked { command, expect, shown, executed })
     }
 }

@@ -116,7 +116,7 @@ impl Session {
             Found::Renew(renewal) => Some(renewal),
             Found::Nothing => None,
         };
-        let text = sent(job);
+        let text = job.sent();
         if sql::is_volatile(text) {
             self.core.scratch.give(key);
             return Ok(ControlFlow::Continue(()));
@@ -230,7 +230,7 @@ impl Session {
             hostgroup: job.plan.hostgroup(),
             caps: self.caps,
             charset,
-            text: without_comment(sent(job)),
+            text: without_comment(job.sent()),
             binary,
         };
         let long = execution.into_iter().flat_map(|execution| execution.long());
@@ -258,15 +258,7 @@ impl Session {
             return writing.everything();
         }
         let schema = self.state.schema.as_bytes();
-        sql::names(sent(job), |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
-    }
-}
-
-/// The text that a server gets.
-fn sent<'a>(job: &Job<'a>) -> &'a [u8] {
-    match job.what {
-        What::Execute(execution) => &execution.prepared.sql,
-        _ => job.plan.legs.first().map_or(job.text, |leg| leg.statement.of(job.text)),
+        sql::names(job.sent(), |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
 }
 

@@ -11,7 +11,7 @@ use bridge::{Counter, Failure, Retry};
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
 use std::time::Duration;
-use wire::caps;
+use wire::{caps, packet};
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 const REMEMBERED: Reads = Reads::WARNINGS
@@ -147,7 +147,7 @@ impl Session {
         if matches!(job.what, What::Query) {
             // A server takes several statements only where the client asked for it, and where there may be several.
             let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
-            let several = allowed && (backend.takes_several() || job.text.contains(&b';'));
+            let several = allowed && (backend.takes_several() || job.sent().contains(&b';'));
             if several != backend.takes_several() {
                 backend.take_several(several).await.map_err(before)?;
             }
@@ -155,7 +155,7 @@ impl Session {
         let limit_ms = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
         let mut stale_allowed = matches!(job.what, What::Execute(_));
         loop {
-            let Asked { command, expect, patch, executed } = self.command_for(backend, job).await.map_err(before)?;
+            let Asked { command, expect, shown, executed } = self.command_for(backend, job).await.map_err(before)?;
             backend.holds.before(job.class);
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
                 backend.look_at_answer();
@@ -164,10 +164,12 @@ impl Session {
                 // Its parts are not looked at one by one.
                 backend.holds.add(Hold::UnknownState);
             }
+            let sent = last_seq(command.len());
             backend.send(Chunk::from(command)).await.map_err(before)?;
             let ask = Ask {
                 expect,
-                patch,
+                sent,
+                shown,
                 limit_ms,
                 withhold_stale: stale_allowed,
                 rows_max: job.plan.rows_max,
@@ -242,6 +244,11 @@ impl Session {
     }
 }
 
+/// Number of the last packet of a command of so many bytes, its headers included.
+const fn last_seq(framed: usize) -> u8 {
+    (framed.saturating_sub(packet::HEADER_LEN) / (packet::MAX_PAYLOAD + packet::HEADER_LEN)) as u8
+}
+
 /// Why an attempt failed, and how far it had come.
 struct Trouble {
     why: Failed,
@@ -254,5 +261,19 @@ struct Trouble {
 impl Trouble {
     fn before(why: Failed) -> Self {
         Self { why, answered: false, state_lost: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_packet_of_a_framed_command_is_known() {
+        for len in [1, packet::MAX_PAYLOAD - 1, packet::MAX_PAYLOAD, packet::MAX_PAYLOAD + 1, 2 * packet::MAX_PAYLOAD] {
+            let (mut framed, mut next) = (Vec::new(), 0);
+            packet::append(&mut framed, &mut next, &vec![0; len]);
+            assert_eq!(last_seq(framed.len()), next - 1, "{len}");
+        }
     }
 }

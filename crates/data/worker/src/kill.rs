@@ -41,7 +41,7 @@ impl Core {
 impl Session {
     /// The stage: a KILL is ours to do, since the number in it is ours and no server's.
     pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        let order = if job.class.multi { None } else { sql::kill(job.text) };
+        let order = if job.class.multi { None } else { sql::kill(job.sent()) };
         match (job.what, order) {
             (What::Query, Some(order)) => {
                 let session = order.session.unwrap_or_else(|| u64::from(self.entry.id));

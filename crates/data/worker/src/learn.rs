@@ -56,11 +56,12 @@ impl Session {
             if let Some(name) = &job.class.use_db {
                 schema = Some(name.to_string());
             }
-            if let (What::Prepare(statement, id), Some(prepared)) = (job.what, response.prepared()) {
+            if let (What::Prepare(preparing), Some(prepared)) = (job.what, response.prepared())
+                && let Some(statement) = preparing.statement()
+            {
                 statement.params.set(prepared.params);
                 statement.columns.set(prepared.columns);
-                self.statements.add(id, statement.clone());
-                self.core.tally.up(bridge::Counter::StmtClientActiveTotal);
+                self.add_prepared(job, preparing);
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 backend.learn_prepared(statement, prepared.id, max);
             }

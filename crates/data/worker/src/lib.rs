@@ -22,6 +22,7 @@ mod learn;
 mod lexing;
 mod mirror;
 mod prepared;
+mod preparing;
 mod relay;
 mod roster;
 mod scratch;

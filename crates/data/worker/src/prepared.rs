@@ -1,4 +1,4 @@
-//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead.
+//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead. `preparing.rs` makes them.
 
 use crate::answer::{self, Complaint};
 use crate::epoch::Epoch;
@@ -12,11 +12,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::command::{COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
 use wire::execute::{CURSOR_FLAGS, Parts};
+use wire::moved::Moved;
 use wire::packet;
 
 /// A statement that the client may execute.
 pub(crate) struct ClientStatement {
     prepared: Interest,
+    /// What rules are asked with, where they have made something else of it when it was prepared.
+    asked: Option<Box<[u8]>>,
+    /// Where the parameters of what was prepared come from, where a template has moved them.
+    moved: Option<Rc<Moved>>,
     /// Two bytes a parameter, as last bound.
     types: Option<Vec<u8>>,
     /// What COM_STMT_SEND_LONG_DATA brought, by parameter.
@@ -27,6 +32,34 @@ pub(crate) struct ClientStatement {
     pub(crate) cursor: Option<u32>,
 }
 
+impl ClientStatement {
+    pub(crate) fn new(prepared: &Rc<Prepared>, asked: Option<Box<[u8]>>, moved: Option<Rc<Moved>>) -> Self {
+        let prepared = Interest::new(prepared.clone());
+        Self { prepared, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
+    }
+
+    /// Parameters that the client knows of.
+    fn params(&self) -> usize {
+        usize::from(seen_params(&self.prepared, self.moved.as_deref()))
+    }
+
+    /// What came ahead, for the parameters of what was prepared.
+    fn take_long(&mut self) -> BTreeMap<u16, Vec<u8>> {
+        let long = std::mem::take(&mut self.long);
+        match &self.moved {
+            Some(moved) if !long.is_empty() => {
+                (0..).zip(moved.from()).filter_map(|(at, from)| Some((at, long.get(from)?.clone()))).collect()
+            }
+            _ => long,
+        }
+    }
+}
+
+/// Parameters that a client knows of.
+pub(crate) fn seen_params(prepared: &Prepared, moved: Option<&Moved>) -> u16 {
+    moved.map_or_else(|| prepared.params.get(), Moved::before)
+}
+
 /// By the client's id.
 #[derive(Default)]
 pub(crate) struct ClientStatements {
@@ -35,15 +68,17 @@ pub(crate) struct ClientStatements {
 }
 
 impl ClientStatements {
-    fn next_id(&mut self) -> u32 {
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(crate) fn next_id(&mut self) -> u32 {
         self.last = if self.last >= LAST_STATEMENT - 1 { 1 } else { self.last + 1 };
         self.last
     }
 
-    pub(crate) fn add(&mut self, id: u32, prepared: Rc<Prepared>) {
-        let prepared = Interest::new(prepared);
-        let fresh = ClientStatement { prepared, types: None, long: BTreeMap::new(), overflow: false, cursor: None };
-        self.by_id.insert(id, fresh);
+    pub(crate) fn add(&mut self, id: u32, statement: ClientStatement) {
+        self.by_id.insert(id, statement);
     }
 
     /// The statement that the client means by this id, and the id that it has: -1 stands for the last one that was prepared.
@@ -69,7 +104,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) cursor: Cell<Option<u32>>,
     /// The payload, with a statement id that is to be filled in.
     payload: Vec<u8>,
-    long: &'a BTreeMap<u16, Vec<u8>>,
+    long: BTreeMap<u16, Vec<u8>>,
 }
 
 /// An execution that outlives its command.
@@ -127,7 +162,7 @@ impl Execution<'_> {
 
     /// The commands that carry the long data there.
     pub(crate) fn long_data(&self, id: u32) -> impl Iterator<Item = Chunk> {
-        long_data(self.long, id)
+        long_data(&self.long, id)
     }
 }
 
@@ -159,48 +194,6 @@ pub(crate) fn unknown(epoch: &Epoch, id: u32, what: &str) -> Complaint {
 }
 
 impl Session {
-    /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
-    pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
-        self.core.tally.up(Counter::ComFrontendStmtPrepare);
-        let v = &epoch.snapshot.variables;
-        let max = v.mysql_stmts_per_client_max;
-        if self.statements.by_id.len() as u64 >= max {
-            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
-            return self.refuse(&Complaint::with(1461, "42000", words)).await;
-        }
-        let rewritten = self.rewritten(epoch, sql);
-        if let Some((rewrite_id, made)) = &rewritten
-            && !made.keeps_params()
-        {
-            let words = format!("mysql_query_rewrite (rewrite_id {rewrite_id}) moves or drops parameters, which a prepared statement cannot follow");
-            return self.refuse(&Complaint::with(1235, "42000", words)).await;
-        }
-        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
-        let class = self.lexing().class(sql);
-        let remembered = usize::try_from(v.mysql_max_stmts_cache).unwrap_or(usize::MAX);
-        let statement = self.core.statements.intern(&self.user_name, &self.state.schema, sql, remembered);
-        let id = self.statements.next_id();
-        // Preparing does nothing yet of what the statement will do.
-        let quiet = sql::Class { leaves: sql::Leaves::NONE, use_db: None, ..class };
-        self.whole(epoch, sql, &quiet, "Prepare", What::Prepare(&statement, id)).await
-    }
-
-    /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
-    pub(crate) async fn pretend_to_prepare(&mut self, statement: &Rc<Prepared>, id: u32) -> Result<(), Ended> {
-        let mut params: u16 = 0;
-        for token in sql::words::Words::new(&statement.sql) {
-            params = params.saturating_add(u16::from(token.is_sign(b'?')));
-        }
-        statement.params.set(params);
-        let mut out = Vec::new();
-        let flags = answer::flags(self.state.autocommit);
-        let mut writer = wire::resultset::Writer::new(&mut out, 0, self.caps, flags);
-        writer.prepared(id, params, &[]);
-        self.statements.add(id, statement.clone());
-        self.core.tally.up(Counter::StmtClientActiveTotal);
-        Ok(self.client.send(out).await?)
-    }
-
     /// COM_STMT_EXECUTE: routed anew each time, on whichever connection it gets.
     pub(crate) async fn execute(&mut self, epoch: &Epoch, execute: &Execute<'_>) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
@@ -229,11 +222,15 @@ impl Session {
             let words = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
             return self.refuse(&Complaint::with(1105, "HY000", words)).await;
         }
-        let params = usize::from(statement.prepared.params.get());
+        let params = statement.params();
         let mut payload = Vec::with_capacity(execute.params.len() + 16);
         let parts = Parts::read(execute, params, self.caps).and_then(|parts| {
             let long = |i: usize| u16::try_from(i).is_ok_and(|i| statement.long.contains_key(&i));
-            parts.rewrite(&mut payload, 0, params, statement.types.as_deref(), long)?;
+            let types = statement.types.as_deref();
+            match &statement.moved {
+                Some(moved) => moved.execute(&parts, &mut payload, 0, types, long)?,
+                None => parts.rewrite(&mut payload, 0, params, types, long)?,
+            }
             Ok(parts)
         });
         match parts {
@@ -248,15 +245,11 @@ impl Session {
             }
         }
         let prepared = Rc::clone(&statement.prepared);
-        let execution = Execution {
-            prepared: &prepared,
-            client: id,
-            cursor: Cell::new(None),
-            payload,
-            long: &statement.long,
-        };
+        let long = statement.take_long();
+        let execution = Execution { prepared: &prepared, client: id, cursor: Cell::new(None), payload, long };
         let class = self.lexing().class(&prepared.sql);
-        let outcome = self.whole(epoch, &prepared.sql, &class, "Execute", What::Execute(&execution)).await;
+        let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
+        let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;
         statement.cursor = execution.cursor.get();
         outcome
     }

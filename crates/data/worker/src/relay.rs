@@ -5,6 +5,7 @@ use crate::compare::Side;
 use crate::cut::Cut;
 use crate::infile::upload;
 use crate::kill::OBEYS;
+use crate::preparing::Shown;
 use crate::session::Session;
 use backend::{Backend, BackendFailed, Idle};
 use bridge::Counter;
@@ -14,7 +15,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::caps::Caps;
-use wire::response::{Expect, Follow, Outcome, PREPARED_ID_AT, Recode, Response, Summed};
+use wire::response::{Expect, Follow, Outcome, Recode, Response, Summed};
 
 /// Why a response did not reach the client.
 #[derive(Debug)]
@@ -34,8 +35,10 @@ pub(crate) enum Failed {
 /// What is relayed, and how.
 pub(crate) struct Ask {
     pub(crate) expect: Expect,
-    /// The statement id that the client of a COM_STMT_PREPARE is to see.
-    pub(crate) patch: Option<u32>,
+    /// Number of the command's last packet.
+    pub(crate) sent: u8,
+    /// What the client of a COM_STMT_PREPARE is to see.
+    pub(crate) shown: Option<Shown>,
     /// Milliseconds that it may take; waiting for the client counts too.
     pub(crate) limit_ms: u64,
     /// An answer that only says that the statement must be prepared anew is not relayed, but [`Failed::Stale`].
@@ -49,7 +52,7 @@ pub(crate) struct Ask {
 impl Ask {
     /// As it comes, and as long as it takes.
     pub(crate) const fn for_all_of(expect: Expect) -> Self {
-        Self { expect, patch: None, limit_ms: u64::MAX, withhold_stale: false, rows_max: None, compare: false }
+        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: false, rows_max: None, compare: false }
     }
 }
 
@@ -71,11 +74,13 @@ impl Follower {
         }
     }
 
-    fn new(expect: Expect, server: Caps, client: Caps, turn: Turn, flags: u16) -> Self {
-        if turn.is_first_and_last() && !Recode::is_needed(server, client) {
+    fn new(expect: Expect, server: Caps, client: Caps, turn: Turn, sent: u8, flags: u16) -> Self {
+        // What was sent may have been longer or shorter than what came.
+        let ahead = turn.sent.wrapping_sub(sent);
+        if ahead == 0 && !turn.more && !Recode::is_needed(server, client) {
             Self::Same(Response::expect(expect, server))
         } else {
-            Self::Other(Recode::expect(expect, server, client, flags).after(turn.sent, turn.more))
+            Self::Other(Recode::expect(expect, server, client, flags).after(ahead, turn.more))
         }
     }
 
@@ -127,8 +132,8 @@ impl Follower {
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, patch, limit_ms, withhold_stale, rows_max, compare } = *ask;
-    let mut follower = Follower::new(expect, backend.hello.caps, session.caps, session.turn, backend.holds.flags());
+    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, compare } = *ask;
+    let mut follower = Follower::new(expect, backend.hello.caps, session.caps, session.turn, sent, backend.holds.flags());
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }
@@ -140,7 +145,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     let mut is_cut = false;
     let mut answered = false;
     // A prepare's answer is small, and its first bytes are ours to change.
-    let mut gathered: Option<Vec<u8>> = patch.map(|_| Vec::new());
+    let mut gathered: Option<Vec<u8>> = shown.as_ref().map(|_| Vec::new());
     loop {
         let left = limit.saturating_sub(session.core.rt.now() - begun);
         let entry = session.entry.clone();
@@ -261,11 +266,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     }
     session.turn.sent = follower.last_seq();
     session.turn.failed = is_cut || matches!(follower.response().outcome(), Outcome::Err { .. });
-    if let (Some(mut all), Some(id)) = (gathered, patch) {
-        if follower.response().prepared().is_some()
-            && let Some(at) = all.get_mut(PREPARED_ID_AT)
-        {
-            at.copy_from_slice(&id.to_le_bytes());
+    if let (Some(mut all), Some(shown)) = (gathered, shown) {
+        if follower.response().prepared().is_some() {
+            let broke = |malformed| (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), false);
+            shown.write(&mut all, session.caps, backend.holds.flags()).map_err(broke)?;
         }
         session.core.tally.add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
         session.client.send(all).await.map_err(|_| (Failed::Client, true))?;

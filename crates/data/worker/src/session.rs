@@ -167,7 +167,7 @@ impl Session {
             }
         };
         let flags = answer::flags(self.state.autocommit);
-        self.turn = Turn::default();
+        self.turn = Turn::after(packet.payload().len());
         match command {
             Command::Query(query) => self.query(epoch, query.sql).await,
             Command::Prepare(sql) => self.prepare(epoch, sql).await,
@@ -305,7 +305,7 @@ impl Session {
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),
-            turn: Turn::default(),
+            turn: Turn::after(0),
             next_flag_in: None,
             wrote: None,
             refused_changes: 0,

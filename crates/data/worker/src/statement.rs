@@ -2,6 +2,7 @@
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
+use crate::preparing::{Preparing, quiet};
 use crate::session::{Ended, Session};
 use crate::stats::Seen;
 use bridge::Counter;
@@ -10,13 +11,14 @@ use rt::Instant;
 use sql::{Class, CommandCounter};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 use wire::response::Expect;
 
 /// What is to be done, all decided.
 pub(crate) struct Job<'a> {
     pub(crate) epoch: &'a Epoch,
+    /// What rules are asked with: what the client sent, or what a template has made of it.
     pub(crate) text: &'a [u8],
+    /// Of what a server gets.
     pub(crate) class: &'a Class<'a>,
     pub(crate) plan: &'a Plan,
     /// Hash of its digest.
@@ -28,14 +30,15 @@ impl<'a> Job<'a> {
     /// The text that a server gets.
     pub(crate) fn sent(&self) -> &'a [u8] {
         match self.what {
-            What::Query => self.plan.legs.first().map_or(self.text, |leg| leg.statement.of(self.text)),
-            _ => self.text,
+            What::Query | What::Prepare(_) => self.plan.remade().unwrap_or(self.text),
+            What::Execute(execution) => &execution.prepared.sql,
+            What::Raw(..) => self.text,
         }
     }
 
     /// No rule has rewritten it.
     pub(crate) fn is_as_written(&self) -> bool {
-        self.plan.legs.iter().all(|leg| leg.statement == plan::Text::AsIs)
+        self.plan.remade().is_none()
     }
 }
 
@@ -46,8 +49,8 @@ pub(crate) enum What<'a> {
     Query,
     /// This payload as it is.
     Raw(&'a [u8], Expect),
-    /// COM_STMT_PREPARE; the client will know the statement by this id.
-    Prepare(&'a Rc<backend::Prepared>, u32),
+    /// COM_STMT_PREPARE.
+    Prepare(&'a Preparing),
     /// COM_STMT_EXECUTE.
     Execute(&'a crate::prepared::Execution<'a>),
 }
@@ -85,7 +88,7 @@ impl Session {
         self.whole(epoch, b"SHOW COLUMNS", &class, "Field List", What::Raw(payload, Expect::FieldList)).await
     }
 
-    /// Decide, do, count.
+    /// Decide, do, count. The class is that of what would be sent if no rule changed it.
     pub(crate) async fn whole(
         &mut self,
         epoch: &Epoch,
@@ -102,13 +105,27 @@ impl Session {
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
         let (digest, comment) = digest(epoch, text, &mut buffer);
-        let mut plan = self.decide(epoch, text, class, digest.map(|hash| plan::Digest { hash, text: &buffer }), comment);
+        let prepared = match what {
+            What::Execute(execution) => Some(&*execution.prepared.sql),
+            What::Raw(..) => Some(text),
+            What::Query | What::Prepare(_) => None,
+        };
+        let statement = plan::Statement { text, digest: digest.map(|hash| plan::Digest { hash, text: &buffer }), comment, prepared };
+        let mut plan = self.decide(epoch, class, &statement);
         if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
             plan.read_from_the_writer(self.user.default_hostgroup);
         }
         let digested = digest.map(|hash| Digested { hash, text: buffer });
         epoch.count(&plan);
         self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
+
+        // Rules have made another statement of it: what follows is about that one.
+        self.follow(&mut plan);
+        let remade = plan.remade().map(|text| {
+            let class = self.lexing().class(text);
+            Box::new(if matches!(what, What::Prepare(_)) { quiet(class) } else { class })
+        });
+        let class = remade.as_deref().unwrap_or(class);
 
         // Do it.
         let job = Job { epoch, text, class, plan: &plan, digest, what };
@@ -117,13 +134,16 @@ impl Session {
             self.wrote = Some(self.core.rt.now());
         }
 
-        self.count(epoch, &plan, class, digested, began, told);
+        self.count(&job, digested, began, told);
         Ok(())
     }
 
     /// The stages, in order. A stage that has answered breaks; one that has not lets it through.
     async fn stages(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
         if let ControlFlow::Break(told) = self.refuse_or_say(job).await? {
+            return Ok(told);
+        }
+        if let ControlFlow::Break(told) = self.settle_prepared(job).await? {
             return Ok(told);
         }
         if job.class.kills
@@ -149,14 +169,7 @@ impl Session {
         Ok(told)
     }
 
-    fn decide(
-        &self,
-        epoch: &Epoch,
-        text: &[u8],
-        class: &Class<'_>,
-        digest: Option<plan::Digest<'_>>,
-        comment: Option<&[u8]>,
-    ) -> Plan {
+    fn decide(&self, epoch: &Epoch, class: &Class<'_>, statement: &plan::Statement<'_>) -> Plan {
         let v = &epoch.snapshot.variables;
         let default_hostgroup = self.user.default_hostgroup;
         // With autocommit off everything is in a transaction, begun or about to begin.
@@ -179,10 +192,9 @@ impl Session {
             autocommit: self.state.autocommit,
             split: self.split_facts(class),
         };
-        let statement = plan::Statement { text, digest, comment };
         let plan = || {
             let random = self.core.rt.random();
-            plan::plan_with(&epoch.snapshot, &facts, &statement, random, &mut epoch.memo.borrow_mut())
+            plan::plan_with(&epoch.snapshot, &facts, statement, random, &mut epoch.memo.borrow_mut())
         };
         if !v.mysql_stats_time_query_processor {
             return plan();
@@ -194,12 +206,21 @@ impl Session {
         plan
     }
 
+    /// What rules have made of a statement may be bound to a connection as the statement before was not.
+    fn follow(&self, plan: &mut Plan) {
+        if !self.held.is_empty()
+            && let Some(hostgroup) = plan.remade().and_then(|text| self.held.asked_for(&self.lexing().class(text)))
+        {
+            plan.follow(hostgroup);
+        }
+    }
+
     /// What a rule answers by itself.
     async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         match &job.plan.answer {
             Some(Answer::Say(words)) => {
                 match job.what {
-                    What::Prepare(statement, id) => self.pretend_to_prepare(statement, id).await?,
+                    What::Prepare(preparing) => self.pretend_to_prepare(job, preparing).await?,
                     _ => self.say(words).await?,
                 }
             }
@@ -225,15 +246,8 @@ impl Session {
         self.core.tally.up(counter);
     }
 
-    fn count(
-        &mut self,
-        epoch: &Epoch,
-        plan: &Plan,
-        class: &Class<'_>,
-        digested: Option<Digested>,
-        began: Instant,
-        told: Told,
-    ) {
+    fn count(&mut self, job: &Job<'_>, digested: Option<Digested>, began: Instant, told: Told) {
+        let Job { epoch, plan, class, .. } = *job;
         let v = &epoch.snapshot.variables;
         let took = self.core.rt.now() - began;
         let time_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -246,8 +260,9 @@ impl Session {
         let Some(Digested { mut hash, mut text }) = digested else { return };
         if v.mysql_query_digests {
             // Rules are asked with the digest of what came; counted is what went.
-            if let Some(plan::Leg { statement: plan::Text::Rewritten(rewritten), .. }) = plan.legs.first() {
-                hash = sql::digest(rewritten, &epoch.digest, &mut text);
+            let sent = job.sent();
+            if !std::ptr::eq(sent, job.text) {
+                hash = sql::digest(sent, &epoch.digest, &mut text);
             }
             let unnamed;
             let schema = if self.state.schema.is_empty() {

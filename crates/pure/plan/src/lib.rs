@@ -66,6 +66,8 @@ pub struct Statement<'a> {
     pub digest: Option<Digest<'a>>,
     /// The inside of its first `/* */` comment.
     pub comment: Option<&'a [u8]>,
+    /// For an execution of a prepared statement: what was prepared. That is sent, whatever rules would make of the text now.
+    pub prepared: Option<&'a [u8]>,
 }
 
 /// A statement's digest.
@@ -112,6 +114,15 @@ fn decide<T: Trace>(
         return plan;
     }
     let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
+    let as_prepared;
+    let statement = match statement.prepared {
+        Some(text) => {
+            plan.send_as_is();
+            as_prepared = Statement { text, ..*statement };
+            &as_prepared
+        }
+        None => statement,
+    };
     fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
     split::read(&mut plan, snapshot, session, statement, trace);
     hints::obey(&mut plan, statement, trace);

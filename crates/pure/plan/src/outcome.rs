@@ -96,6 +96,29 @@ impl Plan {
         }
     }
 
+    pub(crate) fn send_as_is(&mut self) {
+        if let Legs::One([leg]) = &mut self.legs {
+            leg.statement = Text::AsIs;
+        }
+    }
+
+    /// What rules have made of the statement.
+    #[must_use]
+    pub fn remade(&self) -> Option<&[u8]> {
+        match self.legs.first() {
+            Some(Leg { statement: Text::Rewritten(text), .. }) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What has become of the statement asks for what a connection of this hostgroup has: it goes there, unless a transaction keeps it
+    /// elsewhere.
+    pub fn follow(&mut self, hostgroup: u32) {
+        if self.why.by != By::Transaction {
+            self.send_to(hostgroup, By::Lock);
+        }
+    }
+
     /// In words, for people. The rules are those it was made with.
     #[must_use]
     pub const fn shown<'a>(&'a self, rules: &'a Rules) -> Shown<'a> {

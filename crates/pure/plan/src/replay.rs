@@ -17,7 +17,7 @@ pub struct Replay {
 /// Decides for a digest, outside of transactions.
 #[must_use]
 pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> Replay {
-    let statement = Statement { text: digest.text, digest: Some(digest), comment: None };
+    let statement = Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None };
     let mut doubt = Doubt { client_known: !session.client_addr.is_empty(), doubtful: false };
     let plan = decide(snapshot, session, &statement, 0, None, &mut doubt);
     Replay { plan, certain: !doubt.doubtful }

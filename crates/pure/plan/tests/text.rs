@@ -10,6 +10,7 @@
 //! > SELECT 1
 //!   hostgroup 2, by rule 1                            hits: follow if there are any
 //! >> SELECT 1                                         the same, explained
+//! prepared: SELECT 2                                  what follows are executions of it, until `prepared:`
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -51,6 +52,7 @@ struct World {
     fast: Vec<FastRoutingRow>,
     variables: Vec<(String, String)>,
     hostgroups: Vec<HostgroupAttributesRow>,
+    prepared: Option<String>,
     session: Session,
 }
 
@@ -113,6 +115,8 @@ impl World {
                     hostgroup_settings,
                     ..HostgroupAttributesRow::default()
                 });
+            } else if let Some(rest) = line.strip_prefix("prepared:") {
+                self.prepared = Some(rest.trim().to_owned()).filter(|text| !text.is_empty());
             } else if let Some(rest) = line.strip_prefix("session:") {
                 self.session = session(rest);
             } else if line == "clear" {
@@ -147,7 +151,8 @@ impl World {
         let digested = digest_with_comment(sql.as_bytes(), &DigestOptions::default(), &mut text);
         let digest = Digest { hash: digested.hash, text: &text };
         let session = &self.session;
-        let class = session.lexing.class(sql.as_bytes());
+        let prepared = self.prepared.as_deref().map(str::as_bytes);
+        let class = session.lexing.class(prepared.unwrap_or(sql.as_bytes()));
         let facts = SessionFacts {
             user: &user,
             schema: &session.schema,
@@ -164,6 +169,7 @@ impl World {
             text: sql.as_bytes(),
             digest: session.digests.then_some(digest),
             comment: digested.comment.map(|range| &sql.as_bytes()[range]),
+            prepared,
         };
         let decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);

@@ -10,6 +10,7 @@ use crate::command::{COM_STMT_EXECUTE, Execute};
 use crate::read::Reader;
 use crate::types::{Layout, PARAM_UNSIGNED, Type};
 use crate::write::Write as _;
+use std::borrow::Cow;
 
 /// A statement has at most so many parameters.
 pub const PARAMS_MAX: usize = 65535;
@@ -112,24 +113,11 @@ impl<'a> Parts<'a> {
         remembered: Option<&[u8]>,
         sent_long: impl Fn(usize) -> bool,
     ) -> Result<(), Malformed> {
-        out.u8(COM_STMT_EXECUTE);
-        out.u32(id);
-        out.u8(self.flags & !PARAMETER_COUNT_AVAILABLE);
-        out.u32(1);
+        self.write_head(out, id);
         if params == 0 {
             return Ok(());
         }
-        let plain;
-        let types = if self.bound && !self.named {
-            self.types.get(..params * 2).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))?
-        } else if self.bound {
-            plain = self.plain_types(params).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))?;
-            &plain
-        } else {
-            remembered
-                .filter(|t| t.len() == params * 2)
-                .ok_or(Malformed::new("COM_STMT_EXECUTE leaves out the types of its parameters and never sent them"))?
-        };
+        let types = self.types_of(params, remembered)?;
         if self.count == params {
             out.bytes(self.nulls);
         } else {
@@ -143,7 +131,7 @@ impl<'a> Parts<'a> {
             }
         }
         out.u8(1);
-        out.bytes(types);
+        out.bytes(&types);
         if self.count == params {
             out.bytes(self.values);
         } else {
@@ -156,6 +144,31 @@ impl<'a> Parts<'a> {
             out.bytes(&self.values[..self.values.len() - r.left()]);
         }
         Ok(())
+    }
+
+    /// From the command byte to the count of iterations.
+    pub(crate) fn write_head(&self, out: &mut Vec<u8>, id: u32) {
+        out.u8(COM_STMT_EXECUTE);
+        out.u32(id);
+        out.u8(self.flags & !PARAMETER_COUNT_AVAILABLE);
+        out.u32(1);
+    }
+
+    /// The types of the first `params` parameters, two bytes each, as sent or else as remembered.
+    pub(crate) fn types_of<'t>(&self, params: usize, remembered: Option<&'t [u8]>) -> Result<Cow<'t, [u8]>, Malformed>
+    where
+        'a: 't,
+    {
+        if self.bound && !self.named {
+            self.types.get(..params * 2).map(Cow::Borrowed).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
+        } else if self.bound {
+            self.plain_types(params).map(Cow::Owned).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
+        } else {
+            remembered
+                .filter(|t| t.len() == params * 2)
+                .map(Cow::Borrowed)
+                .ok_or(Malformed::new("COM_STMT_EXECUTE leaves out the types of its parameters and never sent them"))
+        }
     }
 
     /// Decodes the values of the first `params` parameters. `long(i)` gives what COM_STMT_SEND_LONG_DATA brought for one.
@@ -208,16 +221,22 @@ pub(crate) fn skip_attributes(r: &mut Reader<'_>, count: usize) -> Result<(), Ma
     Ok(())
 }
 
-fn skip_value(r: &mut Reader<'_>, t: Type) -> Result<(), Malformed> {
+pub(crate) fn skip_value(r: &mut Reader<'_>, t: Type) -> Result<(), Malformed> {
     match t.layout().ok_or(Malformed::new("parameter of an unknown type"))? {
         Layout::Fixed(n) => r.take(n)?,
         Layout::Short => {
             let n = usize::from(r.u8()?);
             r.take(n)?
         }
-        Layout::Lenenc => r.lenenc_bytes()?,
+        Layout::Lenenc => long_value(r)?,
     };
     Ok(())
+}
+
+/// A value with its length. Servers look at four bytes of a length of eight, and there is a driver that writes nonsense into the others.
+fn long_value<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    let len = r.lenenc_int()? & 0xFFFF_FFFF;
+    r.take(usize::try_from(len).unwrap_or(usize::MAX))
 }
 
 /// A date with or without a time of day.
@@ -279,7 +298,7 @@ impl<'a> Value<'a> {
             Type::DATETIME | Type::TIMESTAMP => Self::DateTime(read_datetime(r)?),
             Type::TIME => Self::Time(read_time(r)?),
             other => match other.layout() {
-                Some(Layout::Lenenc) => Self::Bytes(r.lenenc_bytes()?),
+                Some(Layout::Lenenc) => Self::Bytes(long_value(r)?),
                 _ => return Err(Malformed::new("parameter of an unknown type")),
             },
         })
@@ -387,6 +406,12 @@ mod tests {
         let mut want = THREE.to_vec();
         want[1] = 77;
         assert_eq!(out, want);
+    }
+
+    #[test]
+    fn four_bytes_of_a_length_count_as_on_servers() {
+        let payload = b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\xfd\0\xfe\x02\0\0\0\x02\0\0\0ab";
+        assert_eq!(parts(payload, 1, CAPS).and_then(|p| p.decode(1, None, |_| None)), Ok(vec![Value::Bytes(b"ab")]));
     }
 
     #[test]

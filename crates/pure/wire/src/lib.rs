@@ -7,7 +7,7 @@
 //! |---|---|
 //! | how bytes are cut into packets | [`packet`] |
 //! | how somebody gets in | [`handshake`], [`auth`], [`crypt`] |
-//! | what a client may ask | [`command`], [`execute`] |
+//! | what a client may ask | [`command`], [`execute`], [`moved`] |
 //! | where the answer ends | [`response`] (the hot path) |
 //! | a file that a client sends | [`infile`] |
 //! | what an answer says | [`ok`], [`resultset`], [`types`] |
@@ -24,6 +24,7 @@ pub mod errors;
 pub mod execute;
 pub mod handshake;
 pub mod infile;
+pub mod moved;
 pub mod ok;
 pub mod packet;
 pub mod read;

@@ -25,6 +25,12 @@ pub const fn make_header(len: usize, seq: u8) -> [u8; HEADER_LEN] {
     [a, b, c, seq]
 }
 
+/// Sequence number of the last packet of a payload of `len` bytes whose first has number 0.
+#[inline]
+pub const fn last_seq(len: usize) -> u8 {
+    (len / MAX_PAYLOAD) as u8
+}
+
 /// Payload length and sequence number of the first packet of `bytes`, if all of it is there.
 #[inline]
 pub fn whole(bytes: &[u8]) -> Option<(usize, u8)> {
@@ -103,6 +109,15 @@ pub fn fuzz_packet(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_packet_of_a_payload_has_the_number_of_full_ones_before_it() {
+        for len in [0, 1, MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 2 * MAX_PAYLOAD] {
+            let mut next = 0;
+            append(&mut Vec::new(), &mut next, &vec![0; len]);
+            assert_eq!(last_seq(len), next - 1, "{len}");
+        }
+    }
 
     #[test]
     fn headers_are_little_endian() {

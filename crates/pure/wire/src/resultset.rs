@@ -92,6 +92,11 @@ impl Column {
         }
     }
 
+    /// A parameter of a prepared statement: anything.
+    pub fn parameter() -> Self {
+        Self { charset: BINARY, length: 0, ..Self::text("?") }
+    }
+
     /// The same column, never NULL.
     pub fn not_null(mut self) -> Self {
         self.flags |= NOT_NULL_FLAG;
@@ -231,7 +236,7 @@ impl<'a> Writer<'a> {
             o.u16(0);
         });
         if params > 0 {
-            let any = Column { charset: BINARY, length: 0, ..Column::text("?") };
+            let any = Column::parameter();
             for _ in 0..params {
                 self.packet(|o| any.write(o));
             }

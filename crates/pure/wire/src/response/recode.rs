@@ -36,8 +36,8 @@ impl Recode {
         Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0 }
     }
 
-    /// The response is one of several to one command: the client has had packets up to number `sent` before, and, if `more`, another
-    /// one follows.
+    /// The client's packet numbers are `sent` ahead of the server's, wrapping: the response is one of several to one command, or what the client sent
+    /// took other packets than what the server was sent. If `more`, another response follows.
     #[must_use]
     pub fn after(mut self, sent: u8, more: bool) -> Self {
         (self.shift, self.last_seq) = (sent, sent);

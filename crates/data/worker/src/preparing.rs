@@ -1,0 +1,139 @@
+//! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its parameters go there.
+
+use crate::answer::{self, Complaint};
+use crate::epoch::Epoch;
+use crate::prepared::{ClientStatement, seen_params};
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::Prepared;
+use bridge::Counter;
+use sql::{Class, Leaves, Lexing};
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use wire::Malformed;
+use wire::caps::Caps;
+use wire::moved::Moved;
+use wire::response::PREPARED_ID_AT;
+
+/// A statement that is being prepared.
+pub(crate) struct Preparing {
+    /// The id by which the client will know it.
+    pub(crate) client: u32,
+    /// Where its parameters come from, if a template has moved them.
+    moved: Option<Rc<Moved>>,
+    /// What servers prepare; known when the rules have had their say.
+    statement: OnceCell<Rc<Prepared>>,
+}
+
+/// What the client is to see in the answer of a server.
+pub(crate) struct Shown {
+    id: u32,
+    moved: Option<Rc<Moved>>,
+}
+
+impl Preparing {
+    pub(crate) fn statement(&self) -> Option<&Rc<Prepared>> {
+        self.statement.get()
+    }
+
+    pub(crate) fn shown(&self) -> Shown {
+        Shown { id: self.client, moved: self.moved.clone() }
+    }
+}
+
+impl Shown {
+    /// Changes an answer that is no error, for a client with these caps.
+    pub(crate) fn write(&self, answer: &mut Vec<u8>, client: Caps, status: u16) -> Result<(), Malformed> {
+        if let Some(moved) = &self.moved {
+            *answer = moved.answer(answer, client, status)?;
+        }
+        if let Some(at) = answer.get_mut(PREPARED_ID_AT) {
+            at.copy_from_slice(&self.id.to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Preparing does nothing yet of what the statement will do.
+pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
+    Class { leaves: Leaves::NONE, use_db: None, ..class }
+}
+
+impl Session {
+    /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
+    pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+        self.core.tally.up(Counter::ComFrontendStmtPrepare);
+        let max = epoch.snapshot.variables.mysql_stmts_per_client_max;
+        if self.statements.len() as u64 >= max {
+            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
+            return self.refuse(&Complaint::with(1461, "42000", words)).await;
+        }
+        let rewritten = self.rewritten(epoch, sql);
+        let moved = rewritten.as_ref().and_then(|(_, made)| Moved::new(made.params_before, &made.params));
+        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
+        let class = quiet(self.lexing().class(sql));
+        let client = self.statements.next_id();
+        let preparing = Preparing { client, moved: moved.map(Rc::new), statement: OnceCell::new() };
+        self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing)).await
+    }
+
+    /// The stage: the statement is known now. Rules may have changed its text, but nobody could tell what became of its parameters if
+    /// there were fewer or more of them now.
+    pub(crate) async fn settle_prepared(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let What::Prepare(preparing) = job.what else { return Ok(ControlFlow::Continue(())) };
+        if !job.is_as_written() {
+            let lexing = self.lexing();
+            let (before, behind) = (params(job.text, lexing), params(job.sent(), lexing));
+            if before != behind {
+                let words = format!(
+                    "Rewritten by mysql_query_rules (rule_id {}), the statement has {behind} parameters instead of {before}, which a prepared statement cannot follow",
+                    replacing(job)
+                );
+                self.refuse(&Complaint::with(1235, "42000", words)).await?;
+                return Ok(ControlFlow::Break(Told::default()));
+            }
+        }
+        self.intern(job.epoch, preparing, job.sent());
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn intern<'p>(&self, epoch: &Epoch, preparing: &'p Preparing, sql: &[u8]) -> &'p Rc<Prepared> {
+        let remembered = usize::try_from(epoch.snapshot.variables.mysql_max_stmts_cache).unwrap_or(usize::MAX);
+        preparing.statement.get_or_init(|| self.core.statements.intern(&self.user_name, &self.state.schema, sql, remembered))
+    }
+
+    /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
+    pub(crate) async fn pretend_to_prepare(&mut self, job: &Job<'_>, preparing: &Preparing) -> Result<(), Ended> {
+        let statement = self.intern(job.epoch, preparing, job.text);
+        statement.params.set(params(job.text, self.lexing()));
+        let seen = seen_params(statement, preparing.moved.as_deref());
+        let mut out = Vec::new();
+        let flags = answer::flags(self.state.autocommit);
+        wire::resultset::Writer::new(&mut out, 0, self.caps, flags).prepared(preparing.client, seen, &[]);
+        self.add_prepared(job, preparing);
+        Ok(self.client.send(out).await?)
+    }
+
+    /// The client may execute it from now on.
+    pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing) {
+        let Some(statement) = preparing.statement() else { return };
+        let asked = (*statement.sql != *job.text).then(|| job.text.into());
+        self.statements.add(preparing.client, ClientStatement::new(statement, asked, preparing.moved.clone()));
+        self.core.tally.up(Counter::StmtClientActiveTotal);
+    }
+}
+
+/// How many parameters a text has.
+fn params(sql: &[u8], lexing: Lexing) -> u16 {
+    let params = lexing.words(sql).filter(|token| token.is_sign(b'?')).count();
+    u16::try_from(params).unwrap_or(u16::MAX)
+}
+
+/// The rules that may have rewritten it.
+fn replacing(job: &Job<'_>) -> String {
+    let chain = job.epoch.snapshot.rules.chain();
+    let hits = job.plan.why.hits().iter().filter_map(|at| chain.get(*at as usize));
+    let ids: Vec<_> = hits.filter(|rule| rule.replace.is_some()).map(|rule| rule.rule_id.to_string()).collect();
+    ids.join(", ")
+}
