@@ -18,13 +18,60 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+/// Where records end in a stream of them: five bytes of header, the last two of which say how long the rest is.
+#[derive(Debug, Default)]
+struct Records {
+    header: [u8; 5],
+    /// Bytes of the header that have come.
+    read: usize, // <= 5
+    /// Bytes of the record that are still to come after its header.
+    left: usize, // <= 65535
+}
+
+impl Records {
+    fn pass(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                let n = self.left.min(bytes.len());
+                self.left -= n;
+                bytes = &bytes[n..];
+                continue;
+            }
+            let n = (self.header.len() - self.read).min(bytes.len());
+            self.header[self.read..self.read + n].copy_from_slice(&bytes[..n]);
+            self.read += n;
+            bytes = &bytes[n..];
+            if self.read == self.header.len() {
+                self.read = 0;
+                self.left = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
+            }
+        }
+    }
+
+    /// All records that have begun have come to their end.
+    fn are_whole(&self) -> bool {
+        self.read == 0 && self.left == 0
+    }
+}
+
 /// Both directions of a TLS session, in memory.
 #[derive(Debug, Default)]
 struct Pipe {
+    records: Records,
     incoming: Vec<u8>,
     /// Where OpenSSL reads next in `incoming`.
     at: usize,
     outgoing: Vec<u8>,
+}
+
+/// An idle session keeps no larger buffer than this.
+const INCOMING_KEPT: usize = 512;
+
+impl Pipe {
+    /// Bytes that OpenSSL has not read yet.
+    fn waiting(&self) -> usize {
+        self.incoming.len() - self.at
+    }
 }
 
 impl Read for Pipe {
@@ -37,8 +84,12 @@ impl Read for Pipe {
         into[..n].copy_from_slice(&waiting[..n]);
         self.at += n;
         if self.at == self.incoming.len() {
-            self.incoming.clear();
             self.at = 0;
+            if self.incoming.capacity() > INCOMING_KEPT {
+                self.incoming = Vec::new();
+            } else {
+                self.incoming.clear();
+            }
         }
         Ok(n)
     }
@@ -89,7 +140,9 @@ impl Session {
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        self.stream.get_mut().incoming.extend_from_slice(bytes);
+        let pipe = self.stream.get_mut();
+        pipe.records.pass(bytes);
+        pipe.incoming.extend_from_slice(bytes);
     }
 
     pub(crate) fn take_out(&mut self) -> Vec<u8> {
@@ -98,7 +151,12 @@ impl Session {
 
     /// What can be decrypted of what came; empty when more bytes are needed.
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, NetError> {
-        let mut plain = vec![0; rt::CHUNK_LEN];
+        // What was sealed is longer than what is in it: no more than this can come out.
+        let most = self.stream.ssl().pending() + self.stream.get_ref().waiting();
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let mut plain = vec![0; most.min(rt::CHUNK_LEN)];
         match self.stream.ssl_read(&mut plain) {
             Ok(n) => {
                 plain.truncate(n);
@@ -117,8 +175,10 @@ impl Session {
         self.over
     }
 
+    /// Nothing is on its way: no byte unread, and no record of which a part has come (OpenSSL keeps that part, and does not tell).
     pub(crate) fn is_drained(&self) -> bool {
-        !self.over && self.stream.get_ref().incoming.is_empty() && self.stream.ssl().pending() == 0
+        let pipe = self.stream.get_ref();
+        !self.over && pipe.waiting() == 0 && pipe.records.are_whole() && self.stream.ssl().pending() == 0
     }
 
     /// Encrypts, and returns all that is to be sent.
@@ -413,4 +473,24 @@ fn certificate(name: &str, key: &PKey<Private>, issuer: Option<(&X509, &PKey<Pri
     }
     builder.sign(issuer.map_or(key, |(_, ca_key)| ca_key), MessageDigest::sha256())?;
     Ok(builder.build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_whole_only_at_their_ends() {
+        let stream = [&[23u8, 3, 3, 0, 4, 1, 2, 3, 4][..], &[21, 3, 3, 1, 0], &[9; 256], &[23, 3, 3, 0, 0]].concat();
+        let ends = [9, 9 + 5 + 256, stream.len()];
+        for step in [1, 2, 3, 7, 100] {
+            let mut records = Records::default();
+            let mut at = 0;
+            for bytes in stream.chunks(step) {
+                records.pass(bytes);
+                at += bytes.len();
+                assert_eq!(records.are_whole(), ends.contains(&at), "after {at} bytes in steps of {step}");
+            }
+        }
+    }
 }
