@@ -209,14 +209,18 @@ impl Engine {
     /// The tables that a statement names, of those which are filled when they are read.
     pub fn filled_tables_in(&self, sql: &str) -> Vec<&TableCopy> {
         let mut named: Vec<&TableCopy> = Vec::new();
-        let words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         // Nothing else is filled, and this is asked of every single INSERT.
-        let begins = |word: &&str| {
-            let begins = |with: &str| word.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
-            begins("runtime_") || begins("stats_") || (self.view == View::Stats && begins("global_"))
-        };
-        for word in words.filter(begins) {
-            if let Some(copy) = self.by_name.get(&word.to_ascii_lowercase())
+        let begins: &[&str] = if self.view == View::Stats { &["runtime_", "stats_", "global_"] } else { &["runtime_", "stats_"] };
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let bytes = sql.as_bytes();
+        for (at, _) in sql.match_indices('_') {
+            let head = bytes[..=at].rsplit(|byte| !is_word(byte)).next().unwrap_or_default();
+            if !begins.iter().any(|with| head.eq_ignore_ascii_case(with.as_bytes())) {
+                continue;
+            }
+            let start = at + 1 - head.len();
+            let length = bytes[start..].iter().position(|byte| !is_word(byte)).unwrap_or(bytes.len() - start);
+            if let Some(copy) = self.by_name.get(&sql[start..start + length].to_ascii_lowercase())
                 && !named.iter().any(|known| known.name == copy.name)
             {
                 named.push(copy);
