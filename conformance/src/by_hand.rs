@@ -70,13 +70,18 @@ impl Raw {
         }
     }
 
-    /// Sends a payload as the next packet.
+    /// Sends a payload as the next packet, in as many pieces as it needs.
     pub fn send(&mut self, payload: &[u8]) -> io::Result<()> {
-        let mut packet = u32::try_from(payload.len()).map_err(io::Error::other)?.to_le_bytes();
-        packet[3] = self.seq;
-        let mut bytes = packet.to_vec();
-        bytes.extend_from_slice(payload);
-        self.bytes(&bytes)
+        const WHOLE: usize = 0xff_ffff;
+        for begin in (0..=payload.len()).step_by(WHOLE) {
+            let piece = &payload[begin..payload.len().min(begin + WHOLE)];
+            let mut bytes = (piece.len() as u32).to_le_bytes().to_vec();
+            bytes[3] = self.seq;
+            self.seq = self.seq.wrapping_add(1);
+            bytes.extend_from_slice(piece);
+            self.bytes(&bytes)?;
+        }
+        Ok(())
     }
 
     /// Sends a command.

@@ -18,6 +18,8 @@ fn main() {
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
         ("a_user_kills_only_what_is_his_and_there", strangers),
         ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
+        ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
+        ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
         ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
     ])
 }
@@ -180,4 +182,46 @@ fn leaving(driver: Driver) -> Outcome {
         running(&server, "ENDLESS", 0)?;
     }
     Ok(())
+}
+
+/// A statement of about so many bytes.
+fn statement_of(bytes: usize) -> String {
+    format!("SELECT LENGTH('{}')", "x".repeat(bytes))
+}
+
+fn too_large(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("SET mysql-max_allowed_packet = 4194304; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "BEGIN")?;
+    asked(&mut client, "INSERT INTO conf.scratch VALUES (1, 'kept')")?;
+    // In one piece, and in several.
+    for bytes in [4_300_000, 40 << 20] {
+        is_error(&client.ask(&statement_of(bytes)), "1153")?;
+        let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
+        expect(kept == [["1"]], || format!("the transaction has {kept:?}"))?;
+    }
+    let said = asked(&mut client, &statement_of(4_100_000))?;
+    expect(said == [["4100000"]], || format!("{said:?}"))
+}
+
+fn half_a_statement(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    let mut killer = log_in(&proxy)?;
+    let text = statement_of(300_000);
+    let mut bytes = (text.len() as u32 + 1).to_le_bytes().to_vec();
+    bytes[3] = 0;
+    bytes.push(3);
+    bytes.extend_from_slice(text.as_bytes());
+    let (begin, end) = bytes.split_at(100_000);
+    client.bytes(begin).map_err(|error| error.to_string())?;
+    // There is nothing that it could end yet.
+    for _ in 0..3 {
+        asked(&mut killer, &format!("KILL QUERY {}", client.id))?;
+        asked(&mut killer, "SELECT SLEEP(0.05)")?;
+    }
+    client.bytes(end).map_err(|error| error.to_string())?;
+    let said = client.rows().map_err(|error| error.to_string())?;
+    expect(said == [["300000"]], || format!("{said:?}"))
 }

@@ -46,6 +46,12 @@ impl Conn {
         self.net.socket().peer()
     }
 
+    /// What was too large is read to its end, and dropped; the answer is next.
+    pub(crate) async fn skip(&mut self) -> Result<(), Broken> {
+        self.seq = self.net.skip().await?.wrapping_add(1);
+        Ok(())
+    }
+
     /// The next payload, joined if it came in several packets; at most `max` bytes of it.
     pub(crate) async fn payload(&mut self, max: usize) -> Result<Vec<u8>, Broken> {
         let packet = self.net.packet(max).await?;

@@ -24,10 +24,10 @@ pub(crate) async fn live<H: Host>(door: &Rc<Door<H>>, socket: Socket, id: u32, r
         let payload = match conn.payload(door.limits.packet_bytes_max).await {
             Ok(payload) => payload,
             Err(Broken::TooLarge) => {
+                conn.skip().await?;
                 let words = format!("Got a packet bigger than {} bytes", door.limits.packet_bytes_max);
-                conn.seq = 1;
                 Out::new(&mut conn, caps, false).err(&Refused::new(errors::PACKET_TOO_LARGE, words)).await?;
-                return Ok(());
+                continue;
             }
             Err(broken) => return Err(broken),
         };

@@ -2,7 +2,7 @@
 
 use crate::answer::Complaint;
 use crate::core::Core;
-use crate::session::Session;
+use crate::held::Held;
 use backend::{BackendFailed, Place};
 use bridge::Failure;
 use std::rc::Rc;
@@ -23,13 +23,13 @@ impl Core {
     }
 }
 
-impl Session {
-    /// Closes what it holds on servers that are cut off; whether something of the session went with it.
-    pub(crate) fn leave_cut_off(&mut self) -> bool {
+impl Held {
+    /// Closes what is held on servers that are cut off; whether something of the session went with it.
+    pub(crate) fn leave_cut_off(&mut self, core: &Core) -> bool {
         let mut lost = false;
-        while let Some(backend) = self.held.take_cut_off() {
+        while let Some(backend) = self.take_cut_off() {
             lost |= backend.holds.carry_state();
-            self.core.pools.release(backend);
+            core.pools.release(backend);
         }
         lost
     }

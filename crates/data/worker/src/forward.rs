@@ -78,7 +78,7 @@ impl Session {
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         self.read_back_elsewhere(hostgroup, job.class).await?;
-        if self.leave_cut_off() {
+        if self.held.leave_cut_off(&self.core) {
             return Err(Trouble { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true });
         }
         let mut backend = match self.held.take(hostgroup) {

@@ -20,6 +20,9 @@ use std::time::Duration;
 use wire::command::{self, Command};
 use wire::{caps, errors};
 
+/// How long the rest of a command that is too large may take to come.
+const SKIPPED: Duration = Duration::from_secs(600);
+
 /// A client that is logged in.
 pub(crate) struct Session {
     pub(crate) core: Rc<Core>,
@@ -128,32 +131,41 @@ impl Session {
             let next = self.core.rt.timeout(silent, rt::select(self.client.packet(limit), entry.bell.heard()));
             match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
-                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => {
-                    let words = "Got a packet bigger than 'mysql-max_allowed_packet' bytes";
-                    return Err(Ended::Told(Complaint::with(1153, "08S01", words)));
-                }
+                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => {}
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
-                Ok(Either::Right(())) => self.may_go_on()?,
+                Ok(Either::Right(())) => {
+                    self.may_go_on()?;
+                    continue;
+                }
                 Err(_silent) => {
                     let words = "The client was disconnected by the proxy because of inactivity";
                     return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
                 }
             }
+            Box::pin(self.refuse_large(limit)).await?;
         }
     }
 
-    /// Whether it is to end: somebody ended it, its server is cut off, or the proxy drains.
+    /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy drains.
     fn may_go_on(&mut self) -> Result<(), Ended> {
         if self.entry.killed.get() {
             return Err(Ended::Told(killed()));
         }
-        if self.leave_cut_off() {
+        if self.held.leave_cut_off(&self.core) {
             return Err(Ended::Told(cut_off()));
         }
         if self.core.is_draining() && self.held.is_empty() {
             return Err(Ended::Told(going_down()));
         }
         Ok(())
+    }
+
+    /// A command that is too large is read to its end and dropped; the session goes on.
+    async fn refuse_large(&mut self, limit: usize) -> Result<(), Ended> {
+        let seq = self.core.rt.timeout(SKIPPED, self.client.skip()).await.map_err(|_late| Ended::Gone)??;
+        self.turn = Turn { sent: seq, ..Turn::default() };
+        let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
+        self.refuse(&Complaint::with(1153, "08S01", words)).await
     }
 
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.

@@ -171,10 +171,11 @@ impl Conn {
         Ok(self.socket.flush().await?)
     }
 
-    /// The next packet, whole.
+    /// The next packet, whole. Cancel-safe: what has come of it is still there for the next call.
     ///
     /// # Errors
-    /// [`NetError::Closed`] between packets; [`NetError::TooLarge`] when its payload is longer than `limit`.
+    /// [`NetError::Closed`] between packets; [`NetError::TooLarge`] when its payload is longer than `limit`: what has come of it is still to be
+    /// read then.
     pub async fn packet(&mut self, limit: usize) -> Result<Packet, NetError> {
         let mut chunk = self.recv().await?;
         if chunk.is_empty() {
@@ -184,7 +185,8 @@ impl Conn {
             && len < packet::MAX_PAYLOAD
         {
             if len > limit {
-                return Err(NetError::TooLarge { limit });
+                self.rest = Some(chunk);
+                return Err(NetError::TooLarge { limit, seq });
             }
             let end = packet::HEADER_LEN + len;
             if chunk.len() > end {
@@ -201,49 +203,67 @@ impl Conn {
 
     /// A packet of several buffers, or of several pieces of 16 MiB.
     async fn gathered(&mut self, first: Chunk, limit: usize) -> Result<Packet, NetError> {
-        let mut gathered = first.to_vec();
+        let mut come = Partly { bytes: first.to_vec(), conn: self };
         drop(first);
-        let mut payload: Vec<u8> = Vec::new();
+        let (mut piece, mut payload) = (0, 0); // where a piece begins; bytes of payload up to its end
         loop {
-            while gathered.len() < packet::HEADER_LEN {
-                self.gather(&mut gathered).await?;
+            come.up_to(piece + packet::HEADER_LEN).await?;
+            let head = &come.bytes[piece..];
+            let (len, seq) = packet::header(&[head[0], head[1], head[2], head[3]]);
+            payload += len;
+            if payload > limit {
+                return Err(NetError::TooLarge { limit, seq });
             }
-            let head = [gathered[0], gathered[1], gathered[2], gathered[3]];
-            let (len, seq) = packet::header(&head);
-            if payload.len() + len > limit {
-                return Err(NetError::TooLarge { limit });
+            let end = piece + packet::HEADER_LEN + len;
+            come.up_to(end).await?;
+            if len == packet::MAX_PAYLOAD {
+                piece = end;
+                continue;
             }
-            let end = packet::HEADER_LEN + len;
-            while gathered.len() < end {
-                self.gather(&mut gathered).await?;
+            let mut bytes = std::mem::take(&mut come.bytes);
+            come.conn.keep(bytes.split_off(end));
+            come.conn.seq = seq.wrapping_add(1);
+            if piece == 0 {
+                return Ok(Packet { bytes: Chunk::from(bytes), start: packet::HEADER_LEN, seq });
             }
-            let tail = gathered.split_off(end);
-            if len < packet::MAX_PAYLOAD && payload.is_empty() {
-                self.keep(tail);
-                self.seq = seq.wrapping_add(1);
-                return Ok(Packet { bytes: Chunk::from(gathered), start: packet::HEADER_LEN, seq });
+            take_headers_out(&mut bytes);
+            return Ok(Packet { bytes: Chunk::from(bytes), start: 0, seq });
+        }
+    }
+
+    /// Reads a packet that is too large to its end, and drops it as it comes; the number of its last piece. Most clients look for an answer
+    /// only when all of their command is sent.
+    ///
+    /// # Errors
+    /// The connection ends within the packet.
+    pub async fn skip(&mut self) -> Result<u8, NetError> {
+        loop {
+            let first = self.recv().await?.to_vec();
+            let mut come = Partly { bytes: first, conn: self };
+            come.up_to(packet::HEADER_LEN).await?;
+            let (len, seq) = packet::header(&[come.bytes[0], come.bytes[1], come.bytes[2], come.bytes[3]]);
+            drop(come);
+            let mut left = packet::HEADER_LEN + len;
+            while left > 0 {
+                let mut chunk = self.recv().await?;
+                if chunk.is_empty() {
+                    return Err(NetError::Io(std::io::ErrorKind::UnexpectedEof.into()));
+                }
+                let dropped = chunk.split_to(left.min(chunk.len()));
+                left -= dropped.len();
+                if !chunk.is_empty() {
+                    self.put_back(chunk);
+                }
             }
-            payload.extend_from_slice(&gathered[packet::HEADER_LEN..]);
             if len < packet::MAX_PAYLOAD {
-                self.keep(tail);
                 self.seq = seq.wrapping_add(1);
-                return Ok(Packet { bytes: Chunk::from(payload), start: 0, seq });
+                return Ok(seq);
             }
-            gathered = tail;
         }
     }
 
     fn keep(&mut self, tail: Vec<u8>) {
         self.rest = if tail.is_empty() { None } else { Some(Chunk::from(tail)) };
-    }
-
-    async fn gather(&mut self, into: &mut Vec<u8>) -> Result<(), NetError> {
-        let chunk = self.more().await?;
-        if chunk.is_empty() {
-            return Err(NetError::Io(std::io::ErrorKind::UnexpectedEof.into()));
-        }
-        into.extend_from_slice(&chunk);
-        Ok(())
     }
 
     /// Send one payload as the next packet of a dialogue (handshake, authentication).
@@ -316,5 +336,129 @@ impl Conn {
             self.socket.send(farewell).await?;
         }
         self.socket.flush().await
+    }
+}
+
+/// A part of a packet. What has come is given back to the connection if nobody waits for the rest.
+struct Partly<'a> {
+    bytes: Vec<u8>,
+    conn: &'a mut Conn,
+}
+
+impl Partly<'_> {
+    /// Waits for so many bytes.
+    async fn up_to(&mut self, n: usize) -> Result<(), NetError> {
+        while self.bytes.len() < n {
+            let chunk = self.conn.more().await?;
+            if chunk.is_empty() {
+                return Err(NetError::Io(std::io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.bytes.extend_from_slice(&chunk);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Partly<'_> {
+    fn drop(&mut self) {
+        if !self.bytes.is_empty() {
+            self.conn.keep(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// From pieces of 16 MiB with their headers to the payload.
+fn take_headers_out(bytes: &mut Vec<u8>) {
+    let (mut from, mut to) = (0, 0);
+    while from < bytes.len() {
+        let end = bytes.len().min(from + packet::HEADER_LEN + packet::MAX_PAYLOAD);
+        bytes.copy_within(from + packet::HEADER_LEN..end, to);
+        to += end - from - packet::HEADER_LEN;
+        from = end;
+    }
+    bytes.truncate(to);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rt::Rt;
+    use rt::sim::{Faults, Limits};
+
+    /// One end that says what it is told to, and a connection at the other.
+    fn with<F: Future<Output = ()>>(test: impl FnOnce(Rt, Socket, Conn) -> F) {
+        let limits = Limits { time_max: Duration::from_secs(3600), turns_max: 10_000_000 };
+        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+            let at: Address = "10.0.0.1:3306".parse().unwrap();
+            let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
+            let (said, heard) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+            test(rt, said, Conn::new(heard)).await;
+        });
+    }
+
+    fn framed(payload: &[u8]) -> Vec<u8> {
+        let mut framed = Vec::new();
+        packet::append(&mut framed, &mut 0, payload);
+        framed
+    }
+
+    /// Says it in another task: more than a window of bytes waits to be read.
+    fn say(rt: &Rt, socket: Socket, bytes: Vec<u8>) {
+        rt.spawn(async move {
+            socket.send(bytes).await.unwrap();
+            socket.flush().await.unwrap();
+            std::future::pending::<()>().await;
+        });
+    }
+
+    #[test]
+    fn what_has_come_of_a_packet_is_not_lost_when_nobody_waits_for_the_rest() {
+        for size in [200, 20_000, packet::MAX_PAYLOAD + 100] {
+            with(|rt, socket, mut conn| async move {
+                let payload: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+                let bytes = framed(&payload);
+                let cuts = [1, 3, 4, 5, 50, 80, bytes.len() - 50, bytes.len()];
+                rt.spawn({
+                    let rt = rt.clone();
+                    async move {
+                        let mut from = 0;
+                        for cut in cuts {
+                            socket.send(bytes[from..cut].to_vec()).await.unwrap();
+                            from = cut;
+                            rt.sleep(Duration::from_secs(2)).await;
+                        }
+                        socket.send(framed(b"next")).await.unwrap();
+                        std::future::pending::<()>().await;
+                    }
+                });
+                let mut waited = 0;
+                let packet = loop {
+                    match rt.timeout(Duration::from_secs(1), conn.packet(1 << 26)).await {
+                        Ok(packet) => break packet.unwrap(),
+                        Err(_) => waited += 1,
+                    }
+                };
+                assert!(waited > 5, "{waited}");
+                assert!(packet.payload() == payload);
+                assert_eq!(conn.packet(100).await.unwrap().payload(), b"next");
+            });
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_too_large_is_skipped_to_its_end_and_no_further() {
+        for size in [11, 70_000, packet::MAX_PAYLOAD - 1, packet::MAX_PAYLOAD, 2 * packet::MAX_PAYLOAD + 5] {
+            with(|rt, socket, mut conn| async move {
+                let mut bytes = framed(&vec![b'x'; size]);
+                bytes.extend(framed(b"next"));
+                say(&rt, socket, bytes);
+                // The second piece may be the one that is too much.
+                for limit in [10, size - 1] {
+                    assert!(matches!(conn.packet(limit).await, Err(NetError::TooLarge { .. })), "{size}");
+                }
+                assert_eq!(usize::from(conn.skip().await.unwrap()), size / packet::MAX_PAYLOAD);
+                assert_eq!(conn.packet(10).await.unwrap().payload(), b"next");
+            });
+        }
     }
 }

@@ -17,6 +17,8 @@ pub enum NetError {
     TooLarge {
         /// Bytes allowed.
         limit: usize,
+        /// Sequence number of the piece that was seen last.
+        seq: u8,
     },
     /// TLS failed.
     Tls(String),
@@ -28,7 +30,7 @@ impl fmt::Display for NetError {
             Self::Closed => f.write_str("the connection was closed by the other side"),
             Self::Io(error) => write!(f, "{error}"),
             Self::Malformed(malformed) => write!(f, "{malformed}"),
-            Self::TooLarge { limit } => write!(f, "a packet is larger than {limit} bytes"),
+            Self::TooLarge { limit, .. } => write!(f, "a packet is larger than {limit} bytes"),
             Self::Tls(what) => write!(f, "TLS: {what}"),
         }
     }
