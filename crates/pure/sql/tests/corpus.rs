@@ -12,6 +12,7 @@ const TARGETS: &[Target] = &[
     ("sql_split", sql::split::fuzz_split),
     ("sql_reading", sql::fuzz_reading),
     ("sql_template", sql::template::fuzz_template),
+    ("sql_injection", sql::fuzz_injection),
 ];
 
 /// The inputs of a target, each with its path.
