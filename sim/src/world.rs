@@ -288,6 +288,7 @@ fn snapshot(connections: u32) -> Snapshot {
     let rules = Rules::build(rules, [], &variables).expect("rules of this file");
     Snapshot {
         rewrites: Arc::default(),
+        firewall: Arc::default(),
         generation: 1,
         variables: Arc::new(variables),
         users: Arc::new(users),

@@ -79,6 +79,7 @@ impl Shared {
             }
             Command::ExplainRoute(question) => self.explain_route(&question),
             Command::ReplayDigests { all } => self.replay_digests(all).await,
+            Command::LearnFirewall(lesson) => self.learn_firewall(&lesson).await,
             Command::KeepDigests => self.keep_digests().await,
             Command::ForgetDigests => {
                 self.cores.ask(Ask::Digests, true).await?;
@@ -177,7 +178,7 @@ impl Shared {
                          an older one; try again"
                     )));
                 }
-                let is_large = matches!(copy.table.name, "mysql_users" | "mysql_query_rules_fast_routing");
+                let is_large = matches!(copy.table.name, "mysql_users" | "mysql_query_rules_fast_routing" | "mysql_firewall_whitelist_rules");
                 if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
                     return Ok(());
                 }

@@ -4,7 +4,7 @@ use crate::engine::SqlError;
 use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
-use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
+use config::{FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
 use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Result<
         }),
         Module::Users => rows::read::<UserRow>(conn, "").and_then(|rows| users(&mut next, rows)),
         Module::Rules => all_rules(conn, &now.variables, &mut next),
+        Module::Firewall => firewall(conn).map(|firewall| {
+            next.firewall = Arc::new(firewall);
+            everybody_is_refused(&next)
+        }),
         other => match other.prefix() {
             Some(prefix) => variables(conn, prefix, &mut next),
             None => Ok(Vec::new()),
@@ -107,9 +111,29 @@ fn rules(conn: &Connection, variables: &Variables) -> Result<Rules, Vec<Refusal>
     }
 }
 
+fn firewall(conn: &Connection) -> Result<Firewall, Vec<Refusal>> {
+    let (users, rules) = (rows::read::<FirewallUserRow>(conn, ""), rows::read::<FirewallRuleRow>(conn, ""));
+    match (users, rules, rows::read::<FirewallFingerprintRow>(conn, "")) {
+        (Ok(users), Ok(rules), Ok(fingerprints)) => Firewall::build(users, rules, fingerprints),
+        (users, rules, fingerprints) => {
+            Err([users.err(), rules.err(), fingerprints.err()].into_iter().flatten().flatten().collect())
+        }
+    }
+}
+
+/// A firewall that nobody has told anything is easily switched on.
+fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
+    let is_empty = next.firewall.user_rows().next().is_none() && next.firewall.rule_rows().next().is_none();
+    if !next.variables.mysql_firewall_whitelist_enabled || !is_empty {
+        return Vec::new();
+    }
+    let words = "is true, and the firewall has neither users nor rules in force: every statement of every user is refused".into();
+    Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
+}
+
 fn variables(conn: &Connection, prefix: &str, next: &mut Snapshot) -> Result<Vec<Refusal>, Vec<Refusal>> {
     let pairs = read_variables(conn, prefix).map_err(|error| vec![sql_refusal("global_variables", error)])?;
-    let (built, notices) = next.variables.with(pairs)?;
+    let (built, mut notices) = next.variables.with(pairs)?;
     if prefix == "admin-" {
         access::check(&built)?;
     }
@@ -121,6 +145,9 @@ fn variables(conn: &Connection, prefix: &str, next: &mut Snapshot) -> Result<Vec
     if old.mysql_query_processor_regex != next.variables.mysql_query_processor_regex {
         let fast: Vec<_> = next.rules.fast().rows().collect();
         next.rules = Arc::new(Rules::build(next.rules.rows().cloned(), fast, &next.variables)?);
+    }
+    if !old.mysql_firewall_whitelist_enabled {
+        notices.extend(everybody_is_refused(next));
     }
     Ok(notices)
 }

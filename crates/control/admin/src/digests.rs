@@ -14,10 +14,12 @@ use std::time::Duration;
 const HISTORY: &str = "stats_history.history_mysql_query_digest";
 
 impl Shared {
-    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules that LOAD would refuse are refused here in the same words.
+    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused here in the same words.
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
         let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), Module::Rules);
         let (next, _) = built.map_err(|refused| because(Module::Rules.words(), &refused))?;
+        let built = build::module(&self.engine.borrow(), &next, Module::Firewall);
+        let (next, _) = built.map_err(|refused| because(Module::Firewall.words(), &refused))?;
         let digests = self.digests(false).await?;
         Ok(Reply::Rows(route::replay(&self.snapshot.borrow(), &next, &digests, all)))
     }

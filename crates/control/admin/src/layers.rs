@@ -71,6 +71,11 @@ pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot)
                 rows::replace(conn, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
                 rows::replace(conn, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
             }
+            Module::Firewall => {
+                rows::replace(conn, "mysql_firewall_whitelist_users", snapshot.firewall.user_rows())?;
+                rows::replace(conn, "mysql_firewall_whitelist_rules", snapshot.firewall.rule_rows())?;
+                rows::replace(conn, "mysql_firewall_whitelist_sqli_fingerprints", snapshot.firewall.fingerprint_rows())?;
+            }
             _ => {}
         }
         if let Some(prefix) = module.prefix() {

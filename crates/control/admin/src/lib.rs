@@ -19,6 +19,8 @@ mod digests;
 mod durability;
 pub mod engine;
 pub mod file;
+#[cfg(test)]
+mod firewall;
 mod functions;
 #[cfg(test)]
 mod golden;
@@ -26,6 +28,7 @@ mod golden;
 mod honest;
 pub mod grid;
 mod layers;
+mod learn;
 mod observe;
 mod open;
 mod route;

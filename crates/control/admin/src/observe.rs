@@ -3,7 +3,8 @@
 use crate::engine::{SqlError, View};
 use crate::rows::{self, Mapped};
 use bridge::{Ask, Counter, DigestRow, Latency, ProcessRow, Report, ServerState};
-use config::{FastRoutingRow, HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
+use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
+use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
 
@@ -24,6 +25,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Prepared => Ask::Prepared,
         Observe::QueryCache => Ask::QueryCache,
         Observe::Mirror => Ask::Mirror,
+        Observe::Alarms => Ask::Alarms,
     })
 }
 
@@ -54,8 +56,6 @@ const NOT_COUNTED: &[&str] = &[
     "backend_lagging_during_query",
     "backend_offline_during_query",
     "get_aws_aurora_replicas_skipped_during_query",
-    "automatic_detected_sql_injection",
-    "whitelisted_sqli_fingerprint",
     "client_host_error_killed_connections",
     "Selects_for_update__autocommit0",
     "MySQL_Monitor_Workers",
@@ -237,6 +237,16 @@ pub(crate) fn report(
                 ])?;
             }
         }
+        Report::Alarms(alarms) => {
+            let mut into = Into::table(conn, table, 11)?;
+            for row in alarms {
+                #[rustfmt::skip]
+                into.row(&[
+                    &&*row.user, &&*row.client_address, &&*row.schema, &row.flag, &format!("0x{:016X}", row.digest), &&*row.text,
+                    &row.action, &&*row.fingerprint, &signed(row.count), &signed(row.first_seen), &signed(row.last_seen),
+                ])?;
+            }
+        }
         Report::Prepared(statements) => {
             let mut into = Into::table(conn, table, 9)?;
             let mut statements: Vec<_> = statements.iter().collect();
@@ -365,6 +375,9 @@ pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool:
         RuleRow::TABLE => rows::replace(conn, &name, snapshot.rules.rows().cloned()),
         RewriteRow::TABLE => rows::replace(conn, &name, snapshot.rewrites.rows().cloned()),
         FastRoutingRow::TABLE => rows::replace(conn, &name, snapshot.rules.fast().rows()),
+        FirewallUserRow::TABLE => rows::replace(conn, &name, snapshot.firewall.user_rows()),
+        FirewallRuleRow::TABLE => rows::replace(conn, &name, snapshot.firewall.rule_rows()),
+        FirewallFingerprintRow::TABLE => rows::replace(conn, &name, snapshot.firewall.fingerprint_rows()),
         "global_variables" => {
             let mut into = Into::table(conn, "main.runtime_global_variables", 2)?;
             snapshot.variables.pairs().iter().try_for_each(|(name, value)| into.row(&[name, value]))

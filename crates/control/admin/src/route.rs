@@ -4,8 +4,7 @@ use crate::commands::Question;
 use crate::grid::Grid;
 use bridge::DigestRow;
 use config::{Password, Snapshot, User};
-use plan::{COLUMNS, Digest, SessionFacts, Statement};
-use sql::DigestOptions;
+use plan::{COLUMNS, Digest, Guarded, SessionFacts, Statement};
 
 /// The steps to the decision, as rows.
 pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> Result<Grid, String> {
@@ -19,7 +18,7 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     };
     let variables = &snapshot.variables;
     let schema = question.schema.as_deref().or(user.default_schema.as_deref()).unwrap_or(&variables.mysql_default_schema);
-    let options = digest_options(snapshot);
+    let options = variables.digest_options();
     let mut text = Vec::new();
     let lexing = sql::Lexing::Escapes;
     let rewritten = snapshot.rewrites.find(&user.username, schema, question.sql.as_bytes(), lexing).filter(|_| !user.fast_forward);
@@ -27,9 +26,10 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     let digested = sql::digest_with_comment(asked, &options, &mut text);
     let statement = Statement {
         text: asked,
-        digest: variables.mysql_query_digests.then_some(Digest { hash: digested.hash, text: &text }),
+        digest: snapshot.needs_digests().then_some(Digest { hash: digested.hash, text: &text }),
         comment: digested.comment.and_then(|range| asked.get(range)),
         prepared: None,
+        guarded: Guarded::Text,
     };
     let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
     let facts = SessionFacts {
@@ -102,6 +102,19 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
     grid
 }
 
+/// The flag with which the chain ends for a digest, and whether that can be said without the statement's literals.
+pub(crate) fn flag_at_end(snapshot: &Snapshot, user: &str, schema: &str, client: &str, digest: Digest<'_>) -> (u32, bool) {
+    let unknown;
+    let user = match snapshot.users.frontend(user) {
+        Some(user) => user.as_ref(),
+        None => {
+            unknown = User { username: user.into(), ..anybody() };
+            &unknown
+        }
+    };
+    plan::flag_at_end(snapshot, &SessionFacts { client_addr: client, ..somebody(user, schema) }, digest)
+}
+
 /// A session that has done nothing yet.
 const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
     SessionFacts {
@@ -115,23 +128,6 @@ const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
         next_flag_in: None,
         autocommit: true,
         split: plan::SplitFacts::NONE,
-    }
-}
-
-/// How statements are digested under this configuration.
-fn digest_options(snapshot: &Snapshot) -> DigestOptions {
-    let variables = &snapshot.variables;
-    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    DigestOptions {
-        max_digest_length: size(variables.mysql_query_digests_max_digest_length),
-        max_query_length: size(variables.mysql_query_digests_max_query_length),
-        grouping_limit: size(variables.mysql_query_digests_grouping_limit),
-        groups_grouping_limit: size(variables.mysql_query_digests_groups_grouping_limit),
-        lowercase: variables.mysql_query_digests_lowercase,
-        replace_null: variables.mysql_query_digests_replace_null,
-        no_digits: variables.mysql_query_digests_no_digits,
-        keep_comment: variables.mysql_query_digests_keep_comment,
-        normalize_digest_text: variables.mysql_query_digests_normalize_digest_text,
     }
 }
 

@@ -3,7 +3,8 @@
 #![allow(non_snake_case, reason = "columns are written flagIN, and fields are called like their columns")]
 
 use crate::engine::SqlError;
-use config::{FastRoutingRow, HostgroupAttributesRow, Refusal, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
+use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
+use config::{Refusal, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{Connection, Row};
 
@@ -65,6 +66,15 @@ mapped! { RewriteRow is "mysql_query_rewrite" by 1:
 mapped! { FastRoutingRow is "mysql_query_rules_fast_routing" by 3:
     username text, schemaname text, flagIN int, destination_hostgroup int, comment text,
 }
+mapped! { FirewallUserRow is "mysql_firewall_whitelist_users" by 3:
+    active int, username text, client_address text, mode text, comment text,
+}
+mapped! { FirewallRuleRow is "mysql_firewall_whitelist_rules" by 6:
+    active int, username text, client_address text, schemaname text, flagIN int, digest text, comment text,
+}
+mapped! { FirewallFingerprintRow is "mysql_firewall_whitelist_sqli_fingerprints" by 2:
+    active int, fingerprint text,
+}
 mapped! { HostgroupAttributesRow is "mysql_hostgroup_attributes" by 1:
     hostgroup_id int, max_num_online_servers int, autocommit int, free_connections_pct int, init_connect text, multiplex int,
     connection_warming int, throttle_connections_per_sec int, ignore_session_variables text, hostgroup_settings text,
@@ -85,7 +95,8 @@ pub(crate) fn read<T: Mapped>(conn: &Connection, only: &str) -> Result<Vec<T>, V
 fn read_into<T: Mapped>(conn: &Connection, only: &str, wrong: &mut Vec<Refusal>) -> Result<Vec<T>, SqlError> {
     // Quoted, for `Default` and the like; our own names all.
     let columns: Vec<_> = T::COLUMNS.iter().map(|column| format!("\"{column}\"")).collect();
-    let sql = format!("SELECT {} FROM main.{} {only} ORDER BY 1, 2, 3", columns.join(", "), T::TABLE);
+    let order = &["1", "2", "3"][..T::COLUMNS.len().min(3)];
+    let sql = format!("SELECT {} FROM main.{} {only} ORDER BY {}", columns.join(", "), T::TABLE, order.join(", "));
     let mut select = conn.prepare(&sql)?;
     let mut found = select.query([])?;
     let mut rows = Vec::new();
@@ -199,6 +210,9 @@ mod tests {
         check::<RewriteRow>(&engine);
         check::<HostgroupAttributesRow>(&engine);
         check::<SslParamsRow>(&engine);
+        check::<FirewallUserRow>(&engine);
+        check::<FirewallRuleRow>(&engine);
+        check::<FirewallFingerprintRow>(&engine);
     }
 
     #[test]

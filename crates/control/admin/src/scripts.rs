@@ -126,11 +126,6 @@ fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
                 "UPDATE restapi_routes SET active=0",
             ),
             ("PROXYSQL SERVERS", "INSERT INTO proxysql_servers (hostname) VALUES ('b')", "DELETE FROM proxysql_servers"),
-            (
-                "MYSQL FIREWALL",
-                "INSERT INTO mysql_firewall_whitelist_users (username, client_address, mode, comment) VALUES ('u', '', 'PROTECTING', '')",
-                "UPDATE mysql_firewall_whitelist_users SET mode='OFF'",
-            ),
         ] {
             bench.run(insert).await;
             let words = bench.refused(&format!("LOAD {module} TO RUNTIME")).await;

@@ -83,6 +83,7 @@ fn empty(what: Ask) -> Report {
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),
         Ask::Prepared => Report::Prepared(Vec::new()),
         Ask::Mirror => Report::Mirror(Vec::new()),
+        Ask::Alarms => Report::Alarms(Vec::new()),
         Ask::QueryCache => Report::QueryCache(Vec::new()),
     }
 }

@@ -6,7 +6,7 @@ use crate::mirror::Mirrors;
 use crate::roster::Roster;
 use crate::scratch::Scratch;
 use crate::session::live;
-use crate::stats::{Commands, Digests, Errors};
+use crate::stats::{Alarms, Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
 use bridge::{Ask, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
@@ -69,6 +69,7 @@ pub struct Core {
     pub(crate) digests: Digests,
     pub(crate) commands: Commands,
     pub(crate) errors: Errors,
+    pub(crate) alarms: Alarms,
     pub(crate) roster: Roster,
     pub(crate) scratch: Scratch,
     pub(crate) mirrors: Mirrors,
@@ -128,6 +129,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         digests: Digests::default(),
         commands: Commands::default(),
         errors: Errors::default(),
+        alarms: Alarms::default(),
         roster: Roster::default(),
         scratch: Scratch::default(),
         mirrors: Mirrors::default(),
@@ -371,6 +373,7 @@ impl Core {
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
             Ask::Prepared => Report::Prepared(self.prepared()),
             Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
+            Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),
         }
     }
 

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 pub(crate) struct Epoch {
     pub(crate) snapshot: Snapshot,
     pub(crate) digest: DigestOptions,
-    /// Whether statements must be digested: for the statistics or for a rule.
+    /// Whether statements must be digested: see [`Snapshot::needs_digests`].
     pub(crate) digests: bool,
     /// Matches of each rule, by its position in the chain.
     pub(crate) hits: RefCell<Vec<u64>>,
@@ -21,20 +21,8 @@ impl Epoch {
     /// Of a snapshot that was made for this core alone: see [`Snapshot::for_core`]. Here that would hold up the core's sessions.
     pub(crate) fn new(snapshot: &Snapshot) -> Self {
         let snapshot = snapshot.clone();
-        let v = &snapshot.variables;
-        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let digest = DigestOptions {
-            max_digest_length: size(v.mysql_query_digests_max_digest_length),
-            max_query_length: size(v.mysql_query_digests_max_query_length),
-            grouping_limit: size(v.mysql_query_digests_grouping_limit),
-            groups_grouping_limit: size(v.mysql_query_digests_groups_grouping_limit),
-            lowercase: v.mysql_query_digests_lowercase,
-            replace_null: v.mysql_query_digests_replace_null,
-            no_digits: v.mysql_query_digests_no_digits,
-            keep_comment: v.mysql_query_digests_keep_comment,
-            normalize_digest_text: v.mysql_query_digests_normalize_digest_text,
-        };
-        let digests = v.mysql_query_digests || snapshot.rules.needs_digest();
+        let digest = snapshot.variables.digest_options();
+        let digests = snapshot.needs_digests();
         let hits = RefCell::new(vec![0; snapshot.rules.chain().len()]);
         Self { snapshot, digest, digests, hits, memo: RefCell::default() }
     }

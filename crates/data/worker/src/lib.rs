@@ -12,6 +12,7 @@ mod cursor;
 mod cut;
 mod cutoff;
 mod epoch;
+mod firewall;
 mod forward;
 mod greet;
 mod held;

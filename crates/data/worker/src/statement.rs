@@ -6,7 +6,7 @@ use crate::preparing::{Preparing, quiet};
 use crate::session::{Ended, Session};
 use crate::stats::Seen;
 use bridge::Counter;
-use plan::{Answer, Plan, SessionFacts};
+use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
 use sql::{Class, CommandCounter};
 use std::borrow::Cow;
@@ -29,11 +29,7 @@ pub(crate) struct Job<'a> {
 impl<'a> Job<'a> {
     /// The text that a server gets.
     pub(crate) fn sent(&self) -> &'a [u8] {
-        match self.what {
-            What::Query | What::Prepare(_) => self.plan.remade().unwrap_or(self.text),
-            What::Execute(execution) => &execution.prepared.sql,
-            What::Raw(..) => self.text,
-        }
+        self.what.sent(self.plan, self.text)
     }
 
     /// No rule has rewritten it.
@@ -53,6 +49,17 @@ pub(crate) enum What<'a> {
     Prepare(&'a Preparing),
     /// COM_STMT_EXECUTE.
     Execute(&'a crate::prepared::Execution<'a>),
+}
+
+impl<'a> What<'a> {
+    /// The text that a server gets for the client's.
+    pub(crate) fn sent(self, plan: &'a Plan, text: &'a [u8]) -> &'a [u8] {
+        match self {
+            What::Query | What::Prepare(_) => plan.remade().unwrap_or(text),
+            What::Execute(execution) => &execution.prepared.sql,
+            What::Raw(..) => text,
+        }
+    }
 }
 
 /// What came of it.
@@ -110,13 +117,20 @@ impl Session {
             What::Raw(..) => Some(text),
             What::Query | What::Prepare(_) => None,
         };
-        let statement = plan::Statement { text, digest: digest.map(|hash| plan::Digest { hash, text: &buffer }), comment, prepared };
+        let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
+        let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
+        let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
         let mut plan = self.decide(epoch, class, &statement);
         if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
             plan.read_from_the_writer(self.user.default_hostgroup);
         }
         let digested = digest.map(|hash| Digested { hash, text: buffer });
         epoch.count(&plan);
+        if let Some(alarm) = &plan.alarm {
+            let sent = what.sent(&plan, text);
+            let rewritten = (!std::ptr::eq(sent, text)).then_some(sent);
+            self.raise(epoch, alarm, class, rewritten, digested.as_ref().map(|digested| &*digested.text));
+        }
         self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
 
         // Rules have made another statement of it: what follows is about that one.
@@ -175,14 +189,9 @@ impl Session {
         // With autocommit off everything is in a transaction, begun or about to begin.
         let implicit = (!self.state.autocommit).then_some(default_hostgroup);
         let lock_on_set = v.mysql_set_query_lock_on_hostgroup == 1;
-        let schema = match &class.use_db {
-            Some(name) => name,
-            None if self.state.schema.is_empty() => &*v.mysql_default_schema,
-            None => &*self.state.schema,
-        };
         let facts = SessionFacts {
             user: &self.user,
-            schema,
+            schema: self.schema_of(epoch, class),
             client_addr: &self.entry.client.0,
             proxy_addr: &self.local.0,
             proxy_port: self.local.1,
@@ -215,7 +224,16 @@ impl Session {
         }
     }
 
-    /// What a rule answers by itself.
+    /// The schema that a decision goes by.
+    pub(crate) fn schema_of<'s>(&'s self, epoch: &'s Epoch, class: &'s Class<'_>) -> &'s str {
+        match &class.use_db {
+            Some(name) => name,
+            None if self.state.schema.is_empty() => &epoch.snapshot.variables.mysql_default_schema,
+            None => &self.state.schema,
+        }
+    }
+
+    /// What a rule answers by itself, or the firewall refuses.
     async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         match &job.plan.answer {
             Some(Answer::Say(words)) => {
@@ -258,7 +276,9 @@ impl Session {
             self.core.tally.up(Counter::SlowQueries);
         }
         let Some(Digested { mut hash, mut text }) = digested else { return };
-        if v.mysql_query_digests {
+        // What the firewall refuses is in a table of its own: these digests are what it may learn from.
+        let refused = plan.alarm.as_ref().is_some_and(|alarm| alarm.action.refuses());
+        if v.mysql_query_digests && !refused {
             // Rules are asked with the digest of what came; counted is what went.
             let sent = job.sent();
             if !std::ptr::eq(sent, job.text) {

@@ -100,6 +100,11 @@ counters! {
     MirrorFailed, "Millrace_mirror_failed", "Copies that the mirror could not be sent, or whose answer did not come.";
     MirrorDropped, "Millrace_mirror_dropped", "Copies dropped because too many waited.";
     MirrorLeftOut, "Millrace_mirror_left_out", "Statements that were to be copied and mean nothing on another connection.";
+    AutomaticDetectedSqlInjection, "automatic_detected_sql_injection", "Statements refused because they look like an injection.";
+    WhitelistedSqliFingerprint, "whitelisted_sqli_fingerprint", "Statements that look like an injection by a fingerprint that is called harmless.";
+    FirewallBlocked, "Millrace_firewall_blocked", "Statements refused because no rule of the firewall names them.";
+    FirewallDetected, "Millrace_firewall_detected", "Statements let through, though no rule of the firewall names them.";
+    FirewallAlarmsDropped, "Millrace_firewall_alarms_dropped", "Alarms without a row in stats_mysql_firewall, which was full.";
     RowsLimited, "Millrace_rows_limited", "Results ended because they had more rows than a rule allows.";
     TasksPanicked, "Millrace_tasks_panicked", "Sessions ended by a defect of ours; the others went on.";
 }

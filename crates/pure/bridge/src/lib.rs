@@ -2,12 +2,14 @@
 //! the counters, and what a failure says of itself. Plain data; nobody here acts.
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod counters;
 mod failure;
 mod latency;
 mod mirror;
 mod report;
 
+pub use alarm::AlarmRow;
 pub use counters::{Counter, Counts};
 pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
@@ -132,4 +134,6 @@ pub enum Ask {
     Prepared,
     /// A row per digest whose results were compared: [`Report::Mirror`].
     Mirror,
+    /// A row per thing that the firewall noticed: [`Report::Alarms`].
+    Alarms,
 }

@@ -1,6 +1,6 @@
 //! What a core reports, and how the reports of several cores become one.
 
-use crate::{Counts, Latency, MirrorRow};
+use crate::{AlarmRow, Counts, Latency, MirrorRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub enum Report {
     QueryCache(Vec<QueryCacheRow>),
     /// Verdicts of comparisons with mirrors.
     Mirror(Vec<MirrorRow>),
+    /// What the firewall noticed.
+    Alarms(Vec<AlarmRow>),
 }
 
 /// What the proxy thinks of a server now.
@@ -350,6 +352,7 @@ impl Report {
             (Self::Prepared(a), Self::Prepared(b)) => merge_prepared(a, b),
             (Self::QueryCache(a), Self::QueryCache(b)) => a.extend(b),
             (Self::Mirror(a), Self::Mirror(b)) => crate::mirror::merge(a, b),
+            (Self::Alarms(a), Self::Alarms(b)) => crate::alarm::merge(a, b),
             _ => debug_assert!(false, "reports of different kinds"),
         }
     }

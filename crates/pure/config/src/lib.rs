@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod fast_routing;
+mod firewall;
 mod pattern;
 mod refusal;
 mod rewrites;
@@ -17,10 +18,12 @@ mod users;
 mod variables;
 
 pub use fast_routing::FastRouting;
+pub use firewall::{Firewall, Mode};
 pub use pattern::{Dialect, Pattern, Replacement, fuzz_pattern};
 pub use refusal::Refusal;
 pub use rewrites::Rewrites;
-pub use rows::{FastRoutingRow, HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
+pub use rows::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow};
+pub use rows::{HostgroupAttributesRow, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
 pub use rules::{AddressPattern, Asked, Candidate, Candidates, Memo, Rule, Rules};
 pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
 pub use snapshot::Snapshot;

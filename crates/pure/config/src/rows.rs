@@ -255,3 +255,52 @@ impl Default for SslParamsRow {
         }
     }
 }
+
+/// `mysql_firewall_whitelist_users`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirewallUserRow {
+    pub active: i64,
+    pub username: String,
+    pub client_address: String,
+    pub mode: String,
+    pub comment: String,
+}
+
+impl Default for FirewallUserRow {
+    fn default() -> Self {
+        let text = String::new;
+        Self { active: 1, username: text(), client_address: text(), mode: "OFF".into(), comment: text() }
+    }
+}
+
+/// `mysql_firewall_whitelist_rules`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirewallRuleRow {
+    pub active: i64,
+    pub username: String,
+    pub client_address: String,
+    pub schemaname: String,
+    pub flagIN: i64,
+    pub digest: String,
+    pub comment: String,
+}
+
+impl Default for FirewallRuleRow {
+    fn default() -> Self {
+        let text = String::new;
+        Self { active: 1, username: text(), client_address: text(), schemaname: text(), flagIN: 0, digest: text(), comment: text() }
+    }
+}
+
+/// `mysql_firewall_whitelist_sqli_fingerprints`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirewallFingerprintRow {
+    pub active: i64,
+    pub fingerprint: String,
+}
+
+impl Default for FirewallFingerprintRow {
+    fn default() -> Self {
+        Self { active: 1, fingerprint: String::new() }
+    }
+}

@@ -12,6 +12,8 @@ pub use candidates::{Candidate, Candidates};
 pub use index::Asked;
 pub use memo::Memo;
 
+pub(crate) use check::c_number;
+
 use crate::fast_routing::{self, FastRouting};
 use crate::{FastRoutingRow, Pattern, Refusal, Replacement, RuleRow, Variables};
 use index::Index;

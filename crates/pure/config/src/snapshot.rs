@@ -1,6 +1,6 @@
 //! All that the operator wants, at one moment: what a core works under.
 
-use crate::{Rewrites, Rules, Servers, Users, Variables};
+use crate::{Firewall, Rewrites, Rules, Servers, Users, Variables};
 use std::sync::Arc;
 
 /// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other parts.
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub rules: Arc<Rules>,
     /// `mysql_query_rewrite`.
     pub rewrites: Arc<Rewrites>,
+    /// `mysql_firewall_whitelist_users`, `_rules`, `_sqli_fingerprints`.
+    pub firewall: Arc<Firewall>,
 }
 
 impl Snapshot {
@@ -26,6 +28,13 @@ impl Snapshot {
     #[must_use]
     pub fn for_core(&self) -> Self {
         Self { rules: Arc::new(self.rules.for_core()), ..self.clone() }
+    }
+
+    /// Whether statements must be digested, for the statistics, for a rule or for the firewall.
+    #[must_use]
+    pub fn needs_digests(&self) -> bool {
+        let v = &self.variables;
+        v.mysql_query_digests || v.mysql_firewall_whitelist_enabled || self.rules.needs_digest()
     }
 }
 

@@ -1,13 +1,14 @@
 //! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
 //!
 //! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file: `rules`, `rewrite`,
-//! `fast_routing`, `split`, `hints`, `transaction`, `answer`, `mirror`; `pick` then chooses a server of the hostgroup.
+//! `fast_routing`, `split`, `hints`, `transaction`, `answer`, `firewall`, `mirror`; `pick` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
 mod answer;
 pub mod differential;
 mod explain;
 mod fast_routing;
+mod firewall;
 mod hints;
 mod mirror;
 mod outcome;
@@ -21,9 +22,10 @@ mod transaction;
 mod why;
 
 pub use explain::{COLUMNS, Explanation, Step, explain};
+pub use firewall::{Action, Alarm};
 pub use outcome::{Answer, Leg, Legs, Mirror, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
-pub use replay::{Replay, replay};
+pub use replay::{Replay, flag_at_end, replay};
 pub use split::SplitFacts;
 pub use trace::Miss;
 pub use why::{By, Why};
@@ -68,6 +70,19 @@ pub struct Statement<'a> {
     pub comment: Option<&'a [u8]>,
     /// For an execution of a prepared statement: what was prepared. That is sent, whatever rules would make of the text now.
     pub prepared: Option<&'a [u8]>,
+    /// What the firewall may look at.
+    pub guarded: Guarded,
+}
+
+/// What of a statement the firewall may look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarded {
+    /// Its text and its digest.
+    Text,
+    /// Its digest; the text is not what a client sent.
+    Digest,
+    /// Nothing: it is a command without SQL, such as COM_INIT_DB.
+    Nothing,
 }
 
 /// A statement's digest.
@@ -114,6 +129,7 @@ fn decide<T: Trace>(
         return plan;
     }
     let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
+    let asked = statement;
     let as_prepared;
     let statement = match statement.prepared {
         Some(text) => {
@@ -128,6 +144,7 @@ fn decide<T: Trace>(
     hints::obey(&mut plan, statement, trace);
     transaction::stay(&mut plan, session, trace);
     answer::instead(&mut plan, session, end);
+    firewall::guard(&mut plan, snapshot, session, asked, end.flag, trace);
     mirror::copy(&mut plan, snapshot, session, statement, random, trace);
     trace.decided(&plan);
     plan

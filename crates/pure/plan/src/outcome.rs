@@ -1,6 +1,6 @@
 //! What was decided.
 
-use crate::{By, Why};
+use crate::{Alarm, By, Why};
 use config::Rules;
 use std::fmt;
 use std::ops::Deref;
@@ -41,6 +41,8 @@ pub struct Plan {
     pub new_connection: bool,
     /// A result with more rows ends with an error after so many.
     pub rows_max: Option<u64>,
+    /// What the firewall noticed, whether it refuses or not.
+    pub alarm: Option<Box<Alarm>>,
     /// A copy that goes elsewhere, whose answer nobody gets.
     pub mirror: Option<Box<Mirror>>,
     /// What rules and hints have said of a copy so far.
@@ -78,6 +80,7 @@ impl Plan {
             cache_invalidate: None,
             new_connection: false,
             rows_max: None,
+            alarm: None,
             mirror: None,
             wish: crate::mirror::Wish::NONE,
         }
@@ -212,6 +215,7 @@ impl fmt::Display for Shown<'_> {
             By::Hint => write!(f, ", by a hint")?,
             By::Transaction => write!(f, ", where the transaction is open")?,
             By::Lock => write!(f, ", where the session's state is")?,
+            By::Firewall => write!(f, ", by the firewall")?,
         }
         let plan = self.plan;
         option(f, "timeout_ms", plan.timeout_ms)?;
@@ -232,6 +236,10 @@ impl fmt::Display for Shown<'_> {
             }
         }
         option(f, "max_rows", plan.rows_max)?;
+        if let Some(alarm) = &plan.alarm {
+            write!(f, "; firewall: {}", alarm.action.name())?;
+            alarm.fingerprint.as_ref().map_or(Ok(()), |print| write!(f, " {print}"))?;
+        }
         if let Some(mirror) = &plan.mirror {
             write!(f, "; mirrored to hostgroup {}", mirror.leg.hostgroup)?;
             if mirror.compare {

@@ -1,7 +1,7 @@
 //! A digest instead of a statement: where would it go, and can that be said without the statement's literals?
 
 use crate::trace::{Miss, Trace};
-use crate::{Digest, Plan, SessionFacts, Statement, Why, decide};
+use crate::{Digest, Guarded, Plan, SessionFacts, Statement, Why, decide, rules};
 use config::{Rule, Snapshot};
 
 /// What is known of a digest's route.
@@ -17,10 +17,26 @@ pub struct Replay {
 /// Decides for a digest, outside of transactions.
 #[must_use]
 pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> Replay {
-    let statement = Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None };
-    let mut doubt = Doubt { client_known: !session.client_addr.is_empty(), doubtful: false };
+    let statement = stand_in(digest);
+    let mut doubt = Doubt::of(session);
+    doubt.doubtful = !doubt.client_known
+        && snapshot.variables.mysql_firewall_whitelist_enabled
+        && snapshot.firewall.addresses(&session.user.username).any(|client| !client.is_empty());
     let plan = decide(snapshot, session, &statement, 0, None, &mut doubt);
     Replay { plan, certain: !doubt.doubtful }
+}
+
+/// The flag with which the chain ends for a digest, and whether that can be said without the statement's literals.
+#[must_use]
+pub fn flag_at_end(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> (u32, bool) {
+    let mut plan = Plan::to(session.user.default_hostgroup);
+    let mut doubt = Doubt::of(session);
+    let end = rules::walk(&mut plan, snapshot, session, &stand_in(digest), 0, None, &mut doubt);
+    (end.flag, !doubt.doubtful)
+}
+
+fn stand_in(digest: Digest<'_>) -> Statement<'_> {
+    Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None, guarded: Guarded::Digest }
 }
 
 impl Replay {
@@ -35,6 +51,12 @@ impl Replay {
 struct Doubt {
     client_known: bool,
     doubtful: bool,
+}
+
+impl Doubt {
+    const fn of(session: &SessionFacts<'_>) -> Self {
+        Self { client_known: !session.client_addr.is_empty(), doubtful: false }
+    }
 }
 
 impl Trace for Doubt {

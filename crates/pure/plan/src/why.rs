@@ -29,6 +29,8 @@ pub enum By {
     Transaction,
     /// State of the session is there that cannot be brought elsewhere.
     Lock,
+    /// The firewall refuses it.
+    Firewall,
 }
 
 /// Most statements match fewer rules than this.

@@ -5,6 +5,9 @@
 //! # a remark                                          rules stay until `clear`
 //! rule 1: match_digest=^SELECT | destination_hostgroup=2 | apply=1
 //! fast: sbtest | shard_1 | 0 | 7                      username, schemaname, flagIN, destination_hostgroup
+//! firewall user: u | 10.0.0.1 | PROTECTING            username, client_address, mode
+//! firewall rule: u | 10.0.0.1 | s | 0 | SELECT 1      username, client_address, schemaname, flagIN, a statement of that digest
+//! firewall fingerprint: s&1o1
 //! set mysql-query_processor_iterations=1
 //! session: user=u schema=s default_hostgroup=0 client=10.0.0.1 listener=127.0.0.1:6033
 //! > SELECT 1
@@ -15,8 +18,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use config::{FastRoutingRow, HostgroupAttributesRow, RuleRow, Rules, Servers, Snapshot, User, UserRow, Users, Variables};
-use plan::{Digest, SessionFacts, SplitFacts, Statement, explain, plan};
+use config::{
+    FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, RuleRow, Rules,
+    Servers, Snapshot, User, UserRow, Users, Variables,
+};
+use plan::{Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
 use sql::digest::{DigestOptions, digest_with_comment};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -50,6 +56,7 @@ fn check(path: &std::path::Path) {
 struct World {
     rules: Vec<RuleRow>,
     fast: Vec<FastRoutingRow>,
+    firewall: (Vec<FirewallUserRow>, Vec<FirewallRuleRow>, Vec<FirewallFingerprintRow>),
     variables: Vec<(String, String)>,
     hostgroups: Vec<HostgroupAttributesRow>,
     prepared: Option<String>,
@@ -66,6 +73,7 @@ struct Session {
     flag: Option<u32>,
     autocommit: bool,
     digests: bool,
+    commands: bool,
     lexing: sql::Lexing,
     wrote: Option<u64>,
     random: u64,
@@ -83,6 +91,7 @@ impl Default for Session {
             flag: None,
             autocommit: true,
             digests: true,
+            commands: false,
             lexing: sql::Lexing::Escapes,
             wrote: None,
             random: 0,
@@ -104,6 +113,8 @@ impl World {
                 self.rules.push(rule(rest));
             } else if let Some(rest) = line.strip_prefix("fast: ") {
                 self.fast.push(fast(rest));
+            } else if let Some(rest) = line.strip_prefix("firewall ") {
+                self.firewall_row(rest);
             } else if let Some(rest) = line.strip_prefix("set ") {
                 let (name, value) = rest.split_once('=').expect("set name=value");
                 self.variables.push((name.into(), value.into()));
@@ -128,14 +139,39 @@ impl World {
         out
     }
 
+    fn firewall_row(&mut self, text: &str) {
+        let (table, columns) = text.split_once(':').expect("firewall table: columns");
+        let parts: Vec<String> = columns.split('|').map(|part| part.trim().to_owned()).collect();
+        match (table, &parts[..]) {
+            ("user", [user, client, mode]) => self.firewall.0.push(FirewallUserRow {
+                username: user.clone(),
+                client_address: client.clone(),
+                mode: mode.clone(),
+                ..FirewallUserRow::default()
+            }),
+            ("rule", [user, client, schema, flag, sql]) => self.firewall.1.push(FirewallRuleRow {
+                username: user.clone(),
+                client_address: client.clone(),
+                schemaname: schema.clone(),
+                flagIN: flag.parse().unwrap(),
+                digest: format!("0x{:X}", sql::digest(sql.as_bytes(), &DigestOptions::default(), &mut Vec::new())),
+                ..FirewallRuleRow::default()
+            }),
+            ("fingerprint", [print]) => self.firewall.2.push(FirewallFingerprintRow { active: 1, fingerprint: print.clone() }),
+            _ => panic!("what is firewall {text}?"),
+        }
+    }
+
     fn snapshot(&self) -> Result<(Snapshot, Arc<User>), String> {
         let (variables, _) = Variables::build(self.variables.iter().map(|(n, v)| (n, v))).map_err(in_lines)?;
         let rules = Rules::build(self.rules.clone(), self.fast.clone(), &variables).map_err(in_lines)?;
         let users = Users::build([self.session.user.clone()], &variables).map_err(in_lines)?;
         let user = Arc::clone(users.frontend(&self.session.user.username).expect("it was just made"));
         let servers = Arc::new(Servers::build([], self.hostgroups.clone(), []).map_err(in_lines)?);
+        let (guarded, listed, prints) = self.firewall.clone();
+        let firewall = Arc::new(Firewall::build(guarded, listed, prints).map_err(in_lines)?);
         let (variables, rules, users) = (Arc::new(variables), Arc::new(rules), Arc::new(users));
-        Ok((Snapshot { variables, rules, users, servers, ..Snapshot::default() }, user))
+        Ok((Snapshot { variables, rules, users, servers, firewall, ..Snapshot::default() }, user))
     }
 
     fn answer(&self, sql: &str, explained: bool, out: &mut String) {
@@ -170,6 +206,7 @@ impl World {
             digest: session.digests.then_some(digest),
             comment: digested.comment.map(|range| &sql.as_bytes()[range]),
             prepared,
+            guarded: if session.commands { Guarded::Nothing } else { Guarded::Text },
         };
         let decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);
@@ -233,6 +270,7 @@ fn session(text: &str) -> Session {
             "wrote" => session.wrote = Some(value.parse().unwrap()),
             "lexing" => session.lexing = if value == "shifts" { sql::Lexing::Shifts } else { sql::Lexing::NoEscapes },
             "digests" => session.digests = value == "1",
+            "commands" => session.commands = value == "1",
             "random" => session.random = (value.parse::<f64>().unwrap() * u64::MAX as f64) as u64,
             _ => panic!("what is {name}?"),
         }

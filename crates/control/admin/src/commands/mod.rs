@@ -2,12 +2,14 @@
 //!
 //! ProxySQL matches whole texts, so a comment before or behind a LOAD makes it a syntax error; so here.
 
+mod learn;
 mod moves;
 mod proxysql;
 mod route;
 mod set;
 mod show;
 
+pub use learn::{Lesson, Source};
 pub use moves::{Layer, Subject};
 pub use proxysql::Verb;
 pub use set::Assignment;
@@ -69,6 +71,8 @@ pub enum Command {
         /// Also what they would not.
         all: bool,
     },
+    /// `LEARN MYSQL FIREWALL`: rules of the firewall for what is known to have run.
+    LearnFirewall(Lesson),
     /// `SAVE MYSQL DIGEST TO DISK`.
     KeepDigests,
     /// `TRUNCATE [TABLE] stats.stats_mysql_query_digest`.
@@ -94,7 +98,7 @@ pub fn parse(text: &str, view: View) -> Command {
         "SELECT" => select(text, &words, view),
         "SHOW" => show::parse(&words, view),
         "SET" => set::parse(text, &words),
-        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "PULL" | "SIGNAL"
+        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL"
             if view == View::Stats =>
         {
             None
@@ -106,6 +110,7 @@ pub fn parse(text: &str, view: View) -> Command {
         "LOGENTRY" if words.len() > 1 => Some(Command::Log(text[first.len()..].trim_start().to_owned())),
         "TRUNCATE" => truncate(&words),
         "EXPLAIN" => route::parse(text, &words),
+        "LEARN" => learn::parse(&words),
         "PULL" | "SIGNAL" => Some(Command::NotAvailable("waiting for other threads is not needed here, and not available")),
         "USE" if words.len() == 2 => Some(Command::Use(unquoted(words[1]).to_owned())),
         "BEGIN" | "COMMIT" | "ROLLBACK" | "START" if is(&words, &["BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION"]) => {

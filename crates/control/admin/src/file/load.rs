@@ -27,6 +27,7 @@ const LISTS: &[List] = &[
     ("proxysql_servers", "proxysql_servers", &[("address", "hostname")], Module::ProxysqlServers),
     ("mysql_firewall_whitelist_users", "mysql_firewall_whitelist_users", &[], Module::Firewall),
     ("mysql_firewall_whitelist_rules", "mysql_firewall_whitelist_rules", &[], Module::Firewall),
+    ("mysql_firewall_whitelist_sqli_fingerprints", "mysql_firewall_whitelist_sqli_fingerprints", &[], Module::Firewall),
 ];
 
 /// Groups of variables.

@@ -35,6 +35,7 @@ const MORE: &[&str] = &[
     "restapi_routes",
     "mysql_firewall_whitelist_users",
     "mysql_firewall_whitelist_rules",
+    "mysql_firewall_whitelist_sqli_fingerprints",
 ];
 
 /// The text.

@@ -225,7 +225,7 @@ pub(super) const TABLES: &[Table] = &[
     mode VARCHAR CHECK (mode IN ('OFF','DETECTING','PROTECTING')) NOT NULL DEFAULT ('OFF'),
     comment VARCHAR NOT NULL,
     PRIMARY KEY (username, client_address) )",
-        kind: Kind::Declared { module: Module::Firewall, disk: true, runtime: Runtime::NotYet { unless: "active=0 OR mode='OFF'", does: "has no firewall" } },
+        kind: Kind::Declared { module: Module::Firewall, disk: true, runtime: Runtime::Honoured },
     },
     Table {
         name: "mysql_firewall_whitelist_rules",
@@ -239,7 +239,7 @@ pub(super) const TABLES: &[Table] = &[
     digest VARCHAR NOT NULL,
     comment VARCHAR NOT NULL,
     PRIMARY KEY (username, client_address, schemaname, flagIN, digest) )",
-        kind: Kind::Declared { module: Module::Firewall, disk: true, runtime: Runtime::NotYet { unless: "active=0", does: "has no firewall" } },
+        kind: Kind::Declared { module: Module::Firewall, disk: true, runtime: Runtime::Honoured },
     },
     Table {
         name: "mysql_firewall_whitelist_sqli_fingerprints",
@@ -248,7 +248,7 @@ pub(super) const TABLES: &[Table] = &[
     active INT CHECK (active IN (0,1)) NOT NULL DEFAULT 1,
     fingerprint VARCHAR NOT NULL,
     PRIMARY KEY (fingerprint) )",
-        kind: Kind::Declared { module: Module::Firewall, disk: true, runtime: Runtime::NotYet { unless: "active=0", does: "has no firewall" } },
+        kind: Kind::Declared { module: Module::Firewall, disk: true, runtime: Runtime::Honoured },
     },
     Table {
         name: "scheduler",

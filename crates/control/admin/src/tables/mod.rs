@@ -157,6 +157,7 @@ pub enum Observe {
     Prepared,
     QueryCache,
     Mirror,
+    Alarms,
     Memory,
     Variables,
     StatsVariables,

@@ -260,6 +260,24 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::HostgroupLatency, reset: false },
     },
     Table {
+        name: "stats_mysql_firewall",
+        about: "Statements that the firewall refused, or let through though no rule of it names them. Ours.",
+        columns: "(
+    username VARCHAR NOT NULL,
+    client_address VARCHAR NOT NULL,
+    schemaname VARCHAR NOT NULL,
+    flagIN INT NOT NULL,
+    digest VARCHAR NOT NULL,
+    digest_text VARCHAR NOT NULL,
+    action VARCHAR NOT NULL,
+    fingerprint VARCHAR NOT NULL,
+    count_star INTEGER NOT NULL,
+    first_seen INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL,
+    PRIMARY KEY(username, client_address, schemaname, flagIN, digest, action, fingerprint))",
+        kind: Kind::Observed { observe: Observe::Alarms, reset: true },
+    },
+    Table {
         name: "stats_mysql_mirror_digest",
         about: "How mirrors' results compare with those that clients got, where a rule asks for it. Ours.",
         columns: "(

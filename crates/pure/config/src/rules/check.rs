@@ -258,7 +258,7 @@ fn modifiers(text: Option<&str>) -> (bool, bool, &'static str) {
 }
 
 /// A number as C writes it: `0x…` is hexadecimal, a leading 0 is octal.
-fn c_number(text: &str) -> Option<u64> {
+pub(crate) fn c_number(text: &str) -> Option<u64> {
     let digits = |text: &str, radix| {
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if plain { u64::from_str_radix(text, radix).ok() } else { None }

@@ -167,9 +167,9 @@ variables! {
     mysql_query_processor_iterations: int(0..=1000000) = 0, Live, "How often a flagOUT may lead back to the first rule; with 0 it only leads forward.";
     mysql_query_processor_regex: int(1..=2) = 1, Live, "Dialect of the expressions in rules: 1 is PCRE, 2 is RE2, which has no look-around and no back-references.";
     mysql_query_rules_fast_routing_algorithm: int(1..=2) = 1, NotYet, "Whether ProxySQL's threads copy or share the fast routing table; it is always shared here.";
-    mysql_automatic_detect_sqli: bool = false, NotYet, "Whether statements that look like SQL injection are refused.";
-    mysql_firewall_whitelist_enabled: bool = false, NotYet, "Whether only statements of mysql_firewall_whitelist_rules may run.";
-    mysql_firewall_whitelist_errormsg: text = "Firewall blocked this query", NotYet, "What a client is told whose statement the firewall refused.";
+    mysql_automatic_detect_sqli: bool = false, Live, "Whether statements that look like SQL injection are refused.";
+    mysql_firewall_whitelist_enabled: bool = false, Live, "Whether the modes of mysql_firewall_whitelist_users are obeyed; a user without a row may do nothing that is not in mysql_firewall_whitelist_rules.";
+    mysql_firewall_whitelist_errormsg: text = "Firewall blocked this query", Live, "What a client is told whose statement the firewall refused.";
     mysql_mirror_max_concurrency: int(1..=8192) = 16, Live, "Mirrored statements that run at once, over all cores.";
     mysql_mirror_max_queue_length: int(0..=1048576) = 32000, Live, "Mirrored statements that may wait, over all cores; what comes then is dropped.";
     mysql_threshold_query_length: int(1024..=1073741824) = 524288, NotYet, "Bytes from which on a statement is streamed to its server.";

@@ -239,6 +239,23 @@ impl Variables {
         REGISTRY.iter().filter(waits).map(|variable| format!("{} takes effect at the next start", variable.name)).collect()
     }
 
+    /// How statements are digested.
+    #[must_use]
+    pub fn digest_options(&self) -> sql::DigestOptions {
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        sql::DigestOptions {
+            max_digest_length: size(self.mysql_query_digests_max_digest_length),
+            max_query_length: size(self.mysql_query_digests_max_query_length),
+            grouping_limit: size(self.mysql_query_digests_grouping_limit),
+            groups_grouping_limit: size(self.mysql_query_digests_groups_grouping_limit),
+            lowercase: self.mysql_query_digests_lowercase,
+            replace_null: self.mysql_query_digests_replace_null,
+            no_digits: self.mysql_query_digests_no_digits,
+            keep_comment: self.mysql_query_digests_keep_comment,
+            normalize_digest_text: self.mysql_query_digests_normalize_digest_text,
+        }
+    }
+
     /// All, as (name, value), in the order of their names.
     #[must_use]
     pub fn pairs(&self) -> Vec<(&'static str, String)> {

@@ -1,0 +1,159 @@
+//! The firewall: statements that none of its rules name, and statements that look like an injection.
+
+use crate::trace::Trace;
+use crate::{Answer, By, Guarded, Plan, SessionFacts, Statement};
+use config::{Mode, Snapshot};
+use std::sync::Arc;
+
+/// What the firewall noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alarm {
+    /// What it did about it.
+    pub action: Action,
+    /// By what it looks like an injection; one that is let through has a fingerprint that the operator has called harmless.
+    pub fingerprint: Option<Box<str>>,
+    /// The flag with which the chain ended: a rule of the firewall would have to name it.
+    pub flag: u32,
+    /// The digest of what would be sent: a rule of the firewall would have to name it.
+    pub digest: Option<u64>,
+}
+
+/// What was done about a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// No rule names it, and it was let through: the user's mode is DETECTING.
+    Detected,
+    /// No rule names it, and it was refused.
+    Blocked,
+    /// It looks like an injection, and was refused.
+    Injection,
+    /// It looks like an injection, but its fingerprint is harmless.
+    Harmless,
+}
+
+impl Action {
+    /// As tables spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Detected => "detected",
+            Self::Blocked => "blocked",
+            Self::Injection => "injection",
+            Self::Harmless => "harmless",
+        }
+    }
+
+    /// Whether the client was refused.
+    #[must_use]
+    pub const fn refuses(self) -> bool {
+        matches!(self, Self::Blocked | Self::Injection)
+    }
+}
+
+/// While it is off, this is all of it.
+#[inline]
+pub(crate) fn guard<T: Trace>(
+    plan: &mut Plan,
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    flag: u32,
+    trace: &mut T,
+) {
+    let v = &snapshot.variables;
+    if v.mysql_firewall_whitelist_enabled | v.mysql_automatic_detect_sqli {
+        look(plan, snapshot, session, statement, flag, trace);
+    }
+}
+
+/// Whoever may run it is not asked whether it looks like an injection.
+#[inline(never)]
+fn look<T: Trace>(
+    plan: &mut Plan,
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    flag: u32,
+    trace: &mut T,
+) {
+    let v = &snapshot.variables;
+    if statement.guarded == Guarded::Nothing {
+        return;
+    }
+    let digest = digest_of_what_goes(plan, snapshot, statement);
+    let mut unlisted = None;
+    if v.mysql_firewall_whitelist_enabled {
+        unlisted = mode_of_unlisted(snapshot, session, flag, digest, trace);
+        if unlisted.is_none() {
+            return;
+        }
+    }
+    let fingerprint = if v.mysql_automatic_detect_sqli && statement.guarded == Guarded::Text {
+        sql::injection(statement.text, session.split.lexing)
+    } else {
+        None
+    };
+    let harmless = fingerprint.as_deref().is_some_and(|print| snapshot.firewall.is_harmless(print));
+    if let Some(print) = &fingerprint {
+        trace.saw("firewall", || {
+            let but = if harmless { ", but that fingerprint is in mysql_firewall_whitelist_sqli_fingerprints" } else { "" };
+            format!("it looks like an injection, fingerprint {print}{but}")
+        });
+    }
+    let action = match unlisted {
+        _ if fingerprint.is_some() && !harmless => Action::Injection,
+        Some(Mode::Protecting) => Action::Blocked,
+        Some(Mode::Detecting) => Action::Detected,
+        Some(Mode::Off) | None if harmless => Action::Harmless,
+        Some(Mode::Off) | None => return,
+    };
+    // What a rule answers reaches no server either. Only an injection gets no answer but this.
+    if action == Action::Injection || action == Action::Blocked && plan.answer.is_none() {
+        plan.send_to(session.user.default_hostgroup, By::Firewall);
+        plan.answer = Some(Answer::Refuse(Arc::from(&*v.mysql_firewall_whitelist_errormsg)));
+    }
+    plan.alarm = Some(Box::new(Alarm { action, fingerprint: fingerprint.map(Into::into), flag, digest }));
+}
+
+/// The mode under which a statement runs that no rule names; `None` if it may run. A user without a row may run what rules name.
+fn mode_of_unlisted<T: Trace>(
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    flag: u32,
+    digest: Option<u64>,
+    trace: &mut T,
+) -> Option<Mode> {
+    let firewall = &snapshot.firewall;
+    let user = &*session.user.username;
+    let row = firewall.mode(user, session.client_addr);
+    let (mode, client) = row.unwrap_or((Mode::Protecting, ""));
+    let whose = || match row {
+        Some((mode, client)) => format!("user '{user}', client_address '{client}' is {}", mode.name()),
+        None => format!("user '{user}' has no row in mysql_firewall_whitelist_users, which is PROTECTING"),
+    };
+    if mode == Mode::Off {
+        trace.saw("firewall", whose);
+        return None;
+    }
+    let allowed = digest.is_some_and(|digest| firewall.allows(user, client, session.schema, flag, digest));
+    trace.saw("firewall", || {
+        let key = format!("schemaname '{}', flagIN {flag}", session.schema);
+        let named = match (digest, allowed) {
+            (Some(digest), true) => format!("digest 0x{digest:016X} is in mysql_firewall_whitelist_rules"),
+            (Some(digest), false) => format!("digest 0x{digest:016X} is not in mysql_firewall_whitelist_rules"),
+            (None, _) => "it has no digest".to_owned(),
+        };
+        format!("{}; for client_address '{client}', {key}, {named}", whose())
+    });
+    (!allowed).then_some(mode)
+}
+
+/// Rules of the firewall name what the statistics count: what is sent, if a rule has rewritten it.
+fn digest_of_what_goes(plan: &Plan, snapshot: &Snapshot, statement: &Statement<'_>) -> Option<u64> {
+    let digest = statement.digest?;
+    let sent = statement.prepared.or_else(|| plan.remade()).unwrap_or(statement.text);
+    if sent == statement.text {
+        return Some(digest.hash);
+    }
+    Some(sql::digest(sent, &snapshot.variables.digest_options(), &mut Vec::new()))
+}
