@@ -163,7 +163,7 @@ impl Session {
     /// A command that is too large is read to its end and dropped; the session goes on.
     async fn refuse_large(&mut self, limit: usize) -> Result<(), Ended> {
         let seq = self.core.rt.timeout(SKIPPED, self.client.skip()).await.map_err(|_late| Ended::Gone)??;
-        self.turn = Turn { sent: seq, ..Turn::default() };
+        self.turn = Turn { sent: seq, ..Turn::after(0) };
         let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
         self.refuse(&Complaint::with(1153, "08S01", words)).await
     }
