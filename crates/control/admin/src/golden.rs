@@ -47,6 +47,11 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
         "a scope is understood",
     ),
     ("USE nosuch", "ERROR 1049 28000 ProxySQL Admin Error: Unknown database 'nosuch'", "an unknown schema is an error"),
+    (
+        "PROXYSQL FLUSH MYSQL CLIENT HOSTS",
+        "OK affected=0 Nothing was there to be flushed",
+        "the answer says that it does nothing yet",
+    ),
     (";", "ERROR 1045 28000 ProxySQL Admin Error: not an error", "a lone ; is an empty statement"),
     ("SELECT CONFIG INTO OUTFILE DATADIR/out.cnf", "OK affected=7", "other comments in the file"),
     ("SELECT CONFIG FILE", "columns [\"Data\"]\nrows 1\n# Written by Millrace", "other comments in the file"),

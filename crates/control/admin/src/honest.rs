@@ -1,8 +1,11 @@
-//! What is shown is so: variables with and without effect, what a LOAD says of them, a database that was replaced.
+//! What is shown is so: variables with and without effect, what a LOAD says of them, a database that was replaced, a core that is silent.
 
+use crate::answer::Said;
 use crate::engine::{Reply, View};
 use crate::open::Options;
 use crate::testing::{self, Directory};
+use std::cell::Cell;
+use std::rc::Rc;
 
 #[test]
 fn every_variable_says_whether_it_has_an_effect_and_passwords_are_not_for_everybody() {
@@ -44,5 +47,32 @@ fn a_database_that_was_put_back_is_read_after_flush_configdb() {
         std::fs::rename(&kept, &file).unwrap();
         bench.script("PROXYSQL FLUSH CONFIGDB; LOAD MYSQL SERVERS FROM DISK").await;
         assert_eq!(bench.rows("SELECT hostname FROM mysql_servers").await, [["old"]]);
+    });
+}
+
+#[test]
+fn a_part_is_never_shown_as_the_whole_and_nothing_is_zeroed_for_it() {
+    let zeroed = Rc::new(Cell::new(false));
+    let seen = zeroed.clone();
+    let reports = Box::new(move |_, reset| {
+        seen.set(seen.get() || reset);
+        None
+    });
+    testing::with_a_silent_core(reports, |bench| async move {
+        let refused = |said: Result<Reply, Said>, words: &str| match said {
+            Err(Said::Sql(why)) => assert!(why.contains(words), "{why}"),
+            other => panic!("{words} was wanted: {other:?}"),
+        };
+        for table in ["stats_mysql_global", "stats_mysql_connection_pool", "stats_mysql_query_digest_reset", "stats_mysql_processlist"] {
+            let said = bench.ask(View::Admin, &format!("SELECT * FROM {table}")).await;
+            refused(said, "only 1 of 2 cores have answered within 5 seconds, and a part is not shown as the whole");
+        }
+        assert!(!zeroed.get(), "one core has zeroed what nobody was told");
+        refused(bench.ask(View::Admin, "KILL CONNECTION 7").await, "only 1 of 2 cores");
+        // What is in memory needs no core; what is in force does.
+        bench.run("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a')").await;
+        refused(bench.ask(View::Admin, "LOAD MYSQL SERVERS TO RUNTIME").await, "only 1 of 2 cores have confirmed");
+        assert_eq!(bench.rows("SELECT hostname FROM mysql_servers").await, [["a"]]);
+        refused(bench.ask(View::Admin, "SELECT * FROM runtime_mysql_servers").await, "1 of 2 cores have not confirmed");
     });
 }

@@ -55,6 +55,20 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(options: Options, reports: Re
     rt::run(Driver::Epoll, main).unwrap();
 }
 
+/// The same in virtual time, with a second core that listens and never says a word.
+pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(reports: Reports, test: impl FnOnce(Bench) -> F) {
+    let limits = rt::sim::Limits { time_max: std::time::Duration::from_secs(3600), turns_max: 1_000_000 };
+    rt::sim::run_with(1, rt::sim::Faults::perfect(), limits, |rt| async move {
+        let admin = Admin::open(&Options::default()).unwrap_or_else(|refused| panic!("{refused:?}"));
+        let (sender, receiver) = mailbox::channel(16);
+        let (to_silent, _unread) = mailbox::channel(1000);
+        let loaded = Rc::new(RefCell::new(Vec::new()));
+        rt.spawn(core(receiver, loaded.clone(), reports));
+        let shared = Rc::new(admin.share(rt, vec![sender, to_silent], Hooks::default()));
+        test(Bench { shared, loaded }).await;
+    });
+}
+
 async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config::Snapshot>>>, reports: Reports) {
     while let Some(message) = messages.recv().await {
         match message {
