@@ -52,6 +52,9 @@ impl Pools {
         let done = matches!(said, Ok(Ok(())));
         if done {
             self.tally.up(Counter::KillsSent);
+            if killing.statement_only {
+                self.tally.up(Counter::KilledBackendQueries);
+            }
         }
         done
     }

@@ -21,6 +21,7 @@ impl Session {
         if !(ends && self.state.autocommit || class.sets && self.keep_set(job.text)) {
             return Ok(ControlFlow::Continue(()));
         }
+        self.note_absorbed(class, job.text);
         self.say("").await?;
         Ok(ControlFlow::Break(Told::default()))
     }

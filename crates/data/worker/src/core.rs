@@ -348,6 +348,9 @@ impl Core {
                 let mut counts = self.tally.counts();
                 counts.set(Counter::TasksPanicked, self.rt.panics());
                 counts.set(Counter::StmtCached, self.statements.len() as u64);
+                let (open, locked) = self.roster.open_and_locked(&self.epoch().snapshot);
+                counts.set(Counter::ActiveTransactions, open);
+                counts.set(Counter::ClientConnectionsLocked, locked);
                 if self.index == 0 {
                     let cache = self.cache.numbers();
                     counts.set(Counter::QueryCacheMemoryBytes, cache.bytes + cache.gathering);

@@ -175,7 +175,13 @@ impl Session {
                 rows_max: job.plan.rows_max,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
             };
-            match relay(self, backend, &ask).await {
+            let sent = self.core.rt.now();
+            let relayed = relay(self, backend, &ask).await;
+            if v.mysql_stats_time_backend_query {
+                let took = u64::try_from((self.core.rt.now() - sent).as_nanos()).unwrap_or(u64::MAX);
+                self.core.tally.add(Counter::BackendQueryTimeNsec, took);
+            }
+            match relayed {
                 Ok(reply) => return Ok(self.learn(backend, job, &reply, executed)),
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.

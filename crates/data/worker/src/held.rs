@@ -1,7 +1,14 @@
 //! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
 
-use backend::{Backend, Hold};
+use backend::{Backend, Hold, Holds};
 use sql::{Class, Reads};
+
+/// Whether a connection to the user's own hostgroup with these draws all of the session's statements there.
+pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
+    let has = |any: &[Hold]| any.iter().any(|hold| holds.has(*hold));
+    has(&[Hold::TemporaryTable, Hold::TableLock, Hold::SqlPrepare, Hold::Handler])
+        || (lock_on_set && has(&[Hold::UserVariable, Hold::UnknownState]))
+}
 
 /// Connections kept by a session.
 #[derive(Default)]
@@ -58,10 +65,7 @@ impl Held {
     /// are right, elsewhere they would not see it.
     pub(crate) fn lock(&self, default_hostgroup: u32, lock_on_set: bool) -> Option<u32> {
         let (_, backend) = self.0.iter().find(|(hostgroup, _)| *hostgroup == default_hostgroup)?;
-        let draws = [Hold::TemporaryTable, Hold::TableLock, Hold::SqlPrepare, Hold::Handler];
-        let sets = [Hold::UserVariable, Hold::UnknownState];
-        let has = |holds: &[Hold]| holds.iter().any(|hold| backend.holds.has(*hold));
-        (has(&draws) || (lock_on_set && has(&sets))).then_some(default_hostgroup)
+        draws(backend.holds, lock_on_set).then_some(default_hostgroup)
     }
 
     /// Where the statement finds what it asks the connection for.

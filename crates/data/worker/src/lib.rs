@@ -24,6 +24,7 @@ mod lexing;
 mod mirror;
 mod prepared;
 mod preparing;
+mod received;
 mod relay;
 mod roster;
 mod scratch;

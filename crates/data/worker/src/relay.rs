@@ -161,6 +161,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                 return Err((Failed::Client, answered));
             }
             Ok(Either::Right(Either::Right(()))) if entry.cut.get() && !entry.killed.get() => {
+                session.core.tally.up(Counter::BackendOfflineDuringQuery);
                 session.end_on_server(backend);
                 return Err((Failed::Backend(BackendFailed::CutOff), answered));
             }

@@ -1,8 +1,9 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
-use crate::held::Held;
-use backend::Backend;
+use crate::held::{Held, draws};
+use backend::{Backend, Hold};
 use bridge::Killed;
+use config::Snapshot;
 use rt::Instant;
 use rt::local::Bell;
 use std::cell::{Cell, RefCell};
@@ -177,6 +178,22 @@ impl Roster {
         }
         entry.bell.ring();
         Killed::Done
+    }
+
+    /// Sessions with an open transaction, and sessions that are bound to their user's hostgroup, as of the end of their last commands.
+    pub(crate) fn open_and_locked(&self, snapshot: &Snapshot) -> (u64, u64) {
+        let lock_on_set = snapshot.variables.mysql_set_query_lock_on_hostgroup == 1;
+        let (mut open, mut locked) = (0, 0);
+        for entry in self.0.borrow().values() {
+            let holding = entry.holding.borrow();
+            if holding.is_empty() {
+                continue;
+            }
+            open += u64::from(holding.iter().any(|held| held.holds.has(Hold::Transaction) || held.holds.has(Hold::Xa)));
+            let own = snapshot.users.frontend(&entry.user.borrow()).map(|user| user.default_hostgroup);
+            locked += u64::from(holding.iter().any(|held| Some(held.hostgroup) == own && draws(held.holds, lock_on_set)));
+        }
+        (open, locked)
     }
 
     /// Ring all bells: whoever waits looks at the core's state again.

@@ -8,7 +8,7 @@ use crate::stats::Seen;
 use bridge::Counter;
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
-use sql::{Class, CommandCounter};
+use sql::Class;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::response::Expect;
@@ -107,7 +107,7 @@ impl Session {
         let began = self.core.rt.now();
         self.core.tally.up(Counter::Questions);
         self.entry.begins(name, text, began);
-        self.note_class(class);
+        self.note_received(class, text);
 
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
@@ -252,16 +252,6 @@ impl Session {
             None => return Ok(ControlFlow::Continue(())),
         }
         Ok(ControlFlow::Break(Told::default()))
-    }
-
-    fn note_class(&self, class: &Class<'_>) {
-        let counter = match class.command {
-            CommandCounter::Commit => Counter::ComCommit,
-            CommandCounter::Rollback => Counter::ComRollback,
-            CommandCounter::Use => Counter::ComFrontendUseDb,
-            _ => return,
-        };
-        self.core.tally.up(counter);
     }
 
     fn count(&mut self, job: &Job<'_>, digested: Option<Digested>, began: Instant, told: Told) {

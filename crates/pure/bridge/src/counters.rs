@@ -28,18 +28,18 @@ macro_rules! counters {
 }
 
 counters! {
-    ActiveTransactions, "Active_Transactions", "Sessions with an open transaction now.";
+    ActiveTransactions, "Active_Transactions", "Sessions with an open transaction, as of the end of their last command.";
     ClientConnectionsAborted, "Client_Connections_aborted", "Clients that failed to log in or left without COM_QUIT.";
     ClientConnectionsConnected, "Client_Connections_connected", "Clients connected now.";
     ClientConnectionsCreated, "Client_Connections_created", "Clients accepted.";
     ClientConnectionsNonIdle, "Client_Connections_non_idle", "Clients with a command running now.";
-    ClientConnectionsLocked, "Client_Connections_hostgroup_locked", "Clients bound to one hostgroup now.";
+    ClientConnectionsLocked, "Client_Connections_hostgroup_locked", "Clients whose state binds all their statements to their user's own hostgroup, as of the end of their last command.";
     ServerConnectionsAborted, "Server_Connections_aborted", "Connections to servers that failed or broke.";
     ServerConnectionsConnected, "Server_Connections_connected", "Connections to servers now.";
     ServerConnectionsCreated, "Server_Connections_created", "Connections to servers opened.";
     ServerConnectionsDelayed, "Server_Connections_delayed", "Commands that had to wait for a connection.";
-    ComAutocommit, "Com_autocommit", "SET autocommit received.";
-    ComAutocommitFiltered, "Com_autocommit_filtered", "SET autocommit answered without a server.";
+    ComAutocommit, "Com_autocommit", "SET statements received that begin with autocommit.";
+    ComAutocommitFiltered, "Com_autocommit_filtered", "Those of them that were answered without a server.";
     ComCommit, "Com_commit", "COMMIT received.";
     ComCommitFiltered, "Com_commit_filtered", "COMMIT answered without a server.";
     ComRollback, "Com_rollback", "ROLLBACK received.";
@@ -48,8 +48,8 @@ counters! {
     ComBackendInitDb, "Com_backend_init_db", "COM_INIT_DB sent to servers.";
     ComBackendSetNames, "Com_backend_set_names", "SET statements sent to servers to bring a session's state there.";
     ComFrontendInitDb, "Com_frontend_init_db", "COM_INIT_DB received.";
-    ComFrontendSetNames, "Com_frontend_set_names", "SET NAMES received.";
-    ComFrontendUseDb, "Com_frontend_use_db", "USE received.";
+    ComFrontendSetNames, "Com_frontend_set_names", "SET NAMES and SET CHARACTER SET received.";
+    ComFrontendUseDb, "Com_frontend_use_db", "USE received as a statement.";
     ComBackendStmtPrepare, "Com_backend_stmt_prepare", "COM_STMT_PREPARE sent to servers.";
     ComBackendStmtExecute, "Com_backend_stmt_execute", "COM_STMT_EXECUTE sent to servers.";
     ComBackendStmtClose, "Com_backend_stmt_close", "COM_STMT_CLOSE sent to servers.";
@@ -63,11 +63,13 @@ counters! {
     QueriesFrontendsBytesRecv, "Queries_frontends_bytes_recv", "Bytes received from clients.";
     QueriesFrontendsBytesSent, "Queries_frontends_bytes_sent", "Bytes sent to clients.";
     QueryProcessorTimeNsec, "Query_Processor_time_nsec", "Nanoseconds spent deciding, while mysql-stats_time_query_processor is on.";
-    BackendQueryTimeNsec, "Backend_query_time_nsec", "Nanoseconds between sending a statement and the end of its answer.";
+    BackendQueryTimeNsec, "Backend_query_time_nsec", "Nanoseconds between sending a statement and the end of its answer, while mysql-stats_time_backend_query is on.";
     ConnPoolGetConnImmediate, "ConnPool_get_conn_immediate", "Connections taken from the pool at once.";
     ConnPoolGetConnSuccess, "ConnPool_get_conn_success", "Connections obtained.";
     ConnPoolGetConnFailure, "ConnPool_get_conn_failure", "Connections asked for in vain.";
     KilledBackendConnections, "mysql_killed_backend_connections", "Connections to servers closed because their answer was not wanted any more.";
+    KilledBackendQueries, "mysql_killed_backend_queries", "KILL QUERYs sent to servers: somebody ended a statement of a session that goes on.";
+    BackendOfflineDuringQuery, "backend_offline_during_query", "Statements cut off because their server became OFFLINE_HARD or was removed.";
     KillsSent, "Millrace_kills_sent", "KILLs sent to servers: a client had left, or somebody ended its statement.";
     UnexpectedFrontendPackets, "mysql_unexpected_frontend_packets", "Packets from clients that made no sense.";
     MaxConnectTimeouts, "max_connect_timeouts", "Statements that waited mysql-connect_timeout_server_max for a connection.";

@@ -198,7 +198,7 @@ variables! {
     mysql_query_digests_track_hostname: bool = false, Live, "Whether statements are counted by the client's address as well.";
     mysql_commands_stats: bool = true, Live, "Whether statements are counted by class in stats_mysql_commands_counters.";
     mysql_servers_stats: bool = true, NotYet, "Whether statements and bytes are counted by server.";
-    mysql_stats_time_backend_query: bool = false, NotYet, "Whether the time that servers take is added up.";
+    mysql_stats_time_backend_query: bool = false, Live, "Whether the time that servers take is added up in Backend_query_time_nsec.";
     mysql_stats_time_query_processor: bool = false, Live, "Whether the time that rules take is added up in Query_Processor_time_nsec.";
 
     // --- Logs of statements and logins --------------------------------------------------------------------------
