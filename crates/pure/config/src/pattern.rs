@@ -2,12 +2,16 @@
 //!
 //! Operators write PCRE (or RE2, by mysql-query_processor_regex). What both mean alike runs on the linear-time engine
 //! of the `regex` crate; what only PCRE can say, or says differently, runs on PCRE. The commonest shapes
-//! (`^SELECT`, `^SELECT.*FOR UPDATE$`) need no engine. Texts are bytes; letters' case is ASCII's.
+//! (`^SELECT`, `^SELECT.*FOR UPDATE$`) need no engine. Twenty thousand expressions have to be compiled within a second or two, and a filter
+//! has looked for their literals before they are tried: so they are compiled without what would only look for these once more. Texts are bytes; letters' case is ASCII's.
 
 mod literals;
 mod shape;
 
 pub(crate) use literals::{AnyOf, Needed, shortest};
+use regex_automata::meta::{Config, Regex as Linear};
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::syntax;
 use shape::Shape;
 use std::borrow::Cow;
 
@@ -32,7 +36,9 @@ enum Newline {
 
 #[derive(Debug, Clone)]
 enum Engine {
-    Linear(Box<regex::bytes::Regex>),
+    /// Its shape says all.
+    None,
+    Linear(Box<Linear>),
     Pcre(Box<pcre2::bytes::Regex>),
 }
 
@@ -57,8 +63,10 @@ impl Pattern {
     }
 
     fn compiled(text: &str, caseless: bool, dialect: Dialect, only_matches: bool) -> Result<Self, String> {
-        let linear = regex::bytes::RegexBuilder::new(text).unicode(false).case_insensitive(caseless).build();
-        match (linear, dialect) {
+        if only_matches && let Some(shape) = Shape::of(text, caseless, dialect == Dialect::Pcre) {
+            return Ok(Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs });
+        }
+        match (linear(text, caseless, only_matches), dialect) {
             (Ok(linear), Dialect::Pcre) if !means_more_to_pcre(text) => Ok(Self {
                 shape: Shape::of(text, caseless, true),
                 engine: Engine::Linear(Box::new(linear)),
@@ -76,7 +84,7 @@ impl Pattern {
                 engine: Engine::Linear(Box::new(linear)),
                 newline: Newline::AsIs,
             }),
-            (Err(error), Dialect::Re2) => Err(plain_words(&error)),
+            (Err(words), Dialect::Re2) => Err(words),
         }
     }
 
@@ -93,13 +101,14 @@ impl Pattern {
             }
             (_, Engine::Linear(linear)) => linear.is_match(text),
             (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
+            (_, Engine::None) => false,
         }
     }
 
     /// What a text must have to match; `text` is what this was compiled from.
     pub(crate) fn needed(&self, text: &str) -> Needed {
         match &self.engine {
-            Engine::Linear(_) => Needed::by_linear(text),
+            Engine::None | Engine::Linear(_) => Needed::by_linear(text),
             Engine::Pcre(_) => Needed::by_pcre(text),
         }
     }
@@ -108,6 +117,7 @@ impl Pattern {
     #[must_use]
     pub fn groups(&self) -> usize {
         match &self.engine {
+            Engine::None => 0,
             Engine::Linear(linear) => linear.captures_len() - 1,
             Engine::Pcre(pcre) => pcre.captures_len() - 1,
         }
@@ -127,6 +137,8 @@ impl Pattern {
             (Newline::Pcre(pcre), _) if text.ends_with(b"\n") => replace_pcre(pcre, text, &mut put),
             (_, Engine::Linear(linear)) => replace_linear(linear, text, &mut put),
             (_, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
+            // Nothing is replaced by what was compiled to match.
+            (_, Engine::None) => {}
         }
         out.extend_from_slice(&text[done..]);
         found.then(|| out.into_boxed_slice())
@@ -136,13 +148,26 @@ impl Pattern {
 /// Receives a match: start, end, where a group is. Answers whether the next one is wanted.
 type Put<'a> = dyn FnMut(usize, usize, &dyn Fn(usize) -> Option<(usize, usize)>) -> bool + 'a;
 
-fn replace_linear(linear: &regex::bytes::Regex, text: &[u8], put: &mut Put<'_>) {
+fn replace_linear(linear: &Linear, text: &[u8], put: &mut Put<'_>) {
     for found in linear.captures_iter(text) {
-        let whole = found.get_match();
-        if !put(whole.start(), whole.end(), &|n| found.get(n).map(|group| (group.start(), group.end()))) {
+        let Some(whole) = found.get_match() else { return };
+        if !put(whole.start(), whole.end(), &|n| found.get_group(n).map(|group| (group.start, group.end))) {
             return;
         }
     }
+}
+
+/// The engine of the `regex` crate, as it is built there but for what takes long and is of little use here: looking for literals first, and automata
+/// that are made beforehand.
+fn linear(text: &str, caseless: bool, only_matches: bool) -> Result<Linear, String> {
+    let captures = if only_matches { WhichCaptures::None } else { WhichCaptures::All };
+    let engines = Config::new().utf8_empty(false).auto_prefilter(false).onepass(false).dfa(false).which_captures(captures);
+    let notation = syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
+    let built = regex_automata::meta::Builder::new().configure(engines).syntax(notation).build(text);
+    built.map_err(|error| match error.syntax_error() {
+        Some(error) => plain_words(error),
+        None => "is too large when it is compiled".to_owned(),
+    })
 }
 
 fn replace_pcre(pcre: &pcre2::bytes::Regex, text: &[u8], put: &mut Put<'_>) {
@@ -173,7 +198,7 @@ fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
         })
 }
 
-fn plain_words(error: &regex::Error) -> String {
+fn plain_words(error: &regex_syntax::Error) -> String {
     let whole = error.to_string();
     let last = whole.lines().last().unwrap_or_default();
     last.trim().trim_start_matches("error: ").to_owned()

@@ -1,77 +1,123 @@
-//! The commonest expressions, matched by comparing: `^SELECT`, `^SELECT.*`, `^SELECT.*FOR UPDATE`, `^SELECT.*FOR UPDATE$`.
+//! The commonest expressions, matched by comparing: plain texts with `.*` between them, `^` before and `$` behind, as in
+//! `^SELECT`, `FROM orders`, `^SELECT.*FROM t1 WHERE.*FOR UPDATE$`.
 
-/// `^head`, then perhaps `.*tail`, then perhaps `$`.
+/// Texts that follow one another in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
-    head: Box<[u8]>,
-    tail: Tail,
+    /// Lower case if letters' case does not matter. With `start` the first stands at the start of the text; with `end` the last at its end.
+    texts: Box<[Box<[u8]>]>, // at least one
+    start: bool,
+    end: bool,
     caseless: bool,
     /// `$` also matches before a newline that ends the text.
     newline: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Tail {
-    /// Whatever follows.
-    Any,
-    /// Nothing may follow.
-    End,
-    /// The rest of the line contains it; it is not empty.
-    Within(Box<[u8]>),
-    /// The rest is one line that ends with it.
-    EndsWith(Box<[u8]>),
-}
-
 impl Shape {
     pub(super) fn of(text: &str, caseless: bool, newline: bool) -> Option<Self> {
-        let text = text.strip_prefix('^')?;
-        let (text, ends) = text.strip_suffix('$').map_or((text, false), |text| (text, true));
-        let (head, tail) = text.split_once(".*").map_or((text, None), |(head, tail)| (head, Some(tail)));
-        if ![head, tail.unwrap_or_default()].iter().all(|part| part.bytes().all(is_literal)) {
-            return None;
+        let mut bytes = text.as_bytes();
+        let start = bytes.first() == Some(&b'^');
+        if start {
+            bytes = &bytes[1..];
         }
-        let tail = match (tail, ends) {
-            (None, false) | (Some(""), false) => Tail::Any,
-            (None, true) => Tail::End,
-            (Some(tail), false) => Tail::Within(tail.as_bytes().into()),
-            (Some(tail), true) => Tail::EndsWith(tail.as_bytes().into()),
-        };
-        Some(Self { head: head.as_bytes().into(), tail, caseless, newline })
+        let (mut texts, mut now, mut end) = (Vec::new(), Vec::new(), false);
+        loop {
+            match bytes {
+                [] => break,
+                [b'$'] => {
+                    end = true;
+                    break;
+                }
+                // What follows would make it lazy, or be a repetition of a repetition.
+                [b'.', b'*', b'?' | b'+' | b'*' | b'{', ..] => return None,
+                [b'.', b'*', rest @ ..] => {
+                    texts.push(std::mem::take(&mut now).into_boxed_slice());
+                    bytes = rest;
+                    continue;
+                }
+                [b'\\', escaped, rest @ ..] if is_escaped(*escaped) => {
+                    now.push(*escaped);
+                    bytes = rest;
+                }
+                [literal, rest @ ..] if is_literal(*literal) => {
+                    now.push(if caseless { literal.to_ascii_lowercase() } else { *literal });
+                    bytes = rest;
+                }
+                _ => return None,
+            }
+            if matches!(bytes, [b'?' | b'+' | b'*' | b'{', ..]) {
+                return None;
+            }
+        }
+        texts.push(now.into_boxed_slice());
+        Some(Self { texts: texts.into(), start, end, caseless, newline })
     }
 
-    fn same(&self, a: &[u8], b: &[u8]) -> bool {
-        if self.caseless { a.eq_ignore_ascii_case(b) } else { a == b }
-    }
-
+    /// Texts have no newline and `.*` does not cross one, so each line is looked at by itself.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
-        let Some((head, rest)) = text.split_at_checked(self.head.len()) else { return false };
-        if !self.same(head, &self.head) {
-            return false;
+        let mut rest = text;
+        let mut first = true;
+        loop {
+            let (line, after) = match memchr::memchr(b'\n', rest) {
+                Some(at) => (&rest[..at], Some(&rest[at + 1..])),
+                None => (rest, None),
+            };
+            let is_last = after.is_none() || self.newline && after == Some(&b""[..]);
+            if (!self.end || is_last) && self.is_in(line, first && self.start) {
+                return true;
+            }
+            match after {
+                Some(after) if !self.start => (rest, first) = (after, false),
+                _ => return false,
+            }
         }
-        let to_end = || match rest {
-            [most @ .., b'\n'] if self.newline => most,
-            _ => rest,
-        };
-        match &self.tail {
-            Tail::Any => true,
-            Tail::End => to_end().is_empty(),
-            Tail::Within(tail) => {
-                let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
-                let first = |window: &[u8]| window[0].eq_ignore_ascii_case(&tail[0]);
-                line.windows(tail.len()).any(|window| first(window) && self.same(window, tail))
-            }
-            Tail::EndsWith(tail) => {
-                let rest = to_end();
-                let Some(between) = rest.len().checked_sub(tail.len()) else { return false };
-                self.same(&rest[between..], tail) && !rest[..between].contains(&b'\n')
-            }
+    }
+
+    /// Each text as early as it can be: what follows has the most room then.
+    fn is_in(&self, line: &[u8], start: bool) -> bool {
+        let Some((last, most)) = self.texts.split_last() else { return true };
+        let mut rest = line;
+        for (at, text) in most.iter().enumerate() {
+            let place = if at == 0 && start { self.begins(rest, text).then_some(0) } else { self.find(rest, text) };
+            let Some(place) = place else { return false };
+            rest = &rest[place + text.len()..];
+        }
+        let start = start && most.is_empty();
+        match (start, self.end) {
+            (true, true) => rest.len() == last.len() && self.begins(rest, last),
+            (true, false) => self.begins(rest, last),
+            (false, true) => rest.len().checked_sub(last.len()).is_some_and(|at| self.begins(&rest[at..], last)),
+            (false, false) => self.find(rest, last).is_some(),
+        }
+    }
+
+    fn begins(&self, line: &[u8], text: &[u8]) -> bool {
+        let Some(head) = line.get(..text.len()) else { return false };
+        if self.caseless { head.eq_ignore_ascii_case(text) } else { head == text }
+    }
+
+    fn find(&self, line: &[u8], text: &[u8]) -> Option<usize> {
+        let Some(&first) = text.first() else { return Some(0) };
+        let last = line.len().checked_sub(text.len())?;
+        let starts = &line[..=last];
+        let fits = |at: &usize| self.begins(&line[*at..], text);
+        if self.caseless {
+            memchr::memchr2_iter(first, first.to_ascii_uppercase(), starts).find(fits)
+        } else {
+            memchr::memchr_iter(first, starts).find(fits)
         }
     }
 }
 
 /// Bytes that stand for themselves in every dialect.
 const fn is_literal(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b',' | b'\'' | b'`' | b'"' | b'=' | b';' | b'@')
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b' ' | b'_' | b',' | b'\'' | b'`' | b'"' | b'=' | b';' | b'@' | b'<' | b'>' | b'/' | b':' | b'%' | b'!')
+}
+
+/// Signs that stand for themselves behind a backslash, and for something else without.
+const fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'.' | b'*' | b'?' | b'+' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'|' | b'^' | b'$' | b'\\')
 }
 
 #[cfg(test)]
@@ -80,23 +126,26 @@ mod tests {
 
     #[test]
     fn a_shape_says_what_the_engine_says() {
-        let expressions =
-            ["^", "^$", "^a", "^a$", "^a.*", "^a.*b", "^a.*b$", "^a.*$", "^.*b", "^.*b$", "^SELECT.*FOR UPDATE$", "^ab.*ba$"];
+        let expressions = [
+            "^", "^$", "$", "", "a", "a$", "ab", "^a", "^a$", "^a.*", "^a.*b", "^a.*b$", "^a.*$", "^.*b", "^.*b$", ".*", ".*$", "a.*b", "a.*a", ".*a.*b",
+            "a.*b.*a", "^a.*b.*a$", "^a.*a.*a", "^ab.*ba$", r"\.", r"a\.", r"^\..*a", "^SELECT.*FOR UPDATE$", "SELECT.*1.*FOR", "aB.*.*b",
+        ];
         let mut texts: Vec<Vec<u8>> =
             vec![b"SELECT 1 FOR UPDATE".into(), b"SELECT 1\nFOR UPDATE".into(), b"SELECTFOR UPDATE\n".into()];
-        for n in 0..4_usize.pow(5) {
-            let text: Vec<u8> = (0..5).map(|digit| b"aB\n."[(n >> (2 * digit)) & 3]).collect();
-            texts.extend((0..=5).map(|length| text[..length].to_vec()));
+        for n in 0..4_usize.pow(6) {
+            let text: Vec<u8> = (0..6).map(|digit| b"aB\n."[(n >> (2 * digit)) & 3]).collect();
+            texts.extend((0..=6).map(|length| text[..length].to_vec()));
         }
+        texts.sort();
+        texts.dedup();
         for expression in expressions {
-            for (caseless, newline) in [(true, true), (false, true), (true, false)] {
+            for (caseless, newline) in [(true, true), (false, true), (true, false), (false, false)] {
                 let shape = Shape::of(expression, caseless, newline).expect(expression);
-                let linear =
-                    regex::bytes::RegexBuilder::new(expression).unicode(false).case_insensitive(caseless).build().unwrap();
+                let linear = crate::pattern::linear(expression, caseless, true).unwrap();
                 let pcre = pcre2::bytes::RegexBuilder::new().caseless(caseless).build(expression).unwrap();
                 for text in &texts {
                     let told = if newline { pcre.is_match(text).unwrap() } else { linear.is_match(text) };
-                    assert_eq!(shape.is_match(text), told, "{expression} {:?}", String::from_utf8_lossy(text));
+                    assert_eq!(shape.is_match(text), told, "{expression} {:?} {newline}", String::from_utf8_lossy(text));
                 }
             }
         }
@@ -104,7 +153,10 @@ mod tests {
 
     #[test]
     fn what_is_not_literal_has_no_shape() {
-        for expression in ["SELECT", "^SELECT.+", "^a.*b.*c", "^(a)", r"^\s*SELECT", "^SELECT?", "^a|b", "^a.b"] {
+        for expression in [
+            "^SELECT.+", "^(a)", r"^\s*SELECT", "^SELECT?", "^a|b", "^a.b", "a.*?b", "a.*+", ".**", "ab*", "a{2}", r"a\.*", r"a\.?", "[a]", "a^", "a$b", "^^", "$$",
+            r"\d", r"a\", "a#b", "(?i)a", "a\nb", "ü",
+        ] {
             assert_eq!(Shape::of(expression, true, true), None, "{expression}");
         }
     }
