@@ -325,6 +325,8 @@ def main():
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
                          help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
+    reading.add_argument("--loads", action="store_true",
+                         help="instead: what clients notice of LOADs of 20,000 rules and 200,000 rows (handled by run.sh)")
     reading.add_argument("--target", default="target", help="cargo's target folder (given by run.sh)")
     reading.add_argument("--cache", default="/var/cache/millrace", help="Millrace's cache folder (given by run.sh)")
     wish = reading.parse_args()
@@ -409,4 +411,5 @@ def report(ways, connections, figures, idle, wish):
     say(f"(also in {os.path.relpath(out)}/bench.md and bench.csv)")
 
 
-main()
+if __name__ == "__main__":
+    main()

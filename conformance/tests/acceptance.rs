@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
@@ -27,6 +28,7 @@ fn main() {
         ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
         ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
         ("prepared_statements_are_rewritten_by_expressions", prepared_statements_are_rewritten_by_expressions),
+        ("a_load_under_traffic_is_seen_whole_and_breaks_nothing", a_load_under_traffic_is_seen_whole),
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
         ("one_port_serves_split_and_fast_forward_users", one_port_serves_split_and_fast_forward_users),
         ("rules_match_the_port_and_the_address_of_the_client", rules_match_the_port_and_the_address_of_the_client),
@@ -507,6 +509,53 @@ fn prepared_statements_are_rewritten_by_expressions(driver: Driver) -> Outcome {
     proxy.admin("UPDATE mysql_query_rules SET replace_pattern = 'SELECT 1, 2, 3 --'; LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let seen = client.execute(0, 0, b"\0\0\x03six")?;
     expect(seen.contains("\\x03new\\x03six"), || seen.clone())
+}
+
+/// Two sets of rules and templates take turns while clients ask: each answer is that of one set, and none is an error.
+fn a_load_under_traffic_is_seen_whole(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    // A template, two rewritings and a route that belong together, behind rules that only make a LOAD longer.
+    let set = |name: &str, hostgroup: u32| {
+        format!(
+            "DELETE FROM mysql_query_rules; DELETE FROM mysql_query_rewrite; \
+             INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) VALUES (1, 1, 'SELECT ''which''', 'SELECT ''which'', ''{name}'', @@port'); \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern) \
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) SELECT i, 1, 'FROM {name}_' || i || ' WHERE id = [0-9]+' FROM n; \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern) VALUES (2001, 1, '''{name}''', '''{name}'', ''{name}'''); \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup) VALUES (2002, 1, '''{name}'', ''{name}''', {hostgroup}); \
+             LOAD MYSQL QUERY RULES TO RUNTIME"
+        )
+    };
+    let sets = [set("old", 0), set("new", 1)];
+    two.proxy.admin(&sets[0])?;
+    let ended = AtomicBool::new(false);
+    let (proxy, ports) = (&two.proxy, [two.writer.port, two.reader.port]);
+    let counts = std::thread::scope(|scope| {
+        let client = || -> Result<[u64; 2], String> {
+            let mut client = Raw::log_in(proxy.port, 0)?;
+            let mut seen = [0; 2];
+            while !ended.load(Ordering::Relaxed) {
+                let said = client.query("SELECT 'which'")?;
+                let whole = ["old", "new"].iter().zip(ports).position(|(name, port)| {
+                    let port = port.to_string();
+                    said.contains(&format!("\\x05which\\x03{name}\\x03{name}{}{port}", (port.len() as u8).escape_ascii()))
+                });
+                let Some(which) = whole else { return Err(format!("a mixture, or an error: {said}")) };
+                seen[which] += 1;
+            }
+            Ok(seen)
+        };
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(client)).collect();
+        let loaded = (0..20).try_for_each(|n| proxy.admin(&sets[(n + 1) % 2]).map(drop));
+        ended.store(true, Ordering::Relaxed);
+        let counts: Vec<_> = clients.into_iter().map(|client| client.join().unwrap_or_else(|_| Err("a client panicked".into()))).collect();
+        loaded.map(|()| counts)
+    })?;
+    for count in counts {
+        let seen = count?;
+        expect(seen.iter().all(|count| *count > 0), || format!("one of the sets was never seen: {seen:?}"))?;
+    }
+    Ok(())
 }
 
 /// A58: kinds of statements have counters.

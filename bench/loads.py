@@ -1,0 +1,111 @@
+"""What clients notice of LOADs: errors, and the longest time that an answer took.
+
+One MariaDB and one Millrace with two workers on this machine. sysbench runs at a steady pace, and three probes ask something that a rule
+answers, a thousand times a second each, so that what they wait for is Millrace and the machine alone. Each kind of LOAD is repeated for
+some seconds, and so are seconds without any: what is long there, the machine has done.
+"""
+
+import multiprocessing
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench import MariaDb, free_port, login, packet, say, start, stop, sysbench, wait_for, CONFIGURATION, PASSWORD, USER
+
+SECONDS = 10
+PACE = 1500
+
+RULES = "INSERT INTO mysql_query_rules (rule_id, active, {column}, destination_hostgroup, apply) " \
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT 100 + i, 1, {pattern}, 1, 1 FROM n"
+ROWS = "INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) " \
+       "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) SELECT 'app', 'shard_' || i, 0, i % 2, '' FROM n"
+
+KINDS = [
+    ("none", None),
+    ("20,000 rules by schema", RULES.format(column="schemaname", pattern="'shard_' || i")),
+    ("20,000 rules, match_digest", RULES.format(column="match_digest", pattern="'^SELECT .* FROM table_' || i || ' WHERE'")),
+    ("20,000 rules, match_pattern", RULES.format(column="match_pattern", pattern="'FROM table_' || i || ' WHERE id = [0-9]+$'")),
+    ("200,000 rows of fast routing", ROWS),
+    ("none, again", None),
+]
+
+
+def probe(port, until, answers):
+    """Asks every millisecond; says the milliseconds that answers took, and how many were not the rule's."""
+    peer = login(port)
+    question = b"\x03SELECT 'probe'"
+    framed = len(question).to_bytes(3, "little") + b"\0" + question
+    took, wrong = [], 0
+    while time.time() < until:
+        asked = time.perf_counter()
+        peer.sendall(framed)
+        wrong += b"from the rule" not in packet(peer)
+        took.append((time.perf_counter() - asked) * 1000)
+        time.sleep(0.001)
+    answers.put((took, wrong))
+
+
+def admin(port, sql):
+    ran = subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uadmin", "-padmin", "-N", "-e", sql],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if ran.returncode != 0:
+        raise SystemExit(f"{sql[:60]}: {ran.stdout}")
+
+
+def measured(name, sql, port, door):
+    admin(door, "DELETE FROM mysql_query_rules WHERE rule_id > 1; DELETE FROM mysql_query_rules_fast_routing" + (f"; {sql}" if sql else ""))
+    answers = multiprocessing.Queue()
+    until = time.time() + SECONDS
+    probes = [multiprocessing.Process(target=probe, args=(port, until, answers)) for _ in range(3)]
+    for one in probes:
+        one.start()
+    traffic = subprocess.Popen(sysbench(port, 8, SECONDS) + [f"--rate={PACE}", "run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    loads = []
+    while sql and time.time() < until - 1:
+        begun = time.time()
+        admin(door, "LOAD MYSQL QUERY RULES TO RUNTIME")
+        loads.append(time.time() - begun)
+    told = [answers.get() for _ in probes]
+    said = traffic.communicate()[0]
+    for one in probes:
+        one.join()
+    took = sorted(one for some, _ in told for one in some)
+    wrong = sum(wrong for _, wrong in told)
+    longest = re.search(r"max:\s+([\d.]+)", said)
+    errors = wrong + int((re.search(r"ignored errors:\s+(\d+)", said) or ["", "0"])[1]) + (traffic.returncode != 0)
+    if traffic.returncode != 0:
+        say(said)
+    slow = sum(one > 5 for one in took)
+    return (f"| {name} | {len(loads)} | {statistics.median(loads) if loads else 0:.2f} | {errors} | {took[len(took) // 2]:.2f} | "
+            f"{took[int(len(took) * 0.999)]:.2f} | {took[-1]:.1f} | {slow} of {len(took):,} | {longest[1] if longest else '?'} |")
+
+
+def main():
+    target = sys.argv[1]
+    with tempfile.TemporaryDirectory(prefix="millrace-loads-") as folder:
+        server = MariaDb(folder)
+        port, door = free_port(), free_port()
+        path = os.path.join(folder, "proxysql.cnf")
+        with open(path, "w") as file:
+            text = CONFIGURATION.format(home=folder, admin=door, workers=2, port=port, server=server.port, user=USER, password=PASSWORD)
+            rule = '{ rule_id = 1, active = 1, match_pattern = "^SELECT .probe", OK_msg = "from the rule", apply = 1 }'
+            file.write(re.sub(r"mysql_query_rules =\n\(.*?\n\)", lambda _: f"mysql_query_rules =\n(\n    {rule}\n)", text, flags=re.S))
+        millrace = start([os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", folder, "--io-driver", "uring"], folder, "millrace")
+        try:
+            wait_for(port, millrace, "Millrace")
+            print(f"sysbench oltp_point_select at {PACE} a second and 3 probes, {SECONDS} s a row, {os.cpu_count()} cores\n")
+            print("| LOAD of | LOADs | s each | errors | probe median ms | p99.9 | longest | above 5 ms | sysbench longest ms |")
+            print("|:--|--:|--:|--:|--:|--:|--:|--:|--:|")
+            for name, sql in KINDS:
+                print(measured(name, sql, port, door), flush=True)
+        finally:
+            stop(millrace)
+            stop(server.process)
+
+
+if __name__ == "__main__":
+    main()
