@@ -1,0 +1,227 @@
+//! The firewall before a real server: what may run, what is told, what is refused, and how it is learned; as text and prepared.
+#![forbid(unsafe_code)]
+
+use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::raw::Raw;
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("a_firewall_is_learned_explained_and_protects", a_firewall_is_learned_explained_and_protects),
+        ("prepared_statements_are_looked_at_when_prepared_and_when_executed", prepared_statements_are_looked_at),
+        ("users_and_addresses_have_modes_of_their_own", users_and_addresses_have_modes_of_their_own),
+        ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
+        ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
+    ])
+}
+
+fn one(driver: Driver) -> Result<(Server, Proxy), String> {
+    let server = Server::start(Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    Ok((server, proxy))
+}
+
+const ON: &str = "SET mysql-firewall_whitelist_enabled = 1; LOAD MYSQL VARIABLES TO RUNTIME;";
+const DETECTING: &str = "INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) \
+                         VALUES (1, 'app', '', 'DETECTING', ''); LOAD MYSQL FIREWALL TO RUNTIME;";
+const PROTECTING: &str = "UPDATE mysql_firewall_whitelist_users SET mode = 'PROTECTING'; LOAD MYSQL FIREWALL TO RUNTIME;";
+const BLOCKED: &str = "ERROR 1148 (42000) at line 1: Firewall blocked this query";
+
+fn refused(said: Result<String, String>, words: &str) -> Outcome {
+    match said {
+        Ok(said) => Err(format!("not refused: {said}")),
+        Err(said) => expect(said.contains(words), || format!("refused otherwise: {said}")),
+    }
+}
+
+fn global(proxy: &Proxy, name: &str) -> Result<String, String> {
+    proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))
+}
+
+/// What a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what would be refused, PROTECTING.
+fn a_firewall_is_learned_explained_and_protects(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    // The whole life of an application, in two schemas; its client asks things of its own first.
+    let run = |sql: &str| command_line(proxy.port, "app", "secret", &["conf"], sql);
+    let application =
+        ["SELECT id FROM numbers WHERE id = 7", "SELECT COUNT(*) FROM conf2.only_here", "SELECT 'x' FROM numbers LIMIT 1"];
+    proxy.admin(DETECTING)?;
+    // Without the switch nobody is looked at.
+    run(application[0])?;
+    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall")?, "0")?;
+    proxy.admin(ON)?;
+    for sql in application {
+        run(sql)?;
+        run(sql)?;
+    }
+    let told = proxy.admin(
+        "SELECT username, client_address, schemaname, flagIN, action, count_star FROM stats_mysql_firewall \
+         WHERE digest_text = 'SELECT id FROM numbers WHERE id = ?'",
+    )?;
+    same(&told, "app\t127.0.0.1\tconf\t0\tdetected\t2")?;
+    expect(proxy.log().contains("Firewall detected unknown query with digest 0x"), || proxy.log())?;
+    proxy.admin("LEARN MYSQL FIREWALL FROM DETECTED; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    proxy.admin("SELECT * FROM stats_mysql_firewall_reset")?;
+    run(application[0])?;
+    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall")?, "0")?;
+    // Nothing that is known would be refused; the one thing that is new would.
+    proxy.admin("UPDATE mysql_firewall_whitelist_users SET mode = 'PROTECTING'")?;
+    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text LIKE 'DELETE%'")?, "0")?;
+    same(&proxy.admin("EXPLAIN ROUTE AGAINST DIGESTS")?, "")?;
+    run("DELETE FROM numbers WHERE id = 100000")?;
+    let replayed = proxy.admin("EXPLAIN ROUTE AGAINST DIGESTS")?;
+    expect(replayed.lines().count() == 1 && replayed.contains("DELETE FROM numbers WHERE id = ?"), || replayed.clone())?;
+    expect(replayed.trim_end().ends_with("error 'Firewall blocked this query', by the firewall; firewall: blocked"), || {
+        replayed.clone()
+    })?;
+    proxy.admin(PROTECTING)?;
+    for sql in application {
+        run(sql)?;
+    }
+    same(&run("SELECT id FROM numbers WHERE id = 8")?, "8")?;
+    refused(run("DELETE FROM numbers WHERE id = 100000"), BLOCKED)?;
+    refused(run("SELECT id FROM numbers WHERE id = 8 OR 1 = 1"), BLOCKED)?;
+    // The same statement from another schema is another.
+    refused(command_line(proxy.port, "app", "secret", &["conf2"], "SELECT id FROM conf.numbers WHERE id = 8"), BLOCKED)?;
+    refused(command_line(proxy.port, "app", "secret", &["conf2"], "SELECT COUNT(*) FROM conf2.only_here"), BLOCKED)?;
+    // A refused statement ends nothing, and is not among those to learn from.
+    refused(
+        run("SELECT id FROM numbers WHERE id = 8; DELETE FROM numbers WHERE id = 9; SELECT 'x' FROM numbers LIMIT 1"),
+        "1148",
+    )?;
+    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text LIKE '%OR%'")?, "0")?;
+    let blocked = "SELECT SUM(count_star) FROM stats_mysql_firewall WHERE action = 'blocked' AND digest_text LIKE 'DELETE%'";
+    same(&proxy.admin(blocked)?, "2")?;
+    expect(proxy.log().contains("Firewall blocked query with digest 0x"), || proxy.log())?;
+    expect(!proxy.log().contains("numbers"), || proxy.log())?;
+    proxy.admin("SET mysql-firewall_whitelist_errormsg = 'Ask the DBA'; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    refused(run("SELECT 1, 2, 3 FROM dual"), "ERROR 1148 (42000) at line 1: Ask the DBA")?;
+    proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    same(&run("SELECT 1, 2, 3 FROM dual")?, "1\t2\t3")
+}
+
+/// In both protocols, under a configuration that changes while the session lives.
+fn prepared_statements_are_looked_at(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    client.query("SELECT 1")?;
+    client.prepare("SELECT 'before', ?")?;
+    let params = b"\0\x01\x03\0\x07\0\0\0";
+    let blocked = "#42000Firewall blocked this query";
+    let holds = |seen: &str, words: &str| expect(seen.contains(words), || format!("not '{words}': {seen}"));
+    proxy.admin(&format!("{DETECTING}{ON}"))?;
+    holds(&client.execute(0, 0, params)?, "before")?;
+    let count = |action: &str| {
+        proxy.admin(&format!(
+            "SELECT SUM(count_star) FROM stats_mysql_firewall WHERE digest_text = 'SELECT ?,?' AND action = '{action}'"
+        ))
+    };
+    same(&count("detected")?, "1")?;
+    client.prepare("SELECT ?, 'later'")?;
+    same(&count("detected")?, "2")?;
+    proxy.admin(PROTECTING)?;
+    holds(&client.execute(0, 0, params)?, blocked)?;
+    holds(&client.prepare("SELECT ?, 'too late'")?, blocked)?;
+    holds(&client.query("SELECT 1")?, blocked)?;
+    same(&count("blocked")?, "2")?;
+    // One rule is for all of them: a digest has no values, and one that is prepared is the same.
+    proxy.admin("LEARN MYSQL FIREWALL FROM DETECTED; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    holds(&client.execute(0, 0, params)?, "before")?;
+    holds(&client.execute(1, 0, params)?, "later")?;
+    holds(&client.query("SELECT 5, 6")?, "5")?;
+    holds(&client.query("SELECT 1")?, blocked)?;
+    // COM_INIT_DB has no SQL.
+    let said = client.ask(b"\x02conf2", wire::response::Expect::Simple)?;
+    expect(!said.contains("Firewall"), || said.clone())?;
+    holds(&client.query("SELECT 5, 6")?, blocked)
+}
+
+fn users_and_addresses_have_modes_of_their_own(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let as_user = |user: &str, password: &str| command_line(proxy.port, user, password, &["conf"], "SELECT 1 FROM dual");
+    // Nobody has a row: nobody may do anything.
+    let said = proxy.admin(ON)?;
+    expect(said.is_empty(), || said.clone())?;
+    refused(as_user("app", "secret"), BLOCKED)?;
+    refused(as_user("other", "geheim"), BLOCKED)?;
+    proxy.admin(
+        "INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) \
+         VALUES (1, 'app', '', 'PROTECTING', ''), (1, 'app', '127.0.0.1', 'OFF', ''); LOAD MYSQL FIREWALL TO RUNTIME",
+    )?;
+    same(&as_user("app", "secret")?, "1")?;
+    refused(as_user("other", "geheim"), BLOCKED)?;
+    // A user without a row may do what rules for the empty address say.
+    proxy.admin("LEARN MYSQL FIREWALL FROM DIGESTS FOR other; LEARN MYSQL FIREWALL FROM DIGESTS FOR app")?;
+    same(&proxy.admin("SELECT COUNT(*) FROM mysql_firewall_whitelist_rules WHERE username = 'other'")?, "0")?;
+    proxy.admin(
+        "INSERT INTO mysql_firewall_whitelist_rules SELECT 1, 'other', '', schemaname, flagIN, digest, '' \
+         FROM mysql_firewall_whitelist_rules WHERE username = 'app' AND client_address = ''; LOAD MYSQL FIREWALL TO RUNTIME",
+    )?;
+    same(&as_user("other", "geheim")?, "1")?;
+    proxy.admin("UPDATE mysql_firewall_whitelist_users SET client_address = '10.0.0.1' WHERE mode = 'OFF'; DELETE FROM mysql_firewall_whitelist_rules; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    refused(as_user("app", "secret"), BLOCKED)
+}
+
+fn an_injection_is_refused_and_the_connection_lives_on(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin("SET mysql-automatic_detect_sqli = 'true'; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    let blocked = "#42000Firewall blocked this query";
+    let attack = "SELECT id FROM conf.numbers WHERE id = 7 OR 1=1";
+    for seen in [client.query(attack)?, client.prepare(attack)?] {
+        expect(seen.contains(blocked), || seen.clone())?;
+    }
+    let seen = client.query("SELECT id FROM conf.numbers WHERE id = 7 OR id = 8")?;
+    expect(seen.contains('7'), || seen.clone())?;
+    same(&global(&proxy, "automatic_detected_sql_injection")?, "2")?;
+    same(&proxy.admin("SELECT action, fingerprint, count_star FROM stats_mysql_firewall")?, "injection\t1&1o1\t2")?;
+    expect(proxy.log().contains("SQLinjection detected with fingerprint of '1&1o1' from client app@127.0.0.1"), || proxy.log())?;
+    proxy.admin("INSERT INTO mysql_firewall_whitelist_sqli_fingerprints VALUES (1, '1&1o1'); LOAD MYSQL FIREWALL TO RUNTIME")?;
+    let seen = client.query(attack)?;
+    expect(!seen.contains(blocked), || seen.clone())?;
+    same(&global(&proxy, "whitelisted_sqli_fingerprint")?, "1")?;
+    // A rule for the digest is the narrower way, and a user who is OFF is left alone.
+    proxy.admin(&format!("DELETE FROM mysql_firewall_whitelist_sqli_fingerprints; {DETECTING}{ON}"))?;
+    let seen = client.query(attack)?;
+    expect(seen.contains(blocked), || seen.clone())?;
+    proxy.admin("LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    let seen = client.query(attack)?;
+    expect(!seen.contains(blocked), || seen.clone())?;
+    proxy.admin("UPDATE mysql_firewall_whitelist_users SET mode = 'OFF'; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    let seen = client.query("SELECT words FROM conf.scratch WHERE words = '' OR 'a'='a' -- '")?;
+    expect(!seen.contains(blocked), || seen.clone())
+}
+
+fn a_saved_firewall_comes_back(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    let rule = |digest: &str| {
+        format!(
+            "INSERT INTO mysql_firewall_whitelist_rules (active, username, client_address, schemaname, flagIN, digest, comment) \
+             VALUES (1, 'app', '', 'conf', 0, '{digest}', ''); LOAD MYSQL FIREWALL TO RUNTIME"
+        )
+    };
+    refused(proxy.admin(&rule("not hex")), "digest must be a number such as 0x1D8D2DD2EE6E8B0A; 'not hex' is not")?;
+    same(&proxy.admin("SELECT COUNT(*) FROM runtime_mysql_firewall_whitelist_rules")?, "0")?;
+    proxy.admin("DELETE FROM mysql_firewall_whitelist_rules")?;
+    refused(
+        proxy.admin("INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'app', '', 'LEARNING', '')"),
+        "CHECK constraint failed",
+    )?;
+    proxy.admin(&format!("{DETECTING}{ON}"))?;
+    let run = |proxy: &Proxy, sql: &str| command_line(proxy.port, "app", "secret", &["conf"], sql);
+    run(&proxy, "SELECT 1 FROM dual")?;
+    proxy.admin(&format!(
+        "LEARN MYSQL FIREWALL; {PROTECTING} SAVE MYSQL FIREWALL TO DISK; SAVE MYSQL VARIABLES TO DISK; SAVE MYSQL DIGEST TO DISK"
+    ))?;
+    proxy.restart()?;
+    same(&run(&proxy, "SELECT 1 FROM dual")?, "1")?;
+    refused(run(&proxy, "SELECT 1, 2 FROM dual"), BLOCKED)?;
+    // The history outlives the start, too: rules can be learned from it anew.
+    proxy.admin("DELETE FROM mysql_firewall_whitelist_rules; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    refused(run(&proxy, "SELECT 1 FROM dual"), BLOCKED)?;
+    proxy.admin("LEARN MYSQL FIREWALL FROM HISTORY; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    same(&run(&proxy, "SELECT 1 FROM dual")?, "1")
+}
