@@ -20,6 +20,7 @@ fn main() {
     trials::run(&[
         ("during_a_drain_the_cores_still_answer", draining),
         ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
+        ("what_happens_is_counted", counted),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
     ])
 }
@@ -132,6 +133,7 @@ fn offline_hard(driver: Driver) -> Outcome {
     let (mut client, said) = writes.join().map_err(|_| "the writer panicked".to_owned())?;
     is_error(&said, "1053")?;
     asked(&mut client, "SELECT 1")?;
+    same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'backend_offline_during_query'")?, "2")?;
     // A transaction went with its connection; warnings and the like are no reason to go.
     is_sent_away(&mut in_transaction, "1053")?;
     for client in [&mut holds_little, &mut free] {
@@ -150,6 +152,34 @@ fn offline_hard(driver: Driver) -> Outcome {
     proxy.admin("DELETE FROM mysql_servers; LOAD MYSQL SERVERS TO RUNTIME")?;
     is_sent_away(&mut free, "1053")?;
     is_empty(&second)
+}
+
+fn counted(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = log_in(&proxy)?;
+    let mut counts = |sql: &[&str], counters: &[(&str, u64)]| -> Outcome {
+        for sql in sql {
+            asked(&mut client, sql)?;
+        }
+        for (name, wanted) in counters {
+            let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))?;
+            same(&said, &wanted.to_string()).map_err(|error| format!("{name} after {sql:?}: {error}"))?;
+        }
+        Ok(())
+    };
+    counts(&["SELECT 1"], &[("Active_Transactions", 0), ("Com_autocommit", 0), ("Client_Connections_hostgroup_locked", 0)])?;
+    counts(&["SET autocommit = 1", "COMMIT", "ROLLBACK"], &[("Com_autocommit", 1), ("Com_autocommit_filtered", 1)])?;
+    counts(&[], &[("Com_commit", 1), ("Com_commit_filtered", 1), ("Com_rollback", 1), ("Com_rollback_filtered", 1)])?;
+    counts(&["SET NAMES latin1", "USE conf"], &[("Com_frontend_set_names", 1), ("Com_frontend_use_db", 1)])?;
+    counts(&["BEGIN"], &[("Active_Transactions", 1), ("Client_Connections_hostgroup_locked", 0)])?;
+    counts(&["COMMIT"], &[("Active_Transactions", 0), ("Com_commit", 2), ("Com_commit_filtered", 1)])?;
+    counts(&["SET autocommit = 0", "SET autocommit = 1"], &[("Com_autocommit", 3), ("Com_autocommit_filtered", 1)])?;
+    counts(&["CREATE TEMPORARY TABLE conf.t (a INT)"], &[("Client_Connections_hostgroup_locked", 1)])?;
+    counts(&["DROP TEMPORARY TABLE conf.t"], &[("Client_Connections_hostgroup_locked", 0), ("Backend_query_time_nsec", 0)])?;
+    proxy.admin("SET mysql-stats_time_backend_query = 'true'; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    asked(&mut client, "SELECT SLEEP(0.01)")?;
+    let took = proxy.admin("SELECT Variable_Value > 0 FROM stats_mysql_global WHERE Variable_Name = 'Backend_query_time_nsec'")?;
+    same(&took, "1")
 }
 
 /// The certificate that a port offers to clients of MySQL.

@@ -71,8 +71,6 @@ const NOT_COUNTED: &[&str] = &[
     "MySQL_Monitor_dns_cache_lookup_success",
     "MySQL_Monitor_dns_cache_record_updated",
     "MyHGM_myconnpoll_get_ping",
-    "Stmt_Client_Active_Unique",
-    "Stmt_Server_Active_Unique",
     "Stmt_Max_Stmt_id",
     "new_req_conns_count",
 ];

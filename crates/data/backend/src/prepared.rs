@@ -126,6 +126,15 @@ impl Statements {
         self.known.borrow().is_empty()
     }
 
+    /// How many some client has, and how many some connection knows.
+    #[must_use]
+    pub fn in_use(&self) -> (u64, u64) {
+        self.known.borrow().values().fold((0, 0), |(clients, servers), statement| {
+            let (by_clients, on_servers) = statement.counts();
+            (clients + u64::from(by_clients > 0), servers + u64::from(on_servers > 0))
+        })
+    }
+
     /// All of them, for the statistics.
     #[must_use]
     pub fn all(&self) -> Vec<Rc<Prepared>> {

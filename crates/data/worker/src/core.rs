@@ -348,6 +348,9 @@ impl Core {
                 let mut counts = self.tally.counts();
                 counts.set(Counter::TasksPanicked, self.rt.panics());
                 counts.set(Counter::StmtCached, self.statements.len() as u64);
+                let (by_clients, on_servers) = self.statements.in_use();
+                counts.set(Counter::StmtClientActiveUnique, by_clients);
+                counts.set(Counter::StmtServerActiveUnique, on_servers);
                 let (open, locked) = self.roster.open_and_locked(&self.epoch().snapshot);
                 counts.set(Counter::ActiveTransactions, open);
                 counts.set(Counter::ClientConnectionsLocked, locked);

@@ -1,6 +1,7 @@
 //! What statements are counted as when they are received, and when they were answered without a server: `Com_…` of `stats_mysql_global`.
 
 use crate::session::Session;
+use crate::statement::What;
 use bridge::Counter;
 use sql::words::Words;
 use sql::{Class, CommandCounter};
@@ -31,11 +32,12 @@ fn is_any_sign(token: &sql::words::Token<'_>) -> bool {
 
 impl Session {
     /// It has come.
-    pub(crate) fn note_received(&self, class: &Class<'_>, text: &[u8]) {
+    pub(crate) fn note_received(&self, class: &Class<'_>, text: &[u8], what: What<'_>) {
         let counter = match class.command {
             CommandCounter::Commit => Counter::ComCommit,
             CommandCounter::Rollback => Counter::ComRollback,
-            CommandCounter::Use => Counter::ComFrontendUseDb,
+            // As in ProxySQL, it has no class of its own; COM_INIT_DB is counted elsewhere.
+            _ if class.use_db.is_some() && matches!(what, What::Query) => Counter::ComFrontendUseDb,
             _ if class.sets => match Sets::of(text) {
                 Sets::Autocommit => Counter::ComAutocommit,
                 Sets::Names => Counter::ComFrontendSetNames,

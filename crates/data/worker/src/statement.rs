@@ -107,7 +107,7 @@ impl Session {
         let began = self.core.rt.now();
         self.core.tally.up(Counter::Questions);
         self.entry.begins(name, text, began);
-        self.note_received(class, text);
+        self.note_received(class, text, what);
 
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();

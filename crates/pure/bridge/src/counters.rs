@@ -84,7 +84,9 @@ counters! {
     MyhgmPoolDestroy, "MyHGM_myconnpoll_destroy", "Connections closed instead of given back.";
     StmtClientActiveTotal, "Stmt_Client_Active_Total", "Statements prepared by clients now.";
     StmtServerActiveTotal, "Stmt_Server_Active_Total", "Statements prepared on connections to servers now.";
-    StmtCached, "Stmt_Cached", "Distinct prepared statements now.";
+    StmtClientActiveUnique, "Stmt_Client_Active_Unique", "Distinct statements that some client has prepared now, summed over the cores.";
+    StmtServerActiveUnique, "Stmt_Server_Active_Unique", "Distinct statements that some connection to a server knows now, summed over the cores.";
+    StmtCached, "Stmt_Cached", "Distinct prepared statements that are kept now, summed over the cores.";
     QueryCacheMemoryBytes, "Query_Cache_Memory_bytes", "Bytes of results that are kept, and of those being gathered.";
     QueryCacheCountGet, "Query_Cache_count_GET", "Statements looked up in the cache.";
     QueryCacheCountGetOk, "Query_Cache_count_GET_OK", "Statements answered from the cache.";
