@@ -200,7 +200,7 @@ fn configuration(folder: &Path, port: u16, admin_port: u16, wish: &Wish) -> Stri
 }
 
 /// The proxy: `$MILLRACE_BIN`, or the one of this build, which is brought up to date first.
-fn program() -> Result<PathBuf, String> {
+pub fn program() -> Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM
         .get_or_init(|| {

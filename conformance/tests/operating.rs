@@ -4,13 +4,14 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw, complaint};
-use conformance::process::output;
-use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::process::{TempFolder, output};
+use conformance::proxy::{Driver, Proxy, Wish, program};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 
@@ -21,6 +22,7 @@ fn main() {
         ("during_a_drain_the_cores_still_answer", draining),
         ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
         ("what_happens_is_counted", counted),
+        ("a_start_that_cannot_be_says_what_to_do_and_harms_nobody", refused_starts),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
     ])
 }
@@ -85,7 +87,10 @@ fn draining(driver: Driver) -> Outcome {
     soon("only the one with a transaction is left", || {
         Ok(proxy.admin("SELECT SessionID, user, command FROM stats_mysql_processlist")?.trim() == left)
     })?;
-    same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Client_Connections_connected'")?, "1")?;
+    same(
+        &proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Client_Connections_connected'")?,
+        "1",
+    )?;
     proxy.admin("SET mysql-long_query_time = 1234; LOAD MYSQL VARIABLES TO RUNTIME")?;
     expect(proxy.runs(), || format!("it ended:\n{}", proxy.log()))?;
     proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
@@ -118,7 +123,8 @@ fn offline_hard(driver: Driver) -> Outcome {
     };
     let reads = runs("SELECT slept FROM conf.slow")?;
     let writes = runs("INSERT INTO conf.scratch SELECT 2, slept FROM conf.slow")?;
-    let on_first = |text: &str| Ok::<_, String>(first.root("SHOW FULL PROCESSLIST")?.lines().filter(|line| line.contains(text)).count());
+    let on_first =
+        |text: &str| Ok::<_, String>(first.root("SHOW FULL PROCESSLIST")?.lines().filter(|line| line.contains(text)).count());
     soon("both statements run", || Ok(on_first("FROM conf.slow")? == 2))?;
 
     proxy.admin(&format!(
@@ -133,7 +139,10 @@ fn offline_hard(driver: Driver) -> Outcome {
     let (mut client, said) = writes.join().map_err(|_| "the writer panicked".to_owned())?;
     is_error(&said, "1053")?;
     asked(&mut client, "SELECT 1")?;
-    same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'backend_offline_during_query'")?, "2")?;
+    same(
+        &proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'backend_offline_during_query'")?,
+        "2",
+    )?;
     // A transaction went with its connection; warnings and the like are no reason to go.
     is_sent_away(&mut in_transaction, "1053")?;
     for client in [&mut holds_little, &mut free] {
@@ -178,8 +187,51 @@ fn counted(driver: Driver) -> Outcome {
     counts(&["DROP TEMPORARY TABLE conf.t"], &[("Client_Connections_hostgroup_locked", 0), ("Backend_query_time_nsec", 0)])?;
     proxy.admin("SET mysql-stats_time_backend_query = 'true'; LOAD MYSQL VARIABLES TO RUNTIME")?;
     asked(&mut client, "SELECT SLEEP(0.01)")?;
-    let took = proxy.admin("SELECT Variable_Value > 0 FROM stats_mysql_global WHERE Variable_Name = 'Backend_query_time_nsec'")?;
+    let took =
+        proxy.admin("SELECT Variable_Value > 0 FROM stats_mysql_global WHERE Variable_Name = 'Backend_query_time_nsec'")?;
     same(&took, "1")
+}
+
+/// Starts another Millrace, which is to fail, and gives what it said.
+fn fails(flags: &[&str], configuration: &Path, text: &str) -> Result<String, String> {
+    fs::write(configuration, text).map_err(|error| error.to_string())?;
+    let mut command = Command::new(program()?);
+    command.args(["-f", "-c"]).arg(configuration).args(flags);
+    match output(&mut command, Duration::from_secs(30))? {
+        (true, said) => Err(format!("it ran: {said}")),
+        (false, said) => Ok(said),
+    }
+}
+
+fn refused_starts(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let folder = TempFolder::new("starts").map_err(|error| error.to_string())?;
+    let (file, other) = (folder.path().join("proxysql.cnf"), folder.path().join("data").display().to_string());
+    let says = |said: String, words: &str| expect(said.contains(words), || format!("'{words}' was wanted:\n{said}"));
+    let taken = proxy.data().display().to_string();
+    let of_another = format!("is used by another Millrace (process {}): choose another with -D", proxy.id());
+    says(fails(&["-D", &taken], &file, "")?, &of_another)?;
+    let traffic = format!("mysql_variables = {{ interfaces = \"127.0.0.1:{}\" }}", proxy.port);
+    says(fails(&["-D", &other], &file, &traffic)?, "another process listens there")?;
+    let operators = format!(
+        "mysql_variables = {{ interfaces = \"{other}.sock\" }} admin_variables = {{ mysql_ifaces = \"127.0.0.1:{}\" }}",
+        proxy.admin_port
+    );
+    says(fails(&["-D", &other, "--initial"], &file, &operators)?, "another process listens there")?;
+    let open = "admin_variables = { mysql_ifaces = \"0.0.0.0:0\" }";
+    says(fails(&["-D", &other, "--initial"], &file, open)?, "a password that everybody knows for 'admin'")?;
+    says(
+        fails(&["-D", &other, "--initial"], &file, "mysql_variables = { thraeds = 1 }")?,
+        "line 1: 'thraeds' is not a variable",
+    )?;
+    says(
+        fails(&["-D", &other, "--initial"], &file, "mysql_variables = { threads = 0 }")?,
+        "mysql-threads must be from 1 to 255",
+    )?;
+    says(fails(&["-D", &file.display().to_string()], &file, "")?, "is not a directory")?;
+    // Whoever serves has noticed nothing, and its process id is where it was.
+    same(&fs::read_to_string(proxy.data().join("millrace.pid")).map_err(|error| error.to_string())?, &proxy.id().to_string())?;
+    same(&proxy.query("SELECT 1")?, "1")
 }
 
 /// The certificate that a port offers to clients of MySQL.

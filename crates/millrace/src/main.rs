@@ -3,6 +3,7 @@
 
 mod certificate;
 mod flags;
+mod folder;
 mod log;
 mod start;
 

@@ -2,6 +2,7 @@
 
 use crate::certificate::Pair;
 use crate::flags::Flags;
+use crate::folder;
 use crate::log::Log;
 use admin::{Admin, Hooks, Options, Start};
 use bridge::ToCore;
@@ -51,11 +52,12 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
     };
     let from_file = settings.datadir.map(PathBuf::from);
     let datadir = flags.datadir.clone().or(from_file).unwrap_or_else(|| PathBuf::from("/var/lib/millrace"));
-    fs::create_dir_all(&datadir)
-        .map_err(|error| vec![format!("the data directory {} cannot be made: {error}", datadir.display())])?;
+    let owned = folder::take(&datadir).map_err(|words| vec![words])?;
     let errorlog = settings.errorlog.map_or_else(|| datadir.join("millrace.log"), PathBuf::from);
     let pidfile = settings.pidfile.map_or_else(|| datadir.join("millrace.pid"), PathBuf::from);
     if !flags.foreground {
+        // The process that stays takes it.
+        drop(owned);
         return put_behind(&errorlog, &pidfile);
     }
     let log = if std::env::var_os(BEHIND).is_some() {
@@ -144,8 +146,7 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
         embedded.offer(acceptor);
         threads.start_sqlite(&snapshot, datadir, embedded)?;
     }
-    fs::write(pidfile, format!("{}\n", std::process::id()))
-        .map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
+    fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
     let ended = until_the_end(&events, &happens, &cores, &log);
     // It may have been removed already; a process that starts writes it anew.
@@ -174,23 +175,28 @@ struct Threads {
 
 impl Threads {
     /// Runs `main` on an executor of its own thread; returns when it has said that it is ready.
-    fn start<F>(&mut self, name: String, driver: rt::Driver, main: impl FnOnce(Rt, Ready) -> F + Send + 'static) -> Result<(), Reasons>
+    fn start<F>(
+        &mut self,
+        name: String,
+        driver: rt::Driver,
+        main: impl FnOnce(Rt, Ready) -> F + Send + 'static,
+    ) -> Result<(), Reasons>
     where
         F: Future<Output = Result<(), String>>,
     {
-        let (tell, ready) = mpsc::channel::<()>();
+        let (tell, ready) = mpsc::channel();
         let events = self.events.clone();
-        let called = name.clone();
+        let (called, failed) = (name.clone(), tell.clone());
         let body = move || {
             let ended = rt::run(driver, |rt| main(rt, Ready(tell))).map_err(|error| error.to_string()).and_then(|r| r);
+            // Heard if it was not ready yet.
+            let _serving = failed.send(ended.clone());
             // Nobody listens any more when the process ends anyway.
             let _late = events.send(Event::Ended(called, ended));
         };
         let thread = thread::Builder::new().name(name).spawn(body).map_err(|error| vec![error.to_string()])?;
         self.running.push(thread);
-        // An error means that it ended before it was ready: its event says why.
-        let _ready_or_ended = ready.recv();
-        Ok(())
+        ready.recv().unwrap_or(Ok(())).map_err(|error| vec![error])
     }
 
     fn start_cores(
@@ -202,6 +208,7 @@ impl Threads {
     ) -> Result<Vec<Sender<ToCore>>, Reasons> {
         let cores = u32::try_from(snapshot.variables.mysql_threads.clamp(1, 1024)).expect("clamped");
         let listen = addresses(&snapshot.variables.mysql_interfaces, "0.0.0.0:6033")?;
+        listen.iter().try_for_each(nobody_listens)?;
         let registry = Registry::new();
         let cache = cache::Cache::new(RandomState::new().hash_one(0));
         let (mailboxes, letters): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
@@ -294,12 +301,12 @@ impl Threads {
 }
 
 /// Says once that a thread serves.
-struct Ready(mpsc::Sender<()>);
+struct Ready(mpsc::Sender<Result<(), String>>);
 
 impl Ready {
     fn say(self) {
         // Whoever started it may have given up.
-        let _gone = self.0.send(());
+        let _gone = self.0.send(Ok(()));
     }
 }
 
@@ -312,9 +319,26 @@ fn addresses(list: &str, usual: &str) -> Result<Vec<Address>, Reasons> {
     Ok(found)
 }
 
+/// Cores share their ports, so the kernel would let another process share them too, and spread the clients over both.
+fn nobody_listens(at: &Address) -> Result<(), Reasons> {
+    let Address::Tcp(at) = at else { return Ok(()) };
+    match std::net::TcpListener::bind(at) {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(vec![in_use(at, &error)]),
+        // Anything else, the core will say.
+        _ => Ok(()),
+    }
+}
+
+fn in_use(at: impl std::fmt::Display, error: &std::io::Error) -> String {
+    format!("cannot listen on {at}: {error}: another process listens there (`ss -ltnp` names it)")
+}
+
 fn listen_all(rt: &Rt, addresses: &[Address]) -> Result<Vec<Listener>, String> {
     let open = |at: &Address| {
-        rt.listen(at, ListenOptions::default()).map_err(|error| format!("cannot listen on {at}: {error}"))
+        rt.listen(at, ListenOptions::default()).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => in_use(at, &error),
+            _ => format!("cannot listen on {at}: {error}"),
+        })
     };
     addresses.iter().map(open).collect()
 }
@@ -323,9 +347,16 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     let traffic = addresses(&variables.mysql_interfaces, "0.0.0.0:6033").unwrap_or_default();
     let operators = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032").unwrap_or_default();
     let list = |all: &[Address]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    log.line(&format!("Millrace {} serves clients on {} and operators on {}", env!("CARGO_PKG_VERSION"), list(&traffic), list(&operators)));
+    log.line(&format!(
+        "Millrace {} serves clients on {} and operators on {}",
+        env!("CARGO_PKG_VERSION"),
+        list(&traffic),
+        list(&operators)
+    ));
     if flags.sqlite3_server {
-        let port = |all: &[Address], usual| all.iter().find_map(|a| if let Address::Tcp(a) = a { Some(a.port()) } else { None }).unwrap_or(usual);
+        let port = |all: &[Address], usual| {
+            all.iter().find_map(|a| if let Address::Tcp(a) = a { Some(a.port()) } else { None }).unwrap_or(usual)
+        };
         let (traffic, operators) = (port(&traffic, 6033), port(&operators, 6032));
         eprintln!(
             "\n  Query:    mysql -h 127.0.0.1 -P {traffic} -u demo -pdemo -e \"SELECT 'hello', sqlite_version()\"\n  \

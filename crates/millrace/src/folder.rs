@@ -1,0 +1,58 @@
+//! The data directory: made if it is missing, writable, and for one process alone.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write as _;
+use std::path::Path;
+
+/// The directory is ours while this lives; the kernel gives it back even after kill -9.
+#[derive(Debug)]
+pub(crate) struct Owned(#[expect(dead_code, reason = "the lock is what counts")] File);
+
+/// Takes the directory for this process.
+///
+/// # Errors
+/// It cannot be made or written, or another process has it; the words are for an operator.
+pub(crate) fn take(datadir: &Path) -> Result<Owned, String> {
+    let shown = datadir.display();
+    if datadir.exists() && !datadir.is_dir() {
+        return Err(format!("the data directory {shown} is not a directory: choose another with -D"));
+    }
+    fs::create_dir_all(datadir).map_err(|error| format!("the data directory {shown} cannot be made: {error}"))?;
+    let path = datadir.join("millrace.lock");
+    let unusable =
+        |error: std::io::Error| format!("the data directory {shown} cannot be written by this user: {}: {error}", path.display());
+    let mut file = File::options().create(true).read(true).write(true).truncate(false).open(&path).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let owner = fs::read_to_string(&path).unwrap_or_default();
+            return Err(format!(
+                "the data directory {shown} is used by another Millrace (process {}): choose another with -D, or stop that one",
+                owner.trim()
+            ));
+        }
+        Err(TryLockError::Error(error)) => return Err(unusable(error)),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(unusable)?;
+    Ok(Owned(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_owner_and_is_free_when_he_is_gone() {
+        let folder = std::env::temp_dir().join(format!("millrace-folder-{}", std::process::id()));
+        let owned = take(&folder).unwrap();
+        let refused = take(&folder).unwrap_err();
+        assert!(refused.contains(&format!("another Millrace (process {})", std::process::id())), "{refused}");
+        drop(owned);
+        drop(take(&folder).unwrap());
+        let file = folder.join("file");
+        fs::write(&file, "").unwrap();
+        assert!(take(&file).unwrap_err().contains("is not a directory"));
+        assert!(take(&file.join("below")).unwrap_err().contains("cannot be made"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
