@@ -1,5 +1,7 @@
 //! A list of named tests that need a MariaDB: all count as ignored where there is none.
 
+use std::time::{Duration, Instant};
+
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::proxy::{DRIVERS, Driver};
@@ -27,6 +29,19 @@ pub fn run(tests: &[(&'static str, Test)]) -> ! {
 /// Checks, with words that say what was found.
 pub fn expect(fine: bool, words: impl FnOnce() -> String) -> Result<(), String> {
     if fine { Ok(()) } else { Err(words()) }
+}
+
+/// Asks until the last line of the answer is this one; gives up after a while.
+pub fn until(wanted: &str, ask: impl Fn() -> Result<String, String>) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        let said = ask()?;
+        let last = said.lines().last().unwrap_or_default();
+        if last == wanted || begun.elapsed() > Duration::from_secs(20) {
+            return same(last, wanted);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Are the two texts alike, but for blanks at their ends?

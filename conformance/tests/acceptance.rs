@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
@@ -26,6 +27,8 @@ fn main() {
         ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
         ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
         ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
+        ("prepared_statements_are_split_as_their_texts_are", prepared_statements_are_split),
+        ("mysql_is_split_as_mariadb_is", mysql_is_split),
         ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
         ("prepared_statements_are_rewritten_by_expressions", prepared_statements_are_rewritten_by_expressions),
         ("a_load_under_traffic_is_seen_whole_and_breaks_nothing", a_load_under_traffic_is_seen_whole),
@@ -47,8 +50,12 @@ struct Two {
 }
 
 fn two(driver: Driver) -> Result<Two, String> {
-    let writer = Server::start(Vendor::MariaDb)?;
-    let reader = Server::start(Vendor::MariaDb)?;
+    two_of(Vendor::MariaDb, driver)
+}
+
+fn two_of(vendor: Vendor, driver: Driver) -> Result<Two, String> {
+    let writer = Server::start(vendor)?;
+    let reader = Server::start(vendor)?;
     let mut wish = Wish::in_front_of(&writer);
     let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", reader.port);
     let proxy = Proxy::start(driver, &wish)?;
@@ -366,6 +373,64 @@ fn two_rules_split_reads_from_writes(driver: Driver) -> Outcome {
     two.proxy.query("INSERT INTO conf.scratch VALUES (1, 'on the writer')")?;
     same(&two.writer.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "1")?;
     same(&two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "0")
+}
+
+fn prepared_statements_are_split(driver: Driver) -> Outcome {
+    split_prepared(&two(driver)?)
+}
+
+/// What MySQL says differently from MariaDB, and prepared statements.
+fn mysql_is_split(driver: Driver) -> Outcome {
+    if let Err(why) = Vendor::MySql.programs() {
+        eprintln!("SKIPPED: the split in front of MySQL: {why}");
+        return Ok(());
+    }
+    let two = two_of(Vendor::MySql, driver)?;
+    split_prepared(&two)?;
+    for reads in ["SELECT @@port", "TABLE conf.scratch; SELECT @@port", "SELECT @@port FROM dual /*+ x */", "VALUES ROW(@@port)", "START TRANSACTION READ ONLY; SELECT @@port"] {
+        two.is_reader(&two.proxy.query(reads)?).map_err(|why| format!("{reads}: {why}"))?;
+    }
+    for stays in [
+        "SELECT @@port FOR SHARE",
+        "SELECT @@port FOR UPDATE SKIP LOCKED",
+        "SELECT @@port /*!80000 FOR UPDATE */",
+        "SELECT @@port + 0 * @@super_read_only",
+        "SELECT @@port FROM (SELECT GTID_SUBSET('', @@gtid_executed)) d",
+        "BEGIN; SELECT @@port",
+        "SET autocommit = 0; SELECT @@port",
+    ] {
+        two.is_writer(&two.proxy.query(stays)?).map_err(|why| format!("{stays}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn split_prepared(two: &Two) -> Outcome {
+    two.proxy.admin(
+        "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\":1}'); LOAD MYSQL SERVERS TO RUNTIME; \
+         INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern) VALUES (1, 1, 'becomes.*', 'locked'' FOR UPDATE'); \
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let _ = Client::MariaDbCli.run(app(two.writer.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    for (sql, server) in [
+        ("SELECT CONCAT('on ', @@port), ?", &two.reader),
+        ("SELECT CONCAT('on ', @@port), ? FOR UPDATE", &two.writer),
+        // What counts is what was prepared.
+        ("SELECT CONCAT('on ', @@port), ?, 'becomes something else'", &two.writer),
+    ] {
+        client.prepare(sql)?;
+        let nth = client.statements.len() - 1;
+        let on = |seen: String, server: &Server| {
+            expect(seen.contains(&format!("on {}", server.port)), || format!("{sql} is not on {}: {seen}", server.port))
+        };
+        on(client.execute(nth, 0, b"\0\x01\xfd\0\x01x")?, server)?;
+        on(client.execute(nth, 0, b"\0\0\x01y")?, server)?;
+        client.query("BEGIN")?;
+        on(client.execute(nth, 0, b"\0\0\x01z")?, &two.writer)?;
+        client.query("COMMIT")?;
+        on(client.execute(nth, 0, b"\x01\0")?, server)?;
+    }
+    Ok(())
 }
 
 /// A57 without rules: the hostgroup of the writer says where its reads go, and a user may say otherwise.

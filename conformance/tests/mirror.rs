@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::trials::{self, expect, same, until};
 
 type Outcome = Result<(), String>;
 
@@ -15,6 +16,9 @@ fn main() {
         ("a_copy_arrives_with_the_sessions_schema_and_variables", a_copy_arrives_with_the_sessions_schema_and_variables),
         ("a_mirror_that_is_down_or_slow_or_full_is_not_noticed", a_mirror_that_is_down_or_slow_or_full_is_not_noticed),
         ("comparing_finds_a_planted_difference", comparing_finds_a_planted_difference),
+        ("comparing_finds_a_planted_difference_on_mysql", comparing_on_mysql),
+        ("prepared_statements_are_copied_and_compared", prepared_statements_are_copied),
+        ("prepared_statements_are_copied_and_compared_on_mysql", prepared_statements_on_mysql),
         ("a_result_with_too_many_rows_ends_with_an_error", a_result_with_too_many_rows_ends_with_an_error),
     ])
 }
@@ -26,27 +30,29 @@ struct Two {
 }
 
 fn two(driver: Driver) -> Result<Two, String> {
-    let main = Server::start(Vendor::MariaDb)?;
-    let mirror = Server::start(Vendor::MariaDb)?;
+    two_of(Vendor::MariaDb, driver)
+}
+
+fn two_of(vendor: Vendor, driver: Driver) -> Result<Two, String> {
+    let main = Server::start(vendor)?;
+    let mirror = Server::start(vendor)?;
     let mut wish = Wish::in_front_of(&main);
     let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 9 }}", mirror.port);
     // Nobody listens on port 1.
     let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = 1, hostgroup = 8 }}");
     let proxy = Proxy::start(driver, &wish)?;
+    // Raw logins are quick ones; the first of an account is over TLS or by RSA.
+    let _ = Client::MariaDbCli.run(app(main.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
     Ok(Two { main, mirror, proxy })
 }
 
-/// Asks until the answer is this one.
-fn until(wanted: &str, ask: impl Fn() -> Result<String, String>) -> Outcome {
-    let begun = Instant::now();
-    loop {
-        let said = ask()?;
-        let last = said.lines().last().unwrap_or_default();
-        if last == wanted || begun.elapsed() > Duration::from_secs(20) {
-            return same(last, wanted);
-        }
-        std::thread::sleep(Duration::from_millis(20));
+/// The same test, if there is a MySQL.
+fn on_mysql(driver: Driver, test: impl Fn(Two) -> Outcome) -> Outcome {
+    if let Err(why) = Vendor::MySql.programs() {
+        eprintln!("SKIPPED: mirrors beside MySQL: {why}");
+        return Ok(());
     }
+    test(two_of(Vendor::MySql, driver)?)
 }
 
 impl Two {
@@ -96,7 +102,53 @@ fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outco
 }
 
 fn comparing_finds_a_planted_difference(driver: Driver) -> Outcome {
-    let two = two(driver)?;
+    comparing(two(driver)?)
+}
+
+fn comparing_on_mysql(driver: Driver) -> Outcome {
+    on_mysql(driver, comparing)
+}
+
+fn prepared_statements_are_copied(driver: Driver) -> Outcome {
+    prepared(two(driver)?)
+}
+
+fn prepared_statements_on_mysql(driver: Driver) -> Outcome {
+    on_mysql(driver, prepared)
+}
+
+/// Executions with their parameters, also such as came ahead or were moved; preparing and fetching are not copied.
+fn prepared(two: Two) -> Outcome {
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) \
+         VALUES (1, 1, 'REPLACE INTO conf.scratch (id, words) VALUES (?, ?)', 'REPLACE INTO conf.scratch (words, id) VALUES (?2, ?1)')",
+    )?;
+    two.rules("(1, 1, 'scratch', 9, NULL, 0, NULL, NULL, '{\"mirror_compare\":true}')")?;
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    client.prepare("REPLACE INTO conf.scratch (id, words) VALUES (?, ?)")?;
+    client.execute(0, 0, b"\0\x01\x03\0\xfd\0\x07\0\0\0\x05seven")?;
+    client.execute(0, 0, b"\0\0\x08\0\0\0\x05eight")?;
+    client.execute(0, 0, b"\x02\0\x09\0\0\0")?;
+    let head = client.statement(0x18, 0);
+    client.send(0, &[&head[..], b"\x01\0ahead"].concat())?;
+    client.execute(0, 0, b"\0\0\x0a\0\0\0")?;
+    until("10\tahead", || two.mirror.root("SELECT * FROM conf.scratch ORDER BY id"))?;
+    same(&two.mirror.root("SELECT * FROM conf.scratch ORDER BY id")?, &two.main.root("SELECT * FROM conf.scratch ORDER BY id")?)?;
+
+    let verdict = || two.proxy.admin("SELECT count_star, same, different, errors FROM stats_mysql_mirror_digest WHERE digest_text LIKE 'SELECT%'");
+    client.prepare("SELECT words, id FROM conf.scratch WHERE id < ? ORDER BY id")?;
+    client.execute(1, 0, b"\0\x01\x03\0\x09\0\0\0")?;
+    until("1\t1\t0\t0", verdict)?;
+    two.mirror.root("UPDATE conf.scratch SET words = 'other' WHERE id = 8")?;
+    client.execute(1, 0, b"\0\0\x08\0\0\0")?;
+    until("2\t2\t0\t0", verdict)?;
+    client.execute(1, 0, b"\0\0\x09\0\0\0")?;
+    until("3\t2\t1\t0", verdict)?;
+    let failed = two.global("Millrace_mirror_failed")?;
+    same(failed.lines().last().unwrap_or_default(), "0")
+}
+
+fn comparing(two: Two) -> Outcome {
     two.main.root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
     two.mirror.root("INSERT INTO conf.scratch VALUES (2, 'b'), (1, 'a')")?;
     two.rules("(1, 1, 'scratch', 9, NULL, 0, NULL, NULL, '{\"mirror_compare\":true}')")?;

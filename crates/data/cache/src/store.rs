@@ -298,6 +298,18 @@ impl Cache {
         })
     }
 
+    /// Drops what is too old for everybody. Each step looks at one entry; await something now and then.
+    pub fn sweep<'a>(&'a self, now_ns: impl Fn() -> u64 + 'a) -> impl Iterator<Item = ()> + 'a {
+        self.0.shards.iter().flat_map(Shard::iter).map(move |(key, entry)| {
+            if now_ns() >= entry.until_ns {
+                let (shard, hash) = self.shard(&key.bytes);
+                // A newer one may have come in between.
+                let gone = shard.remove_if(&Borrowed { hash, bytes: &key.bytes }, |now| Arc::ptr_eq(now, &entry));
+                self.0.purged.fetch_add(u64::from(gone.is_some()), Ordering::Relaxed);
+            }
+        })
+    }
+
     /// Shows every entry, shard by shard as in [`Self::set_capacity`], with the bytes that it takes.
     pub fn each<'a>(&'a self, mut show: impl FnMut(&Read<'_>, &Entry, usize) + 'a) -> impl Iterator<Item = ()> + 'a {
         self.0.shards.iter().map(move |shard| {
@@ -373,6 +385,19 @@ mod tests {
         assert!(is_there(&cache.get(&key("u", "q"), &at(1499, 5000))));
         assert!(!is_there(&cache.get(&key("u", "q"), &at(1500, 5000))), "the filler's is over");
         assert_eq!((cache.numbers().entries, cache.numbers().purged, cache.numbers().bytes), (0, 1, 0));
+    }
+
+    #[test]
+    fn what_is_too_old_for_everybody_goes_though_nobody_asks_for_it() {
+        let cache = cache();
+        for n in 0..1000 {
+            cache.keep(&key("u", &format!("q{n}")), entry(1000, n));
+        }
+        assert_eq!(cache.sweep(|| 1500 * MS).count(), 1000);
+        assert_eq!((cache.numbers().entries, cache.numbers().purged), (499, 501));
+        assert!(is_there(&cache.get(&key("u", "q501"), &at(1500, 5000))));
+        cache.sweep(|| 9000 * MS).for_each(drop);
+        assert_eq!((cache.numbers().entries, cache.numbers().bytes), (0, 0));
     }
 
     #[test]

@@ -149,6 +149,10 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         rt.spawn(core.clone().welcome(address, Some(listener)));
     }
     rt.spawn(core.clone().sweep());
+    if core.index == 0 {
+        // It is one for all cores.
+        rt.spawn(core.clone().sweep_cache());
+    }
     core.fit_cache();
     (setup.ready)(());
     core.obey(&setup.mailbox).await;

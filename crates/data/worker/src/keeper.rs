@@ -1,12 +1,17 @@
-//! What an operator asks of the cache, done between the statements of others: a part, then everybody else, then the next part.
+//! What an operator asks of the cache, and what age takes away, done between the statements of others: a part, then everybody else, then the next part.
 
 use crate::core::Core;
 use bridge::{FlushCache, QueryCacheRow, Report};
 use cache::{Entry, Read};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Rows that a listing has at most.
 const LISTED_MAX: usize = 10_000;
+/// How long what nobody may have any more takes room, at most, besides the time for looking.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Entries that are looked at before others have their turn.
+const SWEPT_AT_ONCE: usize = 256;
 /// Bytes of a statement that it shows.
 const TEXT_MAX: usize = 1024;
 
@@ -26,6 +31,18 @@ impl Core {
             self.rt.yield_now().await;
         }
         reply(dropped);
+    }
+
+    /// Takes away what has become too old, now and then.
+    pub(crate) async fn sweep_cache(self: Rc<Self>) {
+        loop {
+            self.rt.sleep(SWEEP_EVERY).await;
+            for (n, ()) in self.cache.sweep(|| self.rt.now().as_ns()).enumerate() {
+                if n % SWEPT_AT_ONCE == SWEPT_AT_ONCE - 1 {
+                    self.rt.yield_now().await;
+                }
+            }
+        }
     }
 
     /// Lists what somebody may still have.
