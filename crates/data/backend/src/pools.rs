@@ -5,8 +5,8 @@ use crate::place::Place;
 use crate::queue::Queue;
 use crate::{State, Tally};
 use bridge::{Counter, FreeConnectionRow, PoolRow};
-use config::Snapshot;
-use hashbrown::HashMap;
+use config::{Server, Snapshot};
+use hashbrown::{HashMap, HashSet};
 use net::Secret;
 use net::tls::{Connector, Settings};
 use rt::Rt;
@@ -14,6 +14,7 @@ use rt::permits::Registry;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a session needs.
@@ -103,10 +104,14 @@ impl Pools {
         (self.note)(words);
     }
 
+    /// Another configuration, which may have the same servers: files behind the same names may have changed.
+    pub fn renew(&self) {
+        self.connectors.borrow_mut().clear();
+    }
+
     /// Work with these servers from now on. Connections to servers that left close when they are given back.
     pub fn adopt(&self, snapshot: &Snapshot) {
-        // Files behind the same names may have changed.
-        self.connectors.borrow_mut().clear();
+        self.renew();
         self.max_age.set(Duration::from_millis(snapshot.variables.mysql_connection_max_age_ms));
         self.free_pct.set(snapshot.variables.mysql_free_connections_pct);
         let mut groups = self.groups.borrow_mut();
@@ -116,26 +121,28 @@ impl Pools {
         for (id, group) in groups.iter() {
             let mut places = group.places.borrow_mut();
             let rows = snapshot.servers.hostgroup(*id).map_or(&[][..], |h| &h.servers);
+            // There may be thousands in one hostgroup, and sessions wait meanwhile.
+            let new: HashMap<(&str, u16), &Arc<Server>, foldhash::fast::RandomState> =
+                rows.iter().map(|row| ((&*row.hostname, row.port), row)).collect();
             for place in places.iter() {
                 let old = place.server();
-                match rows.iter().find(|row| row.hostname == old.hostname && row.port == old.port) {
+                match new.get(&(&*old.hostname, old.port)) {
                     Some(row) => {
                         let retuned = row.use_ssl != old.use_ssl || row.ssl != old.ssl;
                         if retuned {
                             place.idle.borrow_mut().clear();
                         }
-                        place.update(row.clone());
+                        place.update(Arc::clone(row));
                     }
                     None => place.leave(),
                 }
             }
             places.retain(|place| !place.is_done());
+            let known: Vec<_> = places.iter().map(|place| place.server()).collect();
+            let known: HashSet<(&str, u16), foldhash::fast::RandomState> =
+                known.iter().map(|server| (&*server.hostname, server.port)).collect();
             for row in rows {
-                let known = |place: &Rc<Place>| {
-                    let old = place.server();
-                    old.hostname == row.hostname && old.port == row.port
-                };
-                if !places.iter().any(known) {
+                if !known.contains(&(&*row.hostname, row.port)) {
                     let key = format!("server {} {}:{}", row.hostgroup, row.hostname, row.port);
                     places.push(Place::new(row.clone(), self.registry.get(&key)));
                 }

@@ -293,7 +293,14 @@ impl Core {
             match message {
                 ToCore::Load { snapshot, done } => {
                     let epoch = Rc::new(Epoch::new(&snapshot));
-                    self.pools.adopt(&epoch.snapshot);
+                    let before = self.epoch();
+                    let same = Arc::ptr_eq(&before.snapshot.servers, &epoch.snapshot.servers)
+                        && Arc::ptr_eq(&before.snapshot.variables, &epoch.snapshot.variables);
+                    if same {
+                        self.pools.renew();
+                    } else {
+                        self.pools.adopt(&epoch.snapshot);
+                    }
                     self.epoch.replace(epoch);
                     self.cut_off();
                     self.fit_cache();
