@@ -71,8 +71,10 @@ impl Shared {
             Command::Checksum(subject) => self.checksum(&subject),
             Command::Proxysql(verb) => self.proxysql(verb),
             Command::FlushCache(which) => Ok(Reply::Done { affected: self.cores.flush_cache(&which).await?, info: String::new() }),
-            Command::Kill(id) if self.cores.kill(id).await? => Ok(Reply::done()),
-            Command::Kill(id) => Err(Said::Sql(format!("Unknown thread id: {id}"))),
+            Command::Kill { session, statement_only } => match self.cores.kill(session, statement_only).await? {
+                true => Ok(Reply::done()),
+                false => Err(Said::Sql(format!("Unknown thread id: {session}"))),
+            },
             Command::Log(words) => {
                 (self.hooks.log)(&words);
                 Ok(Reply::done())

@@ -125,9 +125,9 @@ impl Cores {
         joined.ok_or(Silent { answered: 0, all: 0 })
     }
 
-    /// Ends a session; whether there was one.
-    pub(crate) async fn kill(&self, session: u32) -> Result<bool, Silent> {
-        let message = |reply| ToCore::Kill { session, statement_only: false, owner: None, reply };
+    /// Ends a session, or only what it runs; whether there was one.
+    pub(crate) async fn kill(&self, session: u32, statement_only: bool) -> Result<bool, Silent> {
+        let message = |reply| ToCore::Kill { session, statement_only, owner: None, reply };
         let answers = self.gather(message).await;
         match answers.contains(&Killed::Done) {
             false if answers.len() < self.senders.len() => Err(Silent { answered: answers.len(), all: self.senders.len() }),

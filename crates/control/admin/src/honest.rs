@@ -76,3 +76,34 @@ fn a_part_is_never_shown_as_the_whole_and_nothing_is_zeroed_for_it() {
         refused(bench.ask(View::Admin, "SELECT * FROM runtime_mysql_servers").await, "1 of 2 cores have not confirmed");
     });
 }
+
+#[test]
+fn graphical_tools_get_an_answer_to_what_they_ask_first() {
+    testing::with(Options::default(), |bench| async move {
+        for view in [View::Admin, View::Stats] {
+            for (sql, rows) in [
+                ("SHOW SESSION STATUS LIKE 'Ssl_cipher'", 0),
+                ("SHOW /*!50002 GLOBAL */ STATUS LIKE 'Questions'", 1),
+                ("SHOW ENGINES", 1),
+                ("SHOW GRANTS", 1),
+                ("SHOW PRIVILEGES", 0),
+                ("SHOW PROCEDURE STATUS", 0),
+                ("SHOW FUNCTION STATUS WHERE Db = 'main'", 0),
+                ("SHOW WARNINGS", 0),
+                ("SHOW REPLICA STATUS", 0),
+                ("SHOW FULL TABLES FROM `main` LIKE 'stats\\_mysql\\_user%'", usize::from(view == View::Stats)),
+                ("SHOW TABLE STATUS FROM stats_history LIKE 'history_mysql_query_digest'", 1),
+                ("SHOW KEYS FROM stats_mysql_users", 1),
+                ("DESCRIBE stats_mysql_users", 3),
+                ("SELECT 1 FROM DUAL", 1),
+            ] {
+                match bench.ask(view, sql).await {
+                    Ok(Reply::Rows(grid)) => assert_eq!(grid.len(), rows, "{sql}: {:?}", grid.texts()),
+                    other => panic!("{sql}: {other:?}"),
+                }
+            }
+        }
+        let dual = bench.rows("SELECT name FROM main.sqlite_master WHERE name = 'dual' COLLATE NOCASE").await;
+        assert!(dual.is_empty(), "{dual:?}");
+    });
+}

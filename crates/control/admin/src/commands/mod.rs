@@ -2,6 +2,7 @@
 //!
 //! ProxySQL matches whole texts, so a comment before or behind a LOAD makes it a syntax error; so here.
 
+mod gui;
 mod learn;
 mod moves;
 mod proxysql;
@@ -60,8 +61,13 @@ pub enum Command {
     Proxysql(Verb),
     /// `PROXYSQL FLUSH QUERY CACHE …`.
     FlushCache(bridge::FlushCache),
-    /// `KILL CONNECTION n`.
-    Kill(u32),
+    /// `KILL [CONNECTION | QUERY] n`.
+    Kill {
+        /// The session.
+        session: u32,
+        /// Only what it runs.
+        statement_only: bool,
+    },
     /// `LOGENTRY …`.
     Log(String),
     /// `EXPLAIN ROUTE`.
@@ -97,6 +103,7 @@ pub fn parse(text: &str, view: View) -> Command {
     let known = match first.to_ascii_uppercase().as_str() {
         "SELECT" => select(text, &words, view),
         "SHOW" => show::parse(&words, view),
+        "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
         "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL"
             if view == View::Stats =>
@@ -196,10 +203,11 @@ fn information_schema(text: &str, view: View) -> Option<Command> {
 }
 
 fn kill(words: &[&str]) -> Option<Command> {
-    match after(words, "KILL CONNECTION")? {
-        [id] => id.parse().ok().map(Command::Kill),
-        _ => None,
-    }
+    let statement_only = after(words, "KILL QUERY").is_some();
+    let [id] = after(words, "KILL QUERY").or_else(|| after(words, "KILL CONNECTION")).or_else(|| after(words, "KILL"))? else {
+        return None;
+    };
+    Some(Command::Kill { session: id.parse().ok()?, statement_only })
 }
 
 fn truncate(words: &[&str]) -> Option<Command> {

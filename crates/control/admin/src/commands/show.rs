@@ -1,6 +1,6 @@
 //! SHOW: nearly all of them are a SELECT with other words.
 
-use super::{Command, after, is, literal, unquoted};
+use super::{Command, after, gui, is, literal, unquoted};
 use crate::engine::View;
 use crate::tables::{self, Schema};
 
@@ -43,11 +43,12 @@ pub(super) fn parse(words: &[&str], view: View) -> Option<Command> {
         .or_else(|| create(words, view))
         .or_else(|| fields(words, view))
         .or_else(|| dump_tools(words))
+        .or_else(|| gui::parse(words, view))
         .map(Command::Query)
 }
 
 /// The pattern of a LIKE that ends a statement; nothing may follow.
-fn like(words: &[&str]) -> Option<Option<String>> {
+pub(super) fn like(words: &[&str]) -> Option<Option<String>> {
     match words {
         [] => Some(None),
         [like, pattern @ ..] if like.eq_ignore_ascii_case("like") && !pattern.is_empty() => {
@@ -71,11 +72,7 @@ fn variables(words: &[&str]) -> Option<String> {
 }
 
 fn tables(words: &[&str]) -> Option<String> {
-    let rest = after(words, "SHOW TABLES")?;
-    let (schema, rest) = match rest {
-        [from, schema, rest @ ..] if is(&[from], &["FROM", "IN"]) => (unquoted(schema), rest),
-        rest => ("main", rest),
-    };
+    let (schema, rest) = of_schema(after(words, "SHOW TABLES")?);
     let mut sql =
         format!("SELECT name AS tables FROM {}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence'", name(schema)?);
     if let Some(condition) = like(rest)? {
@@ -84,14 +81,22 @@ fn tables(words: &[&str]) -> Option<String> {
     Some(sql + " ORDER BY name")
 }
 
+/// `FROM schema` before the rest, or the usual one.
+pub(super) fn of_schema<'w, 'a>(words: &'w [&'a str]) -> (&'a str, &'w [&'a str]) {
+    match words {
+        [from, schema, rest @ ..] if is(&[from], &["FROM", "IN"]) => (unquoted(schema), rest),
+        rest => ("main", rest),
+    }
+}
+
 /// Something that can stand in a statement without quotes.
-fn name(text: &str) -> Option<&str> {
+pub(super) fn name(text: &str) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     (!text.is_empty() && text.chars().all(plain)).then_some(text)
 }
 
 /// Schema and name of a table; one that is named alone is looked for where it is.
-fn table(text: &str, view: View) -> Option<(&str, &str)> {
+pub(super) fn table(text: &str, view: View) -> Option<(&str, &str)> {
     match text.split_once('.') {
         Some((schema, table)) => Some((name(unquoted(schema))?, name(unquoted(table))?)),
         None => {
@@ -112,8 +117,10 @@ fn create(words: &[&str], view: View) -> Option<String> {
     ))
 }
 
-fn fields(words: &[&str], view: View) -> Option<String> {
-    let [named, rest @ ..] = after(words, "SHOW FIELDS FROM")
+pub(super) fn fields(words: &[&str], view: View) -> Option<String> {
+    let described = || after(words, "DESCRIBE").or_else(|| after(words, "DESC"));
+    let [named, rest @ ..] = described()
+        .or_else(|| after(words, "SHOW FIELDS FROM"))
         .or_else(|| after(words, "SHOW COLUMNS FROM"))
         .or_else(|| after(words, "SHOW FULL FIELDS FROM"))
         .or_else(|| after(words, "SHOW FULL COLUMNS FROM"))?
@@ -132,13 +139,15 @@ fn fields(words: &[&str], view: View) -> Option<String> {
 
 /// What dump tools ask of each table.
 fn dump_tools(words: &[&str]) -> Option<String> {
-    if let Some(condition) = after(words, "SHOW TABLE STATUS").filter(|rest| !rest.is_empty()) {
-        let condition = like(condition)??;
+    if let Some(rest) = after(words, "SHOW TABLE STATUS") {
+        let (schema, rest) = of_schema(rest);
+        let schema = name(schema)?;
+        let condition = like(rest)?.map(|condition| format!("AND name {condition}")).unwrap_or_default();
         return Some(format!(
             "SELECT name AS Name, 'InnoDB' AS Engine, '10' AS Version, 'Dynamic' AS Row_format, 0 AS Rows, 0 AS Avg_row_length, \
              0 AS Data_length, 0 AS Max_data_length, 0 AS Index_length, 0 AS Data_free, NULL AS Auto_increment, NULL AS Create_time, \
              NULL AS Update_time, NULL AS Check_time, 'utf8_bin' AS Collation, NULL AS Checksum, '' AS Create_options, '' AS Comment \
-             FROM main.sqlite_master WHERE type='table' AND name {condition}"
+             FROM {schema}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence' {condition} ORDER BY name"
         ));
     }
     if after(words, "SHOW TRIGGERS").is_some() || after(words, "SHOW EVENTS").is_some() || is(words, &["SHOW PLUGINS"]) {
