@@ -177,6 +177,11 @@ impl Client {
             (Vendor::MySql, true) => "--ssl-mode=REQUIRED",
             (Vendor::MySql, false) => "--ssl-mode=DISABLED",
         });
+        match (vendor, option("compress")) {
+            (Vendor::MariaDb, Some(_)) => drop(command.arg("--compress")),
+            (Vendor::MySql, Some(algorithm)) => drop(command.arg(format!("--compression-algorithms={algorithm},uncompressed"))),
+            (_, None) => {}
+        }
         if vendor == Vendor::MySql {
             command.args(["--get-server-public-key", "--commands"]);
         }

@@ -25,10 +25,13 @@ enum Between {
     Moved,
     /// Millrace that answers every read from its cache that it may answer from there.
     Cache,
+    /// Millrace whose connections to the server are compressed.
+    Packed,
 }
 
 /// Before every run.
-const AS_THEY_WERE: &str = "DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted";
+const AS_THEY_WERE: &str =
+    "DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted";
 
 /// A server, what stands before it, and what the clients saw without: each made when first asked for.
 struct Stand {
@@ -37,6 +40,7 @@ struct Stand {
     proxies: [OnceLock<Result<Proxy, String>>; 2],
     cached: OnceLock<Result<Proxy, String>>,
     moved: OnceLock<Result<Proxy, String>>,
+    packed: OnceLock<Result<Proxy, String>>,
     direct: Mutex<HashMap<String, Result<String, String>>>,
     /// Scenarios change tables, so one runs at a time.
     turn: Mutex<()>,
@@ -55,6 +59,14 @@ impl Stand {
             }
             Between::Moved => self.moved().map(|proxy| proxy.port),
             Between::Cache => self.cached().map(|proxy| proxy.port),
+            Between::Packed => {
+                let mut wish = Wish::in_front_of(&self.server);
+                wish.servers = wish.servers.replace("hostgroup = 0", "hostgroup = 0, compression = 1");
+                // MariaDB has no zstd, and gets zlib.
+                wish.variables.push_str("    server_compression_algorithm = \"zstd\"\n");
+                let proxy = self.packed.get_or_init(|| Proxy::start(Driver::Uring, &wish));
+                proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
+            }
         }
     }
 
@@ -149,7 +161,9 @@ fn main() {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
             }
-            let ways = [Between::Relay, Between::Cache, Between::Moved].into_iter().chain(DRIVERS.iter().copied().map(Between::Millrace));
+            let ways = [Between::Relay, Between::Cache, Between::Moved, Between::Packed]
+                .into_iter()
+                .chain(DRIVERS.iter().copied().map(Between::Millrace));
             for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
                 let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 // Two scenarios are enough to see that the harness itself changes nothing.
@@ -160,6 +174,10 @@ fn main() {
                 if between == Between::Moved && (text_only || !["prepared", "large"].contains(&name.as_str())) {
                     continue;
                 }
+                // Nothing in it is asked twice.
+                if between == Between::Cache && name == "compressed" {
+                    continue;
+                }
                 // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer a ping ourselves (docs/compatibility.md).
                 if name == "row_count" && client.to_string().starts_with("connector_python") {
                     continue;
@@ -168,6 +186,7 @@ fn main() {
                     Between::Relay => "relay".to_owned(),
                     Between::Cache => "millrace_cache".to_owned(),
                     Between::Moved => "millrace_moved".to_owned(),
+                    Between::Packed => "millrace_packed".to_owned(),
                     Between::Millrace(driver) => format!("millrace_{driver}"),
                 };
                 let (client, stand) = (*client, stand.clone());
@@ -212,6 +231,7 @@ fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
         proxies: [OnceLock::new(), OnceLock::new()],
         cached: OnceLock::new(),
         moved: OnceLock::new(),
+        packed: OnceLock::new(),
         direct: Mutex::default(),
         turn: Mutex::default(),
     }))

@@ -5,6 +5,7 @@ use net::{Conn, NetError, Refused};
 use rt::{Address, Rt};
 use std::time::Duration;
 use wire::caps::{self, Caps};
+use wire::frame::Algorithm;
 use wire::read::Reader;
 use wire::{ok, packet};
 
@@ -77,6 +78,8 @@ impl Client {
     ) -> Result<Self, Refused> {
         let mut conn = Conn::new(rt.connect(to).await?);
         let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
+        let algorithm = *chance.one_of(&[Algorithm::Zlib, Algorithm::Zstd]);
+        let compression = chance.percent(30).then_some(net::Compression { algorithm, zlib_level: 1, zstd_level: 1 });
         let account = net::Account {
             user,
             secret: &net::Secret::Clear(crate::server::PASSWORD.to_owned()),
@@ -84,6 +87,7 @@ impl Client {
             caps: caps::LONG_PASSWORD | caps::LONG_FLAG | caps::TRANSACTIONS | caps::MULTI_RESULTS | deprecate,
             charset,
             attributes: &[],
+            compression,
             tls: None,
             host: "millrace",
         };
@@ -96,7 +100,7 @@ impl Client {
         let mut framed = Vec::new();
         packet::append(&mut framed, &mut 0, payload);
         self.seq = 1;
-        Ok(self.conn.send(framed).await?)
+        Ok(self.conn.send_commands(framed).await?)
     }
 
     /// A command and its answer.

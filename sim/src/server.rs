@@ -12,6 +12,7 @@ use wire::auth;
 use wire::caps::{self, Caps};
 use wire::command::Command;
 use wire::execute::{Parts, Value};
+use wire::frame::Algorithm;
 use wire::handshake::{Greeting, Login};
 use wire::ok;
 use wire::resultset::{Column, Writer};
@@ -55,12 +56,13 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(rt: &Rt, judge: &Rc<Judge>, name: &'static str, at: Address, mut chance: Chance) -> Rc<Self> {
         let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
+        let packed = *chance.one_of(&[0, caps::COMPRESS, caps::ZSTD, caps::COMPRESS | caps::ZSTD]);
         let server = Rc::new(Self {
             name,
             log: RefCell::default(),
             rt: rt.clone(),
             judge: judge.clone(),
-            caps: OFFERED | deprecate,
+            caps: OFFERED | deprecate | packed,
             delay_max_us: *chance.one_of(&[0, 500, 20_000]),
             chance: RefCell::new(chance),
             life: Cell::new(0),
@@ -121,6 +123,9 @@ impl Guest {
     async fn serve(&mut self, socket: Socket) -> Result<(), NetError> {
         let mut conn = Conn::new(socket);
         let Some((caps, mut mind)) = self.log_in(&mut conn).await? else { return Ok(()) };
+        if let Some(algorithm) = Algorithm::agreed(caps) {
+            conn.compress(algorithm, 1);
+        }
         loop {
             let packet = conn.packet(PACKET_LEN_MAX).await?;
             let command = Command::read(packet.payload(), caps)?;

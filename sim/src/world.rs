@@ -114,7 +114,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     let setup = worker::Setup {
         index: 0,
         cores: 1,
-        snapshot: Arc::new(snapshot(world.connections)),
+        snapshot: Arc::new(snapshot(world)),
         registry: Registry::new(),
         cache: cache::Cache::new(world.seed),
         listen: vec![proxy.clone()],
@@ -250,20 +250,23 @@ fn address(text: &str) -> Address {
 }
 
 /// Two servers, two hostgroups, and the two classic rules.
-fn snapshot(connections: u32) -> Snapshot {
+fn snapshot(world: &World) -> Snapshot {
     let settings = [
         ("mysql-have_ssl", "false"),
         ("mysql-query_cache_soft_ttl_pct", "50"),
         ("mysql-default_authentication_plugin", "mysql_native_password"),
         // Waiting for others is no error here, however long they take.
         ("mysql-connect_timeout_server_max", "300000"),
+        ("mysql-server_compression_algorithm", if world.seed >> 4 & 1 == 1 { "zstd" } else { "zlib" }),
     ];
     let (variables, _) = Variables::build(settings).expect("settings of this file");
     let user = |name: &str| UserRow { username: name.to_owned(), password: Some(PASSWORD.to_owned()), ..UserRow::default() };
     let server = |hostgroup_id, hostname: &str| ServerRow {
         hostgroup_id,
         hostname: hostname.to_owned(),
-        max_connections: i64::from(connections),
+        max_connections: i64::from(world.connections),
+        // Each seed has its own mixture.
+        compression: i64::from(world.seed >> (2 + hostgroup_id) & 1 == 1),
         ..ServerRow::default()
     };
     let rule = |rule_id, pattern: &str, hostgroup| RuleRow {

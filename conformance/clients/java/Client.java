@@ -87,6 +87,7 @@ public final class Client {
         properties.setProperty("useServerPrepStmts", "true");
         properties.setProperty("connectionTimeZone", "UTC");
         properties.setProperty("maxAllowedPacket", "67108864");
+        properties.setProperty("useCompression", String.valueOf(options.containsKey("compress")));
         properties.setProperty("paranoid", "false");
         connection = DriverManager.getConnection("jdbc:mysql://" + host + ":" + port + "/" + options.getOrDefault("database", ""), properties);
     }

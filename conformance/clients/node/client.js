@@ -70,7 +70,7 @@ class Client {
       host: this.host, port: this.port, user: options.user || this.user, password: options.password || this.password,
       database: options.database || undefined, ssl: options.tls === 'on' ? { rejectUnauthorized: false } : undefined,
       multipleStatements: true, rowsAsArray: true, supportBigNumbers: true, bigNumberStrings: true, timezone: 'Z',
-      charset: 'utf8mb4', connectTimeout: 60000,
+      charset: 'utf8mb4', connectTimeout: 60000, compress: 'compress' in options,
     });
     this.connection.connection.on('error', () => {});
   }

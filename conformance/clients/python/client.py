@@ -40,7 +40,7 @@ class PyMySQL:
         self.module = pymysql
         self.errors = pymysql.err.Error
 
-    def connect(self, host, port, user, password, database, tls):
+    def connect(self, host, port, user, password, database, tls, packed):
         import ssl
 
         context = None
@@ -106,11 +106,12 @@ class Connector:
         if not pure and not mysql.connector.HAVE_CEXT:
             raise SystemExit("no C extension")
 
-    def connect(self, host, port, user, password, database, tls):
+    def connect(self, host, port, user, password, database, tls, packed):
         extra = {"ssl_verify_cert": False} if tls else {"ssl_disabled": True}
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, use_pure=self.pure,
-            charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60, **extra,
+            charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60,
+            compress=packed, **extra,
         )
         self.prepared = {}
 
@@ -192,7 +193,7 @@ def step(client, where, verb, rest):
     if verb == "connect":
         options = dict(part.split("=", 1) for part in rest.split())
         client.connect(host, port, options.get("user", user), options.get("password", password),
-                       options.get("database", ""), options.get("tls") == "on")
+                       options.get("database", ""), options.get("tls") == "on", "compress" in options)
     elif verb in ("query", "script", "use"):
         getattr(client, verb)(rest)
     elif verb == "prepare":

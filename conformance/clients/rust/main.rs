@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
 use mysql_async::prelude::{Protocol, Queryable};
-use mysql_async::{ChangeUserOpts, Conn, Error, OptsBuilder, Params, QueryResult, SslOpts, Statement, Value};
+use mysql_async::{ChangeUserOpts, Compression, Conn, Error, OptsBuilder, Params, QueryResult, SslOpts, Statement, Value};
 
 type Outcome = Result<(), Error>;
 
@@ -78,6 +78,7 @@ impl Client {
             .prefer_socket(false)
             .max_allowed_packet(Some(64 << 20))
             .stmt_cache_size(0)
+            .compression(options.get("compress").map(|_| Compression::default()))
             .ssl_opts(tls);
         self.conn = Some(Conn::new(opts).await?);
         Ok(())

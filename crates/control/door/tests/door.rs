@@ -293,6 +293,7 @@ fn clients_that_want_tls_get_it() {
                 caps: client::CAPS,
                 charset: 45,
                 attributes: &[],
+                compression: None,
                 tls,
                 host: "localhost",
             };

@@ -114,9 +114,9 @@ impl Backend {
         self.tally.add(Counter::QueriesBackendsBytesSent, command.len() as u64);
         if !self.closing.is_empty() {
             let closing = std::mem::take(&mut self.closing);
-            self.conn.send(closing).await.map_err(BackendFailed::BrokeAfter)?;
+            self.conn.send_commands(closing).await.map_err(BackendFailed::BrokeAfter)?;
         }
-        self.conn.send(command).await.map_err(BackendFailed::BrokeAfter)
+        self.conn.send_commands(command).await.map_err(BackendFailed::BrokeAfter)
     }
 
     /// The next bytes of a response.
@@ -377,11 +377,9 @@ impl Backend {
 /// The server's error as ours.
 pub(crate) fn refusal(response: &Response) -> Result<(), BackendFailed> {
     match response.outcome() {
-        Outcome::Err { code, state, message } => Err(BackendFailed::Sync {
-            code,
-            state,
-            message: String::from_utf8_lossy(message).into_owned(),
-        }),
+        Outcome::Err { code, state, message } => {
+            Err(BackendFailed::Sync { code, state, message: String::from_utf8_lossy(message).into_owned() })
+        }
         _ => Ok(()),
     }
 }

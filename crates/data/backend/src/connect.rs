@@ -7,12 +7,13 @@ use crate::pools::{Pools, Want};
 use crate::prepared::Here;
 use crate::{BackendFailed, Holds, State};
 use bridge::Counter;
-use config::Server;
+use config::{Server, Variables};
 use net::tls::{Connector, Settings};
-use net::{Account, Conn, Refused};
+use net::{Account, Compression, Conn, Refused};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::caps;
+use wire::frame::Algorithm;
 use wire::response::Expect;
 
 /// What every connection of ours speaks, if the server does.
@@ -27,12 +28,8 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::DEPRECATE_EOF;
 
 /// What follows the client, because it changes what statements mean or answer.
-pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
-    | caps::NO_SCHEMA
-    | caps::LOCAL_FILES
-    | caps::IGNORE_SPACE
-    | caps::MULTI_RESULTS
-    | caps::PS_MULTI_RESULTS;
+pub(crate) const OF_CLIENT: caps::Caps =
+    caps::FOUND_ROWS | caps::NO_SCHEMA | caps::LOCAL_FILES | caps::IGNORE_SPACE | caps::MULTI_RESULTS | caps::PS_MULTI_RESULTS;
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -126,6 +123,7 @@ impl Pools {
             caps: ALWAYS | (want.caps & OF_CLIENT),
             charset: want.collation,
             attributes: &[],
+            compression: server.compression.then(|| compression(&want.snapshot.variables)),
             tls: tls.as_ref(),
             host: &server.hostname,
         };
@@ -188,6 +186,19 @@ impl Pools {
                 Err(Attempt::Final(BackendFailed::Refused { code: 2026, state: *b"HY000", message }))
             }
         }
+    }
+}
+
+/// To servers with `compression = 1`.
+fn compression(v: &Variables) -> Compression {
+    Compression {
+        algorithm: if *v.mysql_server_compression_algorithm == *Algorithm::Zstd.name() {
+            Algorithm::Zstd
+        } else {
+            Algorithm::Zlib
+        },
+        zlib_level: i32::try_from(v.mysql_protocol_compression_level).unwrap_or(i32::MAX),
+        zstd_level: u8::try_from(v.mysql_server_compression_zstd_level).unwrap_or(u8::MAX),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::answer::{self, Complaint};
 use crate::core::{Core, Seat};
+use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
 use bridge::Counter;
@@ -11,6 +12,7 @@ use rt::{Address, Socket};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::auth::Plugin;
+use wire::frame::Algorithm;
 use wire::{caps, errors};
 
 /// What we offer to clients.
@@ -84,7 +86,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
-        caps: OFFERED | deprecate | files,
+        caps: OFFERED | deprecate | files | packing::offered(v),
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
         random,
@@ -121,9 +123,18 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         refuse_next(core, conn, &Complaint::new(errors::ACCESS_DENIED, words)).await;
         return None;
     }
+    let algorithm = Algorithm::agreed(entered.login.caps);
+    if algorithm.is_none() && packing::is_required(v) {
+        core.tally.up(Counter::ClientConnectionsAborted);
+        refuse_next(core, conn, &packing::missing()).await;
+        return None;
+    }
     let Some(user_seat) = core.user_seat(&user.username, user.max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxUserConnections);
-        let words = format!("User '{}' has exceeded the 'max_user_connections' resource (current value: {})", user.username, user.max_connections);
+        let words = format!(
+            "User '{}' has exceeded the 'max_user_connections' resource (current value: {})",
+            user.username, user.max_connections
+        );
         refuse_next(core, conn, &Complaint::with(1226, "42000", words)).await;
         return None;
     };
@@ -135,6 +146,9 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     if conn.reply(&payload).await.is_err() {
         core.roster.remove(id);
         return None;
+    }
+    if let Some(algorithm) = algorithm {
+        conn.compress(algorithm, packing::level(v, algorithm, entered.login.zstd_level));
     }
     let seats: [Seat; 2] = [seat, user_seat];
     Some(Session::new(core.clone(), conn, entered, user, entry, local, seats))

@@ -10,8 +10,8 @@ use std::time::Duration;
 use wire::infile::FilePackets;
 
 /// Relays a file to its end. A server that reads slowly slows the client down; one that has answered before the end still reads the rest, and so
-/// do we. `shift`: what the client's packet numbers are ahead of the server's.
-pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, shift: u8, limit: Duration) -> Result<(), Failed> {
+/// do we. `first`: the number that the server expects next.
+pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: u8, limit: Duration) -> Result<(), Failed> {
     // The server waits for the file, so nothing is proven.
     backend.idle = Idle::Doubtful;
     if !session.core.epoch().snapshot.variables.mysql_enable_load_data_local_infile {
@@ -21,7 +21,7 @@ pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, shift: 
     let entry = session.entry.clone();
     let rt = session.core.rt.clone();
     let work = async {
-        let mut file = FilePackets::new(shift);
+        let mut file = FilePackets::new(first);
         loop {
             let mut chunk = session.client.recv().await.map_err(|_| Failed::Client)?;
             if chunk.is_empty() {

@@ -92,12 +92,9 @@ impl Follower {
         }
     }
 
-    /// What the client's packet numbers are ahead of the server's.
-    fn shift(&self) -> u8 {
-        match self {
-            Self::Same(_) => 0,
-            Self::Other(recode) => recode.shift(),
-        }
+    /// Number of the packet that the server expects next.
+    fn expected(&self) -> u8 {
+        self.response().last_seq().wrapping_add(1)
     }
 
     /// The file that the server wanted was sent.
@@ -191,9 +188,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             }
         };
         let came = chunk.len();
-        let broke = |malformed: wire::Malformed| {
-            (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), answered)
-        };
+        let broke =
+            |malformed: wire::Malformed| (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), answered);
         if let Some(summed) = &mut summed {
             summed.follow(&chunk).map_err(broke)?;
         }
@@ -240,7 +236,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         if end.is_some() {
             if let Outcome::LocalInfile(_) = follower.response().outcome() {
                 let left = limit.saturating_sub(session.core.rt.now() - begun);
-                upload(session, backend, follower.shift(), left).await.map_err(|failed| (failed, true))?;
+                upload(session, backend, follower.expected(), left).await.map_err(|failed| (failed, true))?;
                 follower.resume();
                 continue;
             }

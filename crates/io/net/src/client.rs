@@ -5,6 +5,7 @@ use crate::{Conn, NetError};
 use std::fmt;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
+use wire::frame::Algorithm;
 use wire::handshake::{AuthReply, First, Login, SslRequest};
 
 /// Bytes of a packet before we are in.
@@ -42,10 +43,33 @@ pub struct Account<'a> {
     pub charset: u16,
     /// Connection attributes.
     pub attributes: &'a [(String, String)],
+    /// Compression, if the server has it.
+    pub compression: Option<Compression>,
     /// TLS is required when this is there.
     pub tls: Option<&'a Connector>,
     /// Name of the server, for TLS.
     pub host: &'a str,
+}
+
+/// The compression that we would like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compression {
+    /// If the server has it; else zlib.
+    pub algorithm: Algorithm,
+    /// Level of zlib for what we send.
+    pub zlib_level: i32,
+    /// Level of zstd, for both directions.
+    pub zstd_level: u8,
+}
+
+impl Compression {
+    /// The one of the server's algorithms to ask for.
+    fn among(self, offered: Caps) -> Caps {
+        match self.algorithm {
+            Algorithm::Zstd if caps::has(offered, caps::ZSTD) => caps::ZSTD,
+            _ => caps::COMPRESS,
+        }
+    }
 }
 
 /// A server that let us in.
@@ -118,6 +142,9 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
     if account.tls.is_some() {
         wanted |= caps::SSL;
     }
+    if let Some(compression) = account.compression {
+        wanted |= compression.among(greeting.caps);
+    }
     let agreed = wanted & greeting.caps;
     if let Some(connector) = account.tls {
         if !caps::has(greeting.caps, caps::SSL) {
@@ -144,12 +171,16 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         database: account.database.map(str::to_owned),
         auth_plugin: Some(plugin.name().to_owned()),
         attributes: account.attributes.to_vec(),
-        zstd_level: 0,
+        zstd_level: account.compression.map_or(0, |compression| compression.zstd_level),
     };
     let mut payload = Vec::with_capacity(256);
     login.write(&mut payload);
     conn.reply(&payload).await?;
     let status = converse(conn, account, agreed, plugin, &mut nonce).await?;
+    if let (Some(compression), Some(algorithm)) = (account.compression, Algorithm::agreed(agreed)) {
+        let level = if algorithm == Algorithm::Zstd { i32::from(compression.zstd_level) } else { compression.zlib_level };
+        conn.compress_to_server(algorithm, level);
+    }
     Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status })
 }
 
@@ -182,7 +213,8 @@ async fn converse(
                     Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => terminated(account.secret)?,
                     Plugin::Sha256 => vec![auth::ASK_KEY_SHA256],
                     Plugin::ClearPassword => {
-                        let what = "the server asks for the password in clear, but the connection is neither TLS nor a Unix socket";
+                        let what =
+                            "the server asks for the password in clear, but the connection is neither TLS nor a Unix socket";
                         return Err(Refused::Impossible(what.to_owned()));
                     }
                     _ => first_response(plugin, account.secret, nonce).ok_or_else(|| no_clear(plugin))?,
@@ -239,9 +271,5 @@ fn no_clear(plugin: Plugin) -> Refused {
 }
 
 fn said(error: &wire::ok::Err<'_>) -> Refused {
-    Refused::Server {
-        code: error.code,
-        state: error.state,
-        message: String::from_utf8_lossy(error.message).into_owned(),
-    }
+    Refused::Server { code: error.code, state: error.state, message: String::from_utf8_lossy(error.message).into_owned() }
 }

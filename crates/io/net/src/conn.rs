@@ -1,10 +1,12 @@
-//! Packets over a socket, with or without TLS. Bytes that came stay in the runtime's buffers; only a
+//! Packets over a socket, with or without TLS and compression. Bytes that came stay in the runtime's buffers; only a
 //! packet that is cut by the end of a buffer is copied.
 
 use crate::NetError;
+use crate::packed::Packed;
 use crate::tls::{Acceptor, Connector, Session};
 use rt::{Address, Chunk, Socket};
 use std::time::Duration;
+use wire::frame::{Algorithm, PIECE_MAX};
 use wire::packet;
 
 /// How long a parting may take.
@@ -15,6 +17,8 @@ const PARTING: Duration = Duration::from_secs(1);
 pub struct Conn {
     socket: Socket,
     tls: Option<Box<Session>>,
+    /// Compression, above TLS.
+    packed: Option<Box<Packed>>,
     /// Bytes that came after the last packet that was taken.
     rest: Option<Chunk>,
     /// Sequence number of the next packet that we send during a login.
@@ -60,7 +64,7 @@ impl Conn {
     /// Over a socket.
     #[must_use]
     pub fn new(socket: Socket) -> Self {
-        Self { socket, tls: None, rest: None, seq: 0, received: 0, sent: 0 }
+        Self { socket, tls: None, packed: None, rest: None, seq: 0, received: 0, sent: 0 }
     }
 
     /// The socket below.
@@ -87,6 +91,23 @@ impl Conn {
         self.tls.as_ref().map(|tls| tls.info())
     }
 
+    /// Compression from the next byte on, in both directions: the client's login is over. A level that the algorithm has not becomes the
+    /// nearest.
+    pub fn compress(&mut self, algorithm: Algorithm, level: i32) {
+        self.packed = Some(Box::new(Packed::to_client(algorithm, level)));
+    }
+
+    /// The same after our own login to a server.
+    pub(crate) fn compress_to_server(&mut self, algorithm: Algorithm, level: i32) {
+        self.packed = Some(Box::new(Packed::to_server(algorithm, level)));
+    }
+
+    /// How it is compressed, and at which level.
+    #[must_use]
+    pub fn compression(&self) -> Option<(Algorithm, i32)> {
+        self.packed.as_ref().map(|packed| (packed.frames.algorithm(), packed.frames.level()))
+    }
+
     /// Bytes received and sent so far, as they crossed the wire (sent: before they were encrypted).
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
@@ -98,6 +119,7 @@ impl Conn {
     pub fn is_idle(&self) -> bool {
         self.rest.as_ref().is_none_or(|rest| rest.is_empty())
             && self.tls.as_ref().is_none_or(|tls| tls.is_drained())
+            && self.packed.as_ref().is_none_or(|packed| packed.is_drained())
             && self.socket.is_idle()
     }
 
@@ -112,12 +134,38 @@ impl Conn {
     }
 
     async fn more(&mut self) -> Result<Chunk, NetError> {
+        if self.packed.is_some() {
+            return Box::pin(self.more_unpacked()).await;
+        }
         if self.tls.is_some() {
             return Box::pin(self.more_of_tls()).await;
         }
         let chunk = self.socket.recv().await?;
         self.received += chunk.len() as u64;
         Ok(chunk)
+    }
+
+    async fn more_unpacked(&mut self) -> Result<Chunk, NetError> {
+        loop {
+            let Some(packed) = &mut self.packed else { return Ok(Chunk::empty()) };
+            let plain = packed.read()?;
+            if !plain.is_empty() {
+                return Ok(Chunk::from(plain));
+            }
+            let between = packed.is_drained();
+            let chunk = if self.tls.is_some() {
+                self.more_of_tls().await?
+            } else {
+                let chunk = self.socket.recv().await?;
+                self.received += chunk.len() as u64;
+                chunk
+            };
+            match &mut self.packed {
+                Some(packed) if !chunk.is_empty() => packed.feed(chunk),
+                _ if between => return Ok(Chunk::empty()),
+                _ => return Err(NetError::Io(std::io::ErrorKind::UnexpectedEof.into())),
+            }
+        }
     }
 
     async fn more_of_tls(&mut self) -> Result<Chunk, NetError> {
@@ -154,6 +202,43 @@ impl Conn {
     pub async fn send(&mut self, bytes: impl Into<Chunk>) -> Result<(), NetError> {
         let bytes = bytes.into();
         self.sent += bytes.len() as u64;
+        if self.packed.is_some() {
+            return Box::pin(self.send_packed(bytes)).await;
+        }
+        self.send_as_is(bytes).await
+    }
+
+    /// The same for commands, whole ones: with compression, each begins to count anew.
+    pub async fn send_commands(&mut self, bytes: impl Into<Chunk>) -> Result<(), NetError> {
+        if self.packed.is_some() {
+            return Box::pin(self.send_commands_packed(bytes.into())).await;
+        }
+        self.send(bytes).await
+    }
+
+    async fn send_commands_packed(&mut self, mut bytes: Chunk) -> Result<(), NetError> {
+        while !bytes.is_empty() {
+            let command = bytes.split_to(packet::command_len(&bytes));
+            if let Some(packed) = &mut self.packed {
+                packed.frames.begin();
+            }
+            self.send_packed(command).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_packed(&mut self, mut bytes: Chunk) -> Result<(), NetError> {
+        for piece in bytes.chunks_mut(PIECE_MAX) {
+            let Some(packed) = &mut self.packed else { break };
+            let frame = packed.pack(piece);
+            if !frame.is_empty() {
+                self.send_as_is(Chunk::from(frame)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_as_is(&mut self, bytes: Chunk) -> Result<(), NetError> {
         match &mut self.tls {
             None => self.socket.send(bytes).await?,
             Some(tls) => {

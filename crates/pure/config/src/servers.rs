@@ -46,7 +46,7 @@ pub struct Server {
     pub status: Status,
     /// Share of the hostgroup's statements; 0 for none.
     pub weight: u32,
-    /// Whether the protocol is compressed; nothing but `false` can be loaded.
+    /// Whether the protocol is compressed.
     pub compression: bool,
     /// Connections that may be open at once.
     pub max_connections: u32,
@@ -260,9 +260,6 @@ fn check(row: &ServerRow, tls: &TlsTable, refusals: &mut Refusals, notices: &mut
         refusals.add(key, "status", words);
         Status::OfflineHard
     });
-    if refusals.flag(key, "compression", row.compression) {
-        refusals.add(key, "compression", "is 1, and compressed connections to servers are not supported yet");
-    }
     let unmeasured = [
         ("max_replication_lag", row.max_replication_lag, "is kept, but nothing measures replication lag yet"),
         ("max_latency_ms", row.max_latency_ms, "is kept, but no server is avoided for its latency yet"),
@@ -278,7 +275,7 @@ fn check(row: &ServerRow, tls: &TlsTable, refusals: &mut Refusals, notices: &mut
         port,
         status,
         weight: refusals.number(key, "weight", row.weight, (0, 10_000_000)),
-        compression: false,
+        compression: refusals.flag(key, "compression", row.compression),
         max_connections: refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX))),
         max_replication_lag: refusals.number(key, "max_replication_lag", row.max_replication_lag, (0, 126_144_000)),
         use_ssl: refusals.flag(key, "use_ssl", row.use_ssl),
@@ -318,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
-        let bad = ServerRow { compression: 1, status: "UP".into(), weight: -1, gtid_port: 3306, ..server(1, "a") };
+        let bad = ServerRow { compression: 2, status: "UP".into(), weight: -1, gtid_port: 3306, ..server(1, "a") };
         let attributes = HostgroupAttributesRow { hostgroup_settings: "[]".into(), ..Default::default() };
         let ssl = SslParamsRow { hostname: "a".into(), tls_version: "SSLv3".into(), ..Default::default() };
         assert_eq!(
@@ -327,8 +324,8 @@ mod tests {
                 "mysql_servers_ssl_params (hostname 'a', port 3306, username ''): tls_version must be a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3; 'SSLv3' is not",
                 "mysql_servers (hostgroup_id 1, a:3306): gtid_port must differ from port",
                 "mysql_servers (hostgroup_id 1, a:3306): status must be ONLINE, SHUNNED, OFFLINE_SOFT or OFFLINE_HARD; 'UP' is not",
-                "mysql_servers (hostgroup_id 1, a:3306): compression is 1, and compressed connections to servers are not supported yet",
                 "mysql_servers (hostgroup_id 1, a:3306): weight must be from 0 to 10000000; '-1' is not",
+                "mysql_servers (hostgroup_id 1, a:3306): compression must be from 0 to 1; '2' is not",
                 "mysql_servers (hostgroup_id 2, x:3306): hostname has a row already with this hostgroup_id and port",
                 "mysql_hostgroup_attributes (hostgroup_id 0): hostgroup_settings must be a JSON object such as {}",
             ]

@@ -14,15 +14,15 @@ pub struct FilePackets {
     left: usize,
     /// The packet was full: the next one continues it, be it empty.
     continued: bool,
-    /// What the client's packet numbers are ahead of the server's.
-    shift: u8,
+    /// Number of the next packet.
+    next: u8,
 }
 
 impl FilePackets {
-    /// Before the first of them. `shift` is taken off the client's packet numbers.
+    /// Before the first of them, which has this number for the server. The client's own may be others: with compression they follow its frames.
     #[must_use]
-    pub const fn new(shift: u8) -> Self {
-        Self { head: [0; HEADER_LEN], have: 0, left: 0, continued: false, shift }
+    pub const fn new(first: u8) -> Self {
+        Self { head: [0; HEADER_LEN], have: 0, left: 0, continued: false, next: first }
     }
 
     /// Follows bytes of the client, cut anywhere, and numbers them for the server. Returns where the file ended in them, if it did; what follows is
@@ -36,7 +36,8 @@ impl FilePackets {
                 continue;
             }
             if self.have == HEADER_LEN - 1 {
-                bytes[at] = bytes[at].wrapping_sub(self.shift);
+                bytes[at] = self.next;
+                self.next = self.next.wrapping_add(1);
             }
             self.head[self.have] = bytes[at];
             self.have += 1;
@@ -57,11 +58,11 @@ impl FilePackets {
 
 /// Fuzz target: however the bytes are cut, the file ends at the same place and the numbers are the same.
 pub fn fuzz_infile(data: &[u8]) {
-    let [shift, cut, bytes @ ..] = data else { return };
+    let [first, cut, bytes @ ..] = data else { return };
     let mut whole = bytes.to_vec();
-    let end = FilePackets::new(*shift).follow(&mut whole);
+    let end = FilePackets::new(*first).follow(&mut whole);
     let mut pieces = bytes.to_vec();
-    let mut file = FilePackets::new(*shift);
+    let mut file = FilePackets::new(*first);
     let (mut at, mut ended) = (0, None);
     for piece in pieces.chunks_mut(usize::from(*cut) % 16 + 1) {
         if let Some(used) = file.follow(piece) {
@@ -83,7 +84,7 @@ mod tests {
     fn a_file_ends_with_an_empty_packet_wherever_it_is_cut() {
         let bytes = b"\x02\0\0\x05ab\x01\0\0\x06c\0\0\0\x07\x01\0\0\0\x0e";
         for cut in 1..bytes.len() {
-            let mut file = FilePackets::new(3);
+            let mut file = FilePackets::new(2);
             let (mut seen, mut end) = (Vec::new(), None);
             for piece in bytes.chunks(cut) {
                 let mut piece = piece.to_vec();

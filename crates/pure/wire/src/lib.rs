@@ -6,6 +6,7 @@
 //! | to see | read |
 //! |---|---|
 //! | how bytes are cut into packets | [`packet`] |
+//! | compression | [`frame`] |
 //! | how somebody gets in | [`handshake`], [`auth`], [`crypt`] |
 //! | what a client may ask | [`command`], [`execute`], [`moved`] |
 //! | where the answer ends | [`response`] (the hot path) |
@@ -22,6 +23,7 @@ pub mod command;
 pub mod crypt;
 pub mod errors;
 pub mod execute;
+pub mod frame;
 pub mod handshake;
 pub mod infile;
 pub mod moved;

@@ -39,6 +39,53 @@ pub fn whole(bytes: &[u8]) -> Option<(usize, u8)> {
     (rest.len() >= len).then_some((len, seq))
 }
 
+/// Length of the first command of `bytes`, which are whole commands: up to the next packet with the number 0, which is another's.
+pub fn command_len(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    while let Some(head) = bytes.get(end..).and_then(|rest| rest.first_chunk::<HEADER_LEN>()) {
+        let (len, seq) = header(head);
+        if seq == 0 && end > 0 {
+            return end;
+        }
+        end += HEADER_LEN + len;
+    }
+    bytes.len()
+}
+
+/// Looks at the numbers of packets in a stream that is cut anywhere.
+#[derive(Debug, Clone, Default)]
+pub struct Numbers {
+    head: [u8; HEADER_LEN],
+    /// Bytes of the header that have come.
+    have: usize, // < HEADER_LEN
+    /// Bytes of the payload that are still to come.
+    left: usize,
+}
+
+impl Numbers {
+    /// Follows these bytes and shows each packet's number, to be changed if it has to be.
+    pub fn each(&mut self, bytes: &mut [u8], mut see: impl FnMut(&mut u8)) {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.left > 0 {
+                let n = self.left.min(bytes.len() - at);
+                (self.left, at) = (self.left - n, at + n);
+                continue;
+            }
+            if self.have == HEADER_LEN - 1 {
+                see(&mut bytes[at]);
+            }
+            self.head[self.have] = bytes[at];
+            self.have += 1;
+            at += 1;
+            if self.have == HEADER_LEN {
+                self.have = 0;
+                self.left = header(&self.head).0;
+            }
+        }
+    }
+}
+
 /// Frames a payload of any size: splits it at 16 MiB - 1 and adds the empty tail packet when it divides exactly.
 /// `seq` is the number of the first packet; afterwards it is the number of the next one.
 pub fn append(out: &mut Vec<u8>, seq: &mut u8, payload: &[u8]) {
@@ -131,6 +178,38 @@ mod tests {
         assert_eq!(whole(&[2, 0, 0]), None);
         assert_eq!(whole(&[2, 0, 0, 9, 1, 2, 3]), Some((2, 9)));
         assert_eq!(whole(&[0, 0, 0, 0]), Some((0, 0)));
+    }
+
+    #[test]
+    fn numbers_are_found_wherever_the_packets_are_cut() {
+        let bytes = b"\x02\0\0\x05ab\0\0\0\x06\x01\0\0\x07c";
+        for cut in 1..=bytes.len() {
+            let (mut numbers, mut seen, mut changed) = (Numbers::default(), Vec::new(), Vec::new());
+            for piece in bytes.chunks(cut) {
+                let mut piece = piece.to_vec();
+                numbers.each(&mut piece, |seq| {
+                    seen.push(*seq);
+                    *seq -= 5;
+                });
+                changed.extend_from_slice(&piece);
+            }
+            assert_eq!(seen, [5, 6, 7]);
+            assert_eq!(changed, b"\x02\0\0\0ab\0\0\0\x01\x01\0\0\x02c");
+        }
+    }
+
+    #[test]
+    fn a_command_ends_where_the_next_begins() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, &mut 0, b"close one");
+        let first = bytes.len();
+        append(&mut bytes, &mut 0, &vec![1; MAX_PAYLOAD + 5]);
+        let second = bytes.len() - first;
+        append(&mut bytes, &mut 0, b"");
+        assert_eq!(command_len(&bytes), first);
+        assert_eq!(command_len(&bytes[first..]), second);
+        assert_eq!(command_len(&bytes[first + second..]), HEADER_LEN);
+        assert_eq!((command_len(&[]), command_len(&[9, 9])), (0, 2));
     }
 
     #[test]

@@ -98,7 +98,7 @@ variables! {
     mysql_server_capabilities: int(0..=4294967295) = 569867, NotYet, "Capability bits offered to clients.";
     mysql_default_authentication_plugin: choice("mysql_native_password" | "caching_sha2_password") = "mysql_native_password", Live, "How clients are asked to prove their password.";
     mysql_have_ssl: bool = true, Live, "Whether clients are offered TLS.";
-    mysql_have_compress: bool = true, NotYet, "Whether clients are offered compression.";
+    mysql_have_compress: bool = true, Live, "Whether clients are offered compression.";
     mysql_enable_client_deprecate_eof: bool = true, Live, "Whether clients are offered results without EOF packets.";
     mysql_enable_server_deprecate_eof: bool = true, NotYet, "Whether servers are asked for results without EOF packets.";
     mysql_enable_load_data_local_infile: bool = false, Live, "Whether clients may send files with LOAD DATA LOCAL INFILE.";
@@ -325,6 +325,11 @@ variables! {
 
     // --- Ours ---------------------------------------------------------------------------------------------------
     mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
+    mysql_protocol_compression_algorithms: choice("zlib,zstd,uncompressed" | "zlib,uncompressed" | "zstd,uncompressed" | "zlib,zstd" | "zlib" | "zstd") = "zlib,zstd,uncompressed", Live, "What clients are offered while mysql-have_compress is on; without 'uncompressed', a client that does not compress is refused.";
+    mysql_protocol_compression_level: int(0..=9) = 3, Live, "Level of zlib for what is sent, to clients and to servers; 0 packs nothing.";
+    mysql_protocol_compression_zstd_level_max: int(1..=22) = 6, Live, "Highest level of zstd at which clients are answered; up to it, each client chooses its own.";
+    mysql_server_compression_algorithm: choice("zlib" | "zstd") = "zlib", Live, "What connections to servers with compression = 1 use; zstd where the server has it, else zlib.";
+    mysql_server_compression_zstd_level: int(1..=22) = 3, Live, "Level of zstd on connections to servers, in both directions.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
 }

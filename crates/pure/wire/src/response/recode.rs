@@ -46,11 +46,6 @@ impl Recode {
         self
     }
 
-    /// What is added to the server's packet numbers now.
-    pub const fn shift(&self) -> u8 {
-        self.shift
-    }
-
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
     pub const fn is_needed(server: Caps, client: Caps) -> bool {
         (server ^ client) & (caps::DEPRECATE_EOF | caps::SESSION_TRACK) != 0
@@ -61,7 +56,8 @@ impl Recode {
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
         let Self { response, server, client, shift, last_seq, full, eof_due, status, more } = self;
         let cursor = matches!(response.expect, Expect::Execute);
-        let mut copy = Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status, more: *more };
+        let mut copy =
+            Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status, more: *more };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
             copy.eof_if_due();
