@@ -16,6 +16,7 @@ const KNOW_NOBODY: &[&str] = &["wire", "sql", "rt"];
 const PURE_LIBRARIES: &[&str] = &[
     "aho-corasick",
     "datafusion",
+    "flate2",
     "foldhash",
     "hashbrown",
     "memchr",
@@ -29,10 +30,11 @@ const PURE_LIBRARIES: &[&str] = &[
     "sha2",
     "smallvec",
     "sqlparser",
+    "zstd",
 ];
 /// Libraries of each of the two crates of `io/`.
 const RT_LIBRARIES: &[&str] = &["libc", "io-uring"];
-const NET_LIBRARIES: &[&str] = &["openssl", "openssl-sys", "flate2", "zstd", "foreign-types"];
+const NET_LIBRARIES: &[&str] = &["openssl", "openssl-sys", "foreign-types"];
 /// Libraries that bring threads, locks or waiting into a core.
 const NOT_IN_DATA: &[&str] =
     &["axum", "crossbeam", "crossbeam-channel", "hyper", "mysql", "mysql_async", "parking_lot", "reqwest", "rusqlite", "tokio"];
