@@ -34,7 +34,7 @@ pub enum By {
 }
 
 /// Most statements match fewer rules than this.
-const INLINE: usize = 6;
+const INLINE: usize = 5;
 
 #[derive(Debug, Clone)]
 struct Hits {
