@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw, complaint};
 use conformance::process::{TempFolder, output};
-use conformance::proxy::{Driver, Proxy, Wish, program};
+use conformance::proxy::{Driver, Proxy, Wish, command_line, program};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 
@@ -22,6 +22,7 @@ fn main() {
         ("during_a_drain_the_cores_still_answer", draining),
         ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
         ("what_happens_is_counted", counted),
+        ("the_log_says_why_a_client_got_no_connection", no_connection),
         ("a_start_that_cannot_be_says_what_to_do_and_harms_nobody", refused_starts),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
     ])
@@ -190,6 +191,27 @@ fn counted(driver: Driver) -> Outcome {
     let took =
         proxy.admin("SELECT Variable_Value > 0 FROM stats_mysql_global WHERE Variable_Name = 'Backend_query_time_nsec'")?;
     same(&took, "1")
+}
+
+fn no_connection(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin(
+        "INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('ghost', 'x', 0), ('lost', 'x', 77), ('off', 'x', 78); \
+         INSERT INTO mysql_servers (hostgroup_id, hostname, status) VALUES (78, 'a', 'OFFLINE_SOFT'); \
+         SET mysql-connect_timeout_server_max = 500; \
+         LOAD MYSQL USERS TO RUNTIME; LOAD MYSQL SERVERS TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    for (user, code, words) in [
+        ("ghost", "ERROR 1045", "does not let user 'ghost' in: error 1045"),
+        ("lost", "ERROR 9001", "user 'lost' got no connection to hostgroup 77 within"),
+        ("lost", "ERROR 9001", "it has no server in mysql_servers"),
+        ("off", "ERROR 9001", "none of its servers is ONLINE with a weight above 0"),
+    ] {
+        let said = command_line(proxy.port, user, "x", &[], "SELECT 1");
+        expect(said.as_ref().is_err_and(|said| said.contains(code)), || format!("{user}: {code} was wanted: {said:?}"))?;
+        expect(proxy.log().contains(words), || format!("{words} was wanted:\n{}", proxy.log()))?;
+    }
+    same(&proxy.admin("SELECT ConnERR FROM stats_mysql_connection_pool WHERE hostgroup = 0")?, "1")
 }
 
 /// Starts another Millrace, which is to fail, and gives what it said.

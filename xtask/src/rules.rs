@@ -5,6 +5,7 @@ use std::fmt;
 use crate::tree::Tree;
 
 mod acceptance;
+mod counters;
 mod dependencies;
 mod documents;
 mod hosts;
@@ -59,6 +60,7 @@ pub const RULES: &[Rule] = &[
     Rule { asks: "every page under docs/ is linked from another, and no link is dead", check: documents::check },
     Rule { asks: "one noun per idea: the lexicon's words, and none that it replaces", check: lexicon::check },
     Rule { asks: "an acceptance case that a test names exists, and those that are due are named", check: acceptance::check },
+    Rule { asks: "a counter that is declared is counted", check: counters::check },
     Rule { asks: "the tree stands alone: no registry's host, no path out of it", check: hosts::check },
 ];
 

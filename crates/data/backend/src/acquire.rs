@@ -91,6 +91,7 @@ impl Pools {
         loop {
             let Some(got) = self.my_turn(group, want, begun, limit).await else {
                 let waited_ms = u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
+                self.tell_in_vain(group, want, waited_ms, last.as_deref());
                 return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last });
             };
             let room = match got {
@@ -111,6 +112,29 @@ impl Pools {
             let left = limit.saturating_sub(self.rt.now() - begun);
             self.rt.sleep(Duration::from_millis(pause.max(1)).min(left)).await;
         }
+    }
+
+    /// Somebody has waited in vain: why, as far as it is known.
+    fn tell_in_vain(&self, group: &Group, want: &Want<'_>, waited_ms: u64, last: Option<&str>) {
+        let now = self.rt.now();
+        if group.told.get().is_some_and(|told| now - told < Duration::from_secs(1)) {
+            return;
+        }
+        group.told.set(Some(now));
+        let places = group.places.borrow();
+        let why = match (last, places.is_empty()) {
+            (Some(last), _) => format!("the last attempt: {last}"),
+            (None, true) => "it has no server in mysql_servers".to_owned(),
+            (None, false) if !places.iter().any(|place| place.keeps() && place.weight() > 0) => {
+                "none of its servers is ONLINE with a weight above 0".to_owned()
+            }
+            (None, false) if !places.iter().any(|place| place.takes(now) && place.weight() > 0) => {
+                "its servers are shunned after failures to connect".to_owned()
+            }
+            (None, false) => "all its connections are in use, as many as max_connections allows".to_owned(),
+        };
+        let (id, user) = (want.hostgroup, want.user);
+        self.note(&format!("user '{user}' got no connection to hostgroup {id} within {waited_ms} ms: {why}"));
     }
 
     /// Waits in line, if there is one, until there is something for this session; none when the time is over.

@@ -88,6 +88,14 @@ impl Pools {
                 Ok(backend)
             }
             Err(failed) => {
+                if let Attempt::Final(BackendFailed::Refused { code, message, .. }) = &failed {
+                    place.refused();
+                    // Each client of this user would have it told again.
+                    if place.may_tell(self.rt.now()) {
+                        let (host, port) = (place.host(), place.server().port);
+                        self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
+                    }
+                }
                 if let Attempt::Again(why) = &failed {
                     place.failed(
                         self.rt.now(),

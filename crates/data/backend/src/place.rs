@@ -22,6 +22,8 @@ pub struct Place {
     shunned_until: Cell<Option<Instant>>,
     failures: Cell<u64>,
     failures_since: Cell<Option<Instant>>,
+    /// When an operator was last told of a refusal.
+    told: Cell<Option<Instant>>,
     pub(crate) numbers: Numbers,
     host: Arc<str>,
 }
@@ -61,6 +63,7 @@ impl Place {
             shunned_until: Cell::new(None),
             failures: Cell::new(0),
             failures_since: Cell::new(None),
+            told: Cell::new(None),
             numbers: Numbers::default(),
             host,
         })
@@ -117,6 +120,20 @@ impl Place {
         self.numbers.latency_us.set(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         self.failures.set(0);
         self.shunned_until.set(None);
+    }
+
+    /// The server is well, and does not want this user.
+    pub(crate) fn refused(&self) {
+        bump(&self.numbers.err, 1);
+    }
+
+    /// Once a second.
+    pub(crate) fn may_tell(&self, now: Instant) -> bool {
+        let may = self.told.get().is_none_or(|told| now - told >= Duration::from_secs(1));
+        if may {
+            self.told.set(Some(now));
+        }
+        may
     }
 
     /// An attempt failed. So many failures within a second shun the server; all its idle connections are dropped then.

@@ -72,6 +72,8 @@ pub(crate) struct Group {
     pub(crate) places: RefCell<Vec<Rc<Place>>>,
     /// Commands of this core that wait for a connection.
     pub(crate) queue: Queue,
+    /// When an operator was last told that somebody waited in vain.
+    pub(crate) told: Cell<Option<rt::Instant>>,
 }
 
 impl Pools {

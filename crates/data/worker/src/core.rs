@@ -300,9 +300,9 @@ impl Core {
                         self.pools.renew();
                     } else {
                         self.pools.adopt(&epoch.snapshot);
+                        self.cut_off();
                     }
                     self.epoch.replace(epoch);
-                    self.cut_off();
                     self.fit_cache();
                     done(());
                 }
