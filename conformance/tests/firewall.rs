@@ -183,6 +183,12 @@ fn an_injection_is_refused_and_the_connection_lives_on(driver: Driver) -> Outcom
     let seen = client.query(attack)?;
     expect(!seen.contains(blocked), || seen.clone())?;
     same(&global(&proxy, "whitelisted_sqli_fingerprint")?, "1")?;
+    // A statement behind another is seen before they are taken apart, and neither is done.
+    let mut several = Raw::log_in(proxy.port, wire::caps::MULTI_STATEMENTS)?;
+    let seen = several.query("INSERT INTO conf.scratch VALUES (1, 'x'); DELETE FROM conf.numbers -- ', 'y')")?;
+    expect(seen.contains(blocked) && seen.lines().count() == 1, || seen.clone())?;
+    let seen = several.query("SELECT COUNT(*) FROM conf.scratch; SELECT COUNT(*) FROM conf.numbers")?;
+    expect(seen.contains("\\x010\n") && seen.contains("\\x043996\n"), || seen.clone())?;
     // A rule for the digest is the narrower way, and a user who is OFF is left alone.
     proxy.admin(&format!("DELETE FROM mysql_firewall_whitelist_sqli_fingerprints; {DETECTING}{ON}"))?;
     let seen = client.query(attack)?;

@@ -8,6 +8,11 @@ use plan::{Action, Alarm};
 use sql::Class;
 
 impl Session {
+    /// Whether somebody seems to have put one of several statements behind the other: taken apart, nothing of that would be seen.
+    pub(crate) fn looks_stacked(&self, epoch: &Epoch, text: &[u8]) -> bool {
+        epoch.snapshot.variables.mysql_automatic_detect_sqli && sql::injection(text, self.lexing()).is_some()
+    }
+
     /// `rewritten`: what would be sent, if that is not what the client sent. `text` is the digest's, of what the client sent.
     #[cold]
     pub(crate) fn raise(&self, epoch: &Epoch, alarm: &Alarm, class: &Class<'_>, rewritten: Option<&[u8]>, text: Option<&[u8]>) {

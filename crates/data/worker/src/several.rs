@@ -9,7 +9,7 @@ use wire::caps;
 impl Session {
     /// COM_QUERY.
     pub(crate) async fn query(&mut self, epoch: &Epoch, text: &[u8]) -> Result<(), Ended> {
-        match self.parts(text) {
+        match self.parts(text).filter(|_| !self.looks_stacked(epoch, text)) {
             Some(parts) => self.each(epoch, text, &parts).await,
             None => self.single(epoch, text).await,
         }
