@@ -38,6 +38,11 @@ impl Raw {
 
     /// Connects, logs in as [`USER`] and gives the answer: OK begins with 0, an error with 0xff.
     pub fn log_in_after(port: u16, preface: &[u8]) -> io::Result<(Self, Vec<u8>)> {
+        Self::log_in_with(port, preface, 45)
+    }
+
+    /// As [`Raw::log_in_after`], with another collation than `utf8mb4_general_ci`.
+    pub fn log_in_with(port: u16, preface: &[u8], collation: u8) -> io::Result<(Self, Vec<u8>)> {
         let mut raw = Self::connect(port, preface)?;
         let greeting = raw.packet()?;
         if greeting.first() == Some(&0xff) {
@@ -48,7 +53,7 @@ impl Raw {
         raw.id = greeting.get(at..at + 4).map_or(0, |four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
         let mut login = CAPABILITIES.to_le_bytes().to_vec();
         login.extend_from_slice(&(64_u32 << 20).to_le_bytes());
-        login.push(45);
+        login.push(collation);
         login.extend_from_slice(&[0; 23]);
         login.extend_from_slice(USER.as_bytes());
         login.extend_from_slice(b"\0\0mysql_native_password\0");

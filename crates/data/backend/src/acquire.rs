@@ -19,6 +19,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// connections closed here and opened there all the time.
 const GIVE_WAY: Duration = Duration::from_millis(50);
 
+/// So many connections per second are no limit.
+const UNLIMITED: u64 = 1_000_000;
+
+/// Connections opened in the last second, over all cores, and how many may be.
+struct Rate {
+    permits: Arc<Permits>,
+    max: u32,
+}
+
 /// What a place in the line is good for.
 enum Got {
     Idle(Box<Backend>),
@@ -171,7 +180,32 @@ impl Pools {
         {
             return Some(Got::Idle(backend));
         }
-        self.permitted(group, since).map(|place| Got::Room(Taken(Some(place))))
+        let Some(rate) = self.rate(want) else {
+            return self.permitted(group, since).map(|place| Got::Room(Taken(Some(place))));
+        };
+        if !rate.permits.try_take(rate.max) {
+            return None;
+        }
+        let Some(place) = self.permitted(group, since) else {
+            rate.permits.give();
+            return None;
+        };
+        // It counts for a second, whatever becomes of it.
+        let rt = self.rt.clone();
+        self.rt.spawn(async move {
+            rt.sleep(Duration::from_secs(1)).await;
+            rate.permits.give();
+        });
+        Some(Got::Room(Taken(Some(place))))
+    }
+
+    /// How many connections to the hostgroup all cores together may open in a second, if that is limited.
+    fn rate(&self, want: &Want<'_>) -> Option<Rate> {
+        let of_all = want.snapshot.variables.mysql_throttle_connections_per_sec_to_hostgroup;
+        let of_group = want.snapshot.servers.hostgroup(want.hostgroup).map(|group| group.attributes.throttle_connections_per_sec);
+        let max = of_group.map_or(of_all, |max| of_all.min(u64::from(max)));
+        let permits = || self.registry.get(&format!("opened in hostgroup {}", want.hostgroup));
+        (max < UNLIMITED).then(|| Rate { permits: permits(), max: u32::try_from(max).unwrap_or(u32::MAX) })
     }
 
     /// Does somebody on another core wait so much longer for this server than whoever came to us at `since`?

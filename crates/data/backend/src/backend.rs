@@ -51,6 +51,10 @@ pub struct Backend {
     pub(crate) glimpse: Option<Vec<u8>>,
     /// Statements left before an insert's id is forgotten, see `mysql-auto_increment_delay_multiplex`.
     pub insert_id_left: u64,
+    /// When an insert's id is forgotten at the latest, see `mysql-auto_increment_delay_multiplex_timeout_ms`.
+    pub insert_id_until: Option<Instant>,
+    /// Until when [`Hold::Delay`] lasts.
+    pub delayed_until: Option<Instant>,
     /// Whether its protocol state is known.
     pub idle: Idle,
     /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
@@ -97,6 +101,24 @@ impl Backend {
     /// What is set on it, to be corrected by what a statement of the session has just set.
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
+    }
+
+    /// When the next of those holds ends that end by themselves.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> Option<Instant> {
+        let insert_id = self.insert_id_until.filter(|_| self.holds.has(Hold::InsertId));
+        let delay = self.delayed_until.filter(|_| self.holds.has(Hold::Delay));
+        insert_id.into_iter().chain(delay).min()
+    }
+
+    /// Ends the holds whose time is over.
+    pub fn end_in_time(&mut self, now: Instant) {
+        if self.insert_id_until.is_some_and(|until| until <= now) {
+            self.holds.remove(Hold::InsertId);
+        }
+        if self.delayed_until.is_some_and(|until| until <= now) {
+            self.holds.remove(Hold::Delay);
+        }
     }
 
     /// Sends a command. From here on its protocol state is unknown until the response has ended.

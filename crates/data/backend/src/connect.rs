@@ -69,6 +69,8 @@ impl Pools {
                     owned: None,
                     glimpse: None,
                     insert_id_left: 0,
+                    insert_id_until: None,
+                    delayed_until: None,
                     idle: Idle::Proven,
                     last_session: 0,
                     place: place.clone(),

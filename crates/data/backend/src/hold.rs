@@ -43,11 +43,13 @@ pub enum Hold {
     Cursor,
     /// A rule, the hostgroup or mysql-multiplexing=false forbids sharing.
     NotAllowed,
+    /// mysql-connection_delay_multiplex_ms have not passed since the last statement there.
+    Delay,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 18] = [
+const ALL: [Hold; 19] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -65,6 +67,7 @@ const ALL: [Hold; 18] = [
     Hold::Sequence,
     Hold::Cursor,
     Hold::NotAllowed,
+    Hold::Delay,
     Hold::UnknownState,
 ];
 
@@ -113,6 +116,7 @@ impl Holds {
             | (1 << Hold::Diagnostics as u32)
             | (1 << Hold::FoundRows as u32)
             | (1 << Hold::NotAllowed as u32)
+            | (1 << Hold::Delay as u32)
             | (1 << Hold::AutocommitOff as u32);
         self.0 & !harmless != 0
     }

@@ -49,7 +49,7 @@ pub struct Pools {
     pub(crate) tally: Rc<Tally>,
     pub(crate) groups: RefCell<BTreeMap<u32, Rc<Group>>>,
     pub(crate) connectors: RefCell<HashMap<Settings, Connector>>,
-    registry: Registry,
+    pub(crate) registry: Registry,
     /// Which line of waiting commands is ours, among those of all cores.
     pub(crate) line: usize,
     /// Connections that are open only to say KILL.
@@ -74,6 +74,8 @@ pub(crate) struct Group {
     pub(crate) queue: Queue,
     /// When an operator was last told that somebody waited in vain.
     pub(crate) told: Cell<Option<rt::Instant>>,
+    /// Idle connections kept, in percent of `max_connections`, where the hostgroup says otherwise than the variable.
+    free_pct: Cell<Option<u32>>,
 }
 
 impl Pools {
@@ -121,6 +123,7 @@ impl Pools {
             groups.entry(hostgroup.id).or_default();
         }
         for (id, group) in groups.iter() {
+            group.free_pct.set(snapshot.servers.hostgroup(*id).and_then(|h| h.attributes.free_connections_pct));
             let mut places = group.places.borrow_mut();
             let rows = snapshot.servers.hostgroup(*id).map_or(&[][..], |h| &h.servers);
             // There may be thousands in one hostgroup, and sessions wait meanwhile.
@@ -207,7 +210,8 @@ impl Pools {
             let mut places = group.places.borrow_mut();
             for place in places.iter() {
                 let max = u64::from(place.server().max_connections);
-                let keep = usize::try_from((max * self.free_pct.get()).div_ceil(100)).unwrap_or(usize::MAX).max(1);
+                let free_pct = group.free_pct.get().map_or(self.free_pct.get(), u64::from);
+                let keep = usize::try_from((max * free_pct).div_ceil(100)).unwrap_or(usize::MAX).max(1);
                 let wanted = self.gives_way(place, group.queue.first_since());
                 let mut idle = place.idle.borrow_mut();
                 let max_age = self.max_age.get();

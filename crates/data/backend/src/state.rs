@@ -21,13 +21,22 @@ impl Names {
         Self::Written("NAMES DEFAULT".into())
     }
 
-    /// Does `SET NAMES` of this collation work everywhere? MySQL and MariaDB share the ids up to 247; above, each has its own, and a
-    /// login with one that the server does not know gives the server's default instead of an error. So a connection of its own.
+    /// Does `SET NAMES` of this collation mean the same everywhere? MySQL and MariaDB share the ids up to 247; above, each has its own.
     pub(crate) fn is_shared(&self) -> bool {
         !matches!(self, Self::Collation(248..))
     }
 
-    /// The words after SET that bring it about; `None` when there are none.
+    /// The words after SET that bring it about on such a server; `None` when there are none. A login with a collation that the server
+    /// does not know gives the server's default instead of an error, which nothing can say again.
+    pub(crate) fn words_for(&self, knows: Collations) -> Option<String> {
+        let known = match (self, knows) {
+            (Self::Collation(248..576), Collations::Mysql) | (Self::Collation(576..), Collations::Mariadb) => true,
+            _ => self.is_shared(),
+        };
+        if known { self.words() } else { None }
+    }
+
+    /// The words after SET that bring it about where they are known; `None` when there are none.
     pub(crate) fn words(&self) -> Option<String> {
         match self {
             Self::Collation(id) => {
@@ -36,6 +45,32 @@ impl Names {
             }
             Self::Written(words) => Some(words.to_string()),
             Self::Unknown => None,
+        }
+    }
+}
+
+/// Which collations a server knows besides those that all have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collations {
+    /// None that we can be sure of.
+    Shared,
+    /// Those of MySQL 8.0 and later, `utf8mb4_0900_ai_ci` and its like.
+    Mysql,
+    /// Those of MariaDB 10.10 and later, `utf8mb4_uca1400_ai_ci` and its like.
+    Mariadb,
+}
+
+impl Collations {
+    /// By the version that the server says at login: `8.4.0`, `5.5.5-10.11.6-MariaDB`, `11.4.2-MariaDB`.
+    pub(crate) fn of(version: &str) -> Self {
+        let mariadb = version.to_ascii_lowercase().contains("mariadb");
+        let own = if mariadb { version.strip_prefix("5.5.5-").unwrap_or(version) } else { version };
+        let mut numbers = own.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        match mariadb {
+            true if version >= (10, 10) => Self::Mariadb,
+            false if version >= (8, 0) => Self::Mysql,
+            _ => Self::Shared,
         }
     }
 }

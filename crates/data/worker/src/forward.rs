@@ -56,7 +56,7 @@ impl Session {
             }
             let again = match failure.retry() {
                 Retry::Freely => true,
-                Retry::IfHarmless => job.class.plain_read,
+                Retry::IfHarmless => job.class.plain_read && job.plan.reconnect.unwrap_or(v.mysql_default_reconnect),
                 Retry::Never => false,
             };
             if again && !state_lost && tries > 0 {
@@ -218,6 +218,10 @@ impl Session {
                 self.core.pools.release(backend);
                 return asked;
             }
+        }
+        if v.mysql_connection_delay_multiplex_ms > 0 {
+            backend.holds.add(Hold::Delay);
+            backend.delayed_until = Some(self.core.rt.now() + Duration::from_millis(v.mysql_connection_delay_multiplex_ms));
         }
         if backend.idle == Idle::Proven && !backend.holds.is_empty() {
             self.held.put(hostgroup, backend);

@@ -94,7 +94,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     };
     let limit = Duration::from_millis(v.mysql_connect_timeout_client);
     let login = net::welcome(&mut conn, &door, |user| credential(core, user));
-    let entered = match core.rt.timeout(limit, login).await {
+    let mut entered = match core.rt.timeout(limit, login).await {
         Ok(Ok(entered)) => entered,
         Ok(Err(LoginFailed::Denied { user, with_password })) => {
             core.tally.up(Counter::AccessDeniedWrongPassword);
@@ -128,6 +128,21 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         core.tally.up(Counter::ClientConnectionsAborted);
         refuse_next(core, conn, &packing::missing()).await;
         return None;
+    }
+    if wire::charset::by_id(entered.login.charset).is_none() {
+        let unknown = format!("Client {}:{} asks for the unknown character set {}", client.0, client.1, entered.login.charset);
+        match v.mysql_handle_unknown_charset {
+            0 => {
+                core.note(&format!("{unknown}: it is turned away (mysql-handle_unknown_charset)"));
+                core.tally.up(Counter::ClientConnectionsAborted);
+                let words = format!("Unknown character set: '{}'", entered.login.charset);
+                refuse_next(core, conn, &Complaint::with(1115, "42000", words)).await;
+                return None;
+            }
+            1 => core.note(&format!("{unknown}: it gets {}", v.mysql_default_collation_connection)),
+            _ => {}
+        }
+        entered.login.charset = collation;
     }
     let Some(user_seat) = core.user_seat(&user.username, user.max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxUserConnections);

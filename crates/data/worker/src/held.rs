@@ -1,6 +1,7 @@
 //! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
 
 use backend::{Backend, Hold, Holds};
+use rt::Instant;
 use sql::{Class, Reads};
 
 /// Whether a connection to the user's own hostgroup with these draws all of the session's statements there.
@@ -40,6 +41,18 @@ impl Held {
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Box<Backend>> {
         self.0.drain(..).map(|(_, backend)| backend)
+    }
+
+    /// When the next hold ends that ends by itself.
+    pub(crate) fn next_end(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|(_, backend)| backend.ends_by_itself()).min()
+    }
+
+    /// Ends the holds whose time is over; one that nothing holds any more.
+    pub(crate) fn take_free(&mut self, now: Instant) -> Option<Box<Backend>> {
+        self.0.iter_mut().for_each(|(_, backend)| backend.end_in_time(now));
+        let at = self.0.iter().position(|(_, backend)| backend.holds.is_empty())?;
+        Some(self.0.swap_remove(at).1)
     }
 
     /// Why, all of them together.

@@ -7,6 +7,7 @@ use crate::settings::{Meaning, meaning};
 use backend::{Answered, Backend, Hold, Owned};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
+use std::time::Duration;
 use wire::response::Outcome;
 use wire::status;
 use wire::track::Change;
@@ -26,8 +27,14 @@ impl Session {
         let insert_id = if error { 0 } else { response.insert_id() };
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
         backend.holds.after(job.class, &answered);
+        if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(job) {
+            backend.holds.remove(Hold::Diagnostics);
+        }
         if insert_id != 0 {
-            backend.insert_id_left = job.epoch.snapshot.variables.mysql_auto_increment_delay_multiplex;
+            let v = &job.epoch.snapshot.variables;
+            backend.insert_id_left = v.mysql_auto_increment_delay_multiplex;
+            let limit = v.mysql_auto_increment_delay_multiplex_timeout_ms;
+            backend.insert_id_until = (limit > 0).then(|| self.core.rt.now() + Duration::from_millis(limit));
         }
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
@@ -147,4 +154,11 @@ impl Session {
             self.core.rt.wall_us() / 1_000_000,
         );
     }
+}
+
+/// Whether a session keeps its connection while SHOW WARNINGS may ask there.
+fn keeps_warnings(job: &Job<'_>) -> bool {
+    let snapshot = &job.epoch.snapshot;
+    let of_group = snapshot.servers.hostgroup(job.plan.hostgroup()).and_then(|group| group.attributes.handle_warnings);
+    of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
 }

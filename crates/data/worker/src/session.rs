@@ -125,10 +125,11 @@ impl Session {
             self.entry.transaction_since.set(None);
         }
         let limit = usize::try_from(v.mysql_max_allowed_packet).unwrap_or(usize::MAX);
-        let silent = Duration::from_millis(patience);
+        let until = self.core.rt.now() + Duration::from_millis(patience);
         loop {
+            let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
             let entry = self.entry.clone();
-            let next = self.core.rt.timeout(silent, rt::select(self.client.packet(limit), entry.bell.heard()));
+            let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), entry.bell.heard()));
             match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
                 Ok(Either::Left(Err(NetError::TooLarge { .. }))) => {}
@@ -137,6 +138,7 @@ impl Session {
                     self.may_go_on()?;
                     continue;
                 }
+                Err(_late) if self.core.rt.now() < until => self.let_go_in_time(),
                 Err(_silent) => {
                     let words = "The client was disconnected by the proxy because of inactivity";
                     return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
@@ -267,6 +269,14 @@ impl Session {
         self.cached.forget();
         let gone = self.statements.clear();
         self.core.tally.add(Counter::StmtClientActiveTotal, 0u64.wrapping_sub(gone as u64));
+    }
+
+    /// Gives back what was held for a time that is over.
+    fn let_go_in_time(&mut self) {
+        while let Some(backend) = self.held.take_free(self.core.rt.now()) {
+            self.core.pools.release(backend);
+        }
+        self.entry.shows_held(&self.held, self.core.rt.now());
     }
 
     async fn leave(mut self, ended: Ended) {

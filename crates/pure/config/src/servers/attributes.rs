@@ -79,11 +79,7 @@ impl HostgroupAttributes {
         let without_effect = [
             ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers),
             ("connection_warming", row.connection_warming != unset.connection_warming),
-            ("throttle_connections_per_sec", row.throttle_connections_per_sec != unset.throttle_connections_per_sec),
-            (
-                "hostgroup_settings",
-                ["handle_warnings", "monitor_slave_lag"].iter().any(|name| row.hostgroup_settings.contains(name)),
-            ),
+            ("hostgroup_settings", row.hostgroup_settings.contains("monitor_slave_lag")),
             ("servers_defaults", !row.servers_defaults.is_empty()),
         ];
         for (column, _) in without_effect.into_iter().filter(|(_, set)| *set) {

@@ -112,7 +112,7 @@ variables! {
     mysql_default_schema: text = "information_schema", Live, "Schema of a session whose client and user name none.";
     mysql_default_charset: charset = "utf8", Live, "Character set of a session whose client names one that is not known.";
     mysql_default_collation_connection: collation = "utf8_general_ci", Live, "Collation of a session whose client names one that is not known.";
-    mysql_handle_unknown_charset: int(0..=2) = 1, NotYet, "What happens to a client with an unknown character set: 0 disconnect, 1 use the default and log it, 2 use the default.";
+    mysql_handle_unknown_charset: int(0..=2) = 1, Live, "What happens to a client with an unknown character set: 0 disconnect, 1 use the default and log it, 2 use the default.";
     mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", NotYet, "What session_track_gtids is set to on connections to servers.";
     mysql_client_session_track_gtid: bool = true, NotYet, "Whether clients are told the GTIDs of their transactions.";
     mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, Live, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
@@ -135,7 +135,7 @@ variables! {
     mysql_free_connections_pct: int(0..=100) = 10, Live, "Idle connections kept for a server, in percent of its max_connections.";
     mysql_connection_max_age_ms: int(0..=86400000) = 0, Live, "Milliseconds after which an idle connection is closed instead of reused; 0 for never.";
     mysql_connection_warming: bool = false, NotYet, "Whether connections are opened ahead until mysql-free_connections_pct are there.";
-    mysql_throttle_connections_per_sec_to_hostgroup: int(1..=100000000) = 1000000, NotYet, "Connections opened per second to one hostgroup at most.";
+    mysql_throttle_connections_per_sec_to_hostgroup: int(1..=100000000) = 1000000, Live, "Connections that all cores together open per second to one hostgroup at most; 1000000 for no limit.";
     mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, NotYet, "Milliseconds between pings of idle connections.";
     mysql_ping_timeout_server: int(10..=600000) = 200, NotYet, "Milliseconds a ping of an idle connection may take.";
     mysql_default_max_latency_ms: int(0..=1728000000) = 1000, NotYet, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
@@ -149,11 +149,11 @@ variables! {
 
     // --- Multiplexing -------------------------------------------------------------------------------------------
     mysql_multiplexing: bool = true, Live, "Whether connections to servers are shared between clients.";
-    mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, NotYet, "Milliseconds a session keeps its connection after a statement.";
+    mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, Live, "Milliseconds a session keeps its connection after a statement.";
     mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, Live, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
-    mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, NotYet, "Milliseconds after which that ends.";
+    mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, Live, "Milliseconds after which that ends; 0 for never.";
     mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", NotYet, "Variables (separated by ',') whose reading does not end multiplexing.";
-    mysql_handle_warnings: int(0..=1) = 1, NotYet, "Whether a session keeps its connection while warnings can be asked for.";
+    mysql_handle_warnings: int(0..=1) = 1, Live, "Whether a session keeps its connection while warnings can be asked for.";
     mysql_log_mysql_warnings_enabled: bool = false, NotYet, "Whether warnings of servers are logged.";
     mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection to a server; beyond it the longest unused one is closed.";
     mysql_max_stmts_cache: int(128..=1048576) = 10000, Live, "Prepared statements remembered by text on each core; what clients have is kept beyond it.";
@@ -161,7 +161,7 @@ variables! {
     // --- Statements ---------------------------------------------------------------------------------------------
     mysql_default_query_timeout: int(1000..=1728000000) = 86400000, Live, "Milliseconds a statement may run, where its rule says nothing.";
     mysql_default_query_delay: int(0..=3600000) = 0, Live, "Milliseconds every statement is held back, where its rule says nothing.";
-    mysql_default_reconnect: bool = true, NotYet, "Whether a statement is tried again when its connection broke, where its rule says nothing.";
+    mysql_default_reconnect: bool = true, Live, "Whether a statement is tried again when its connection broke, where its rule says nothing.";
     mysql_query_retries_on_failure: int(0..=1000) = 1, Live, "Further attempts of a plain read that failed before the first byte of its answer.";
     mysql_long_query_time: int(0..=1728000000) = 1000, Live, "Milliseconds from which on a statement counts as slow.";
     mysql_query_processor_iterations: int(0..=1000000) = 0, Live, "How often a flagOUT may lead back to the first rule; with 0 it only leads forward.";

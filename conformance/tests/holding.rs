@@ -1,0 +1,211 @@
+//! How long a session keeps a connection for itself, how many are opened, and what else of the pool an operator may set.
+#![forbid(unsafe_code)]
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("an_inserts_id_holds_for_so_many_statements_or_so_long", insert_ids),
+        ("a_connection_is_kept_for_a_while_after_each_statement", delays),
+        ("warnings_hold_unless_somebody_said_otherwise", warnings),
+        ("connections_to_a_hostgroup_are_opened_no_faster_than_allowed", throttles),
+        ("an_unknown_character_set_is_turned_away_or_replaced", unknown_charset),
+        ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
+    ])
+}
+
+fn one(driver: Driver) -> Result<(Server, Proxy), String> {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
+}
+
+fn set(proxy: &Proxy, assignments: &str) -> Outcome {
+    proxy.admin(&format!("{assignments}; LOAD MYSQL VARIABLES TO RUNTIME")).map(drop)
+}
+
+/// What holds connections of this session now.
+fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
+    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+    Ok(said.lines().collect::<Vec<_>>().join(" "))
+}
+
+fn soon(wanted: &str, mut attempt: impl FnMut() -> Result<String, String>) -> Outcome {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = attempt()?;
+        if said == wanted {
+            return Ok(());
+        }
+        expect(Instant::now() < until, || format!("wanted {wanted:?}, there is {said:?}"))?;
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const INSERT: &str = "INSERT INTO conf.counted (words) VALUES ('held')";
+
+fn insert_ids(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = log_in(&proxy)?;
+    set(&proxy, "SET mysql-auto_increment_delay_multiplex=3; SET mysql-auto_increment_delay_multiplex_timeout_ms=0")?;
+    asked(&mut client, INSERT)?;
+    for left in (0..3).rev() {
+        same(held(&proxy, &client)?.as_str(), "InsertId")?;
+        asked(&mut client, "SELECT 1")?;
+        if left == 0 {
+            same(held(&proxy, &client)?.as_str(), "")?;
+        }
+    }
+    // By time, without another statement.
+    set(&proxy, "SET mysql-auto_increment_delay_multiplex=1000000; SET mysql-auto_increment_delay_multiplex_timeout_ms=300")?;
+    asked(&mut client, INSERT)?;
+    soon("", || held(&proxy, &client))?;
+    // Inside a transaction only the id is forgotten.
+    asked(&mut client, "BEGIN")?;
+    asked(&mut client, INSERT)?;
+    soon("Transaction", || held(&proxy, &client))?;
+    asked(&mut client, "ROLLBACK")?;
+    same(held(&proxy, &client)?.as_str(), "")
+}
+
+fn delays(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = log_in(&proxy)?;
+    set(&proxy, "SET mysql-connection_delay_multiplex_ms=300000")?;
+    asked(&mut client, "SELECT 1")?;
+    same(held(&proxy, &client)?.as_str(), "Delay")?;
+    set(&proxy, "SET mysql-connection_delay_multiplex_ms=200")?;
+    asked(&mut client, "SELECT 1")?;
+    soon("", || held(&proxy, &client))?;
+    asked(&mut client, "SELECT 1").map(drop)
+}
+
+fn warnings(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = log_in(&proxy)?;
+    let warn = "SELECT CAST('x' AS SIGNED)";
+    asked(&mut client, warn)?;
+    same(held(&proxy, &client)?.as_str(), "Diagnostics")?;
+    expect(asked(&mut client, "SHOW WARNINGS")?.len() == 1, || "the warning is gone".to_owned())?;
+    asked(&mut client, "SELECT 1")?;
+    let groups = "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES";
+    proxy.admin(&format!("{groups} (0, '{{\"handle_warnings\": 0}}'); LOAD MYSQL SERVERS TO RUNTIME"))?;
+    asked(&mut client, warn)?;
+    same(held(&proxy, &client)?.as_str(), "")?;
+    proxy.admin("UPDATE mysql_hostgroup_attributes SET hostgroup_settings = ''; LOAD MYSQL SERVERS TO RUNTIME")?;
+    asked(&mut client, warn)?;
+    same(held(&proxy, &client)?.as_str(), "Diagnostics")?;
+    set(&proxy, "SET mysql-handle_warnings=0")?;
+    asked(&mut client, warn)?;
+    same(held(&proxy, &client)?.as_str(), "")
+}
+
+fn throttles(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let all_begin = || -> Result<Vec<Result<Raw, String>>, String> {
+        let mut clients = Vec::new();
+        for _ in 0..6 {
+            clients.push(log_in(&proxy)?);
+        }
+        let begun = clients.into_iter().map(|mut client| thread::spawn(move || asked(&mut client, "BEGIN").map(|_| client)));
+        Ok(begun.collect::<Vec<_>>().into_iter().map(|one| one.join().map_err(|_| "panicked".to_owned()).and_then(|said| said)).collect())
+    };
+    let limited = ["SET mysql-throttle_connections_per_sec_to_hostgroup=1", "SET mysql-connect_timeout_server_max=150"];
+    set(&proxy, &limited.join("; "))?;
+    let begun = all_begin()?;
+    let (good, bad): (Vec<_>, Vec<_>) = begun.iter().partition(|one| one.is_ok());
+    expect(!good.is_empty() && !bad.is_empty(), || format!("{} began, {} did not", good.len(), bad.len()))?;
+    let is_late = |one: &&Result<Raw, String>| one.as_ref().is_err_and(|words| words.contains("9001"));
+    expect(bad.iter().all(is_late), || format!("{:?}", bad.iter().filter_map(|one| one.as_ref().err()).collect::<Vec<_>>()))?;
+    // Who waits long enough has his turn.
+    set(&proxy, "SET mysql-connect_timeout_server_max=60000; SET mysql-throttle_connections_per_sec_to_hostgroup=2")?;
+    let patient = all_begin()?;
+    expect(patient.iter().all(Result::is_ok), || "a patient client was sent away".to_owned())?;
+    // The hostgroup's own limit is the lower one.
+    drop((begun, patient));
+    set(&proxy, "SET mysql-connect_timeout_server_max=150; SET mysql-throttle_connections_per_sec_to_hostgroup=1000000")?;
+    proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, throttle_connections_per_sec, free_connections_pct) VALUES (0, 1, 0); LOAD MYSQL SERVERS TO RUNTIME")?;
+    let throttled = (0..40).any(|_| all_begin().is_ok_and(|all| all.iter().any(Result::is_err)));
+    expect(throttled, || "the hostgroup's limit does nothing".to_owned())
+}
+
+fn unknown_charset(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let log_in = || Raw::log_in_with(proxy.port, b"", 17).map_err(|error| error.to_string());
+    let (mut client, answer) = log_in()?;
+    expect(answer.first() == Some(&0), || format!("{answer:?}"))?;
+    same(asked(&mut client, "SELECT @@collation_connection")?.concat().join("").as_str(), "utf8mb3_general_ci")?;
+    expect(proxy.log().contains("unknown character set 17"), || "the log says nothing".to_owned())?;
+    set(&proxy, "SET mysql-handle_unknown_charset=0")?;
+    let (_client, answer) = log_in()?;
+    let words = String::from_utf8_lossy(&answer).into_owned();
+    expect(answer.first() == Some(&0xff) && words.contains("Unknown character set"), || words)
+}
+
+/// It runs until somebody ends it.
+const LONG: &str =
+    "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < c.id - c.id - 1";
+
+/// The server's number of the connection that runs it, if it is another than this.
+fn runner(server: &Server, not: &str) -> Result<String, String> {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let said = server.root("SHOW FULL PROCESSLIST")?;
+        let found = said.lines().find(|line| line.contains("ENDLESS")).and_then(|line| line.split('\t').next());
+        if let Some(found) = found.filter(|found| *found != not) {
+            return Ok(found.to_owned());
+        }
+        expect(Instant::now() < until, || format!("nobody runs it:\n{said}"))?;
+        thread::sleep(Duration::from_millis(30));
+    }
+}
+
+fn reconnects(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    let begin = || -> Result<_, String> {
+        let mut client = log_in(&proxy)?;
+        Ok(thread::spawn(move || client.ask(LONG)))
+    };
+    let end = |id: &str| server.root(&format!("KILL {id}")).map(drop);
+    let refused = |said: thread::Result<std::io::Result<Vec<Vec<String>>>>| {
+        let said = said.map_err(|_| "the client panicked".to_owned())?;
+        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("2013")), || format!("{said:?}"))
+    };
+    // Once more, and no more than mysql-query_retries_on_failure times.
+    let client = begin()?;
+    let first = runner(&server, "")?;
+    end(&first)?;
+    let second = runner(&server, &first)?;
+    end(&second)?;
+    refused(client.join())?;
+    set(&proxy, "SET mysql-default_reconnect='false'")?;
+    let client = begin()?;
+    end(&runner(&server, &second)?)?;
+    refused(client.join())?;
+    // A rule knows better.
+    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, reconnect, apply) VALUES (1, 1, '.', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let client = begin()?;
+    let first = runner(&server, "")?;
+    end(&first)?;
+    end(&runner(&server, &first)?)?;
+    refused(client.join())
+}
