@@ -107,6 +107,8 @@ impl Proxy {
                 Ok(process) => return Ok(Self { port, admin_port, driver, process, folder, flags: wish.flags.clone() }),
                 Err(error) => last = error,
             }
+            // What was saved counts more than the file, and has the ports that somebody took.
+            let _none_if_it_came_not_so_far = fs::remove_file(folder.path().join("proxysql.db"));
         }
         Err(format!("{last}\n{}", tail(&folder.path().join("log"))))
     }

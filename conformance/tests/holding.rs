@@ -18,12 +18,25 @@ fn main() {
         ("warnings_hold_unless_somebody_said_otherwise", warnings),
         ("connections_to_a_hostgroup_are_opened_no_faster_than_allowed", throttles),
         ("an_unknown_character_set_is_turned_away_or_replaced", unknown_charset),
+        ("a_connection_is_put_right_for_the_next_session", put_right),
+        ("init_connect_outlives_a_reset", init_connect),
+        ("a_session_that_is_reset_forgets_what_the_server_remembers", forgets),
+        ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
     ])
 }
 
 fn one(driver: Driver) -> Result<(Server, Proxy), String> {
-    let server = Server::start(Vendor::MariaDb)?;
+    one_of(driver, Vendor::MariaDb)
+}
+
+/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
+fn vendors() -> Vec<Vendor> {
+    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+}
+
+fn one_of(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
@@ -159,6 +172,136 @@ fn unknown_charset(driver: Driver) -> Outcome {
     let (_client, answer) = log_in()?;
     let words = String::from_utf8_lossy(&answer).into_owned();
     expect(answer.first() == Some(&0xff) && words.contains("Unknown character set"), || words)
+}
+
+/// All sessions have one connection to the server between them.
+fn narrow(proxy: &Proxy) -> Outcome {
+    proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME").map(drop)
+}
+
+fn put_right(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root("CREATE DATABASE one; CREATE DATABASE two; CREATE TABLE one.t (a INT); CREATE TABLE two.t (a INT);")?;
+        narrow(&proxy)?;
+        let isolation = if vendor == Vendor::MariaDb { "@@tx_isolation" } else { "@@transaction_isolation" };
+        let what = format!("SELECT DATABASE(), {isolation}, @@collation_connection, @@character_set_results, @@sql_mode, @@autocommit, @x");
+        // MySQL 8's default and one that all servers know; MariaDB takes the first for its own default.
+        for collation in [255, 45] {
+            let log_in = |port| Raw::log_in_with(port, b"", collation).map(|(raw, _)| raw).map_err(|error| error.to_string());
+            let mut direct = log_in(server.port)?;
+            asked(&mut direct, "USE two")?;
+            let wanted = asked(&mut direct, &what)?;
+            for left in [
+                &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"][..],
+                &["SET @x = 5, @y = 'y'"],
+                &["SET sql_mode = 'ANSI'", "SET SESSION TRANSACTION READ ONLY", "SET @x = 6"],
+                &["SET NAMES latin1", "SET autocommit = 0", "SELECT 1"],
+            ] {
+                // Where the others are is settled before the first does what it leaves behind.
+                let mut first = log_in(proxy.port)?;
+                let mut second = beside_with(&proxy, &first, collation)?;
+                asked(&mut second, "USE two")?;
+                let mut third = beside_with(&proxy, &first, collation)?;
+                asked(&mut third, "USE two")?;
+                asked(&mut first, "USE one")?;
+                for sql in left {
+                    asked(&mut first, sql)?;
+                }
+                asked(&mut first, "SELECT @x")?;
+                if left.iter().any(|sql| sql.contains("autocommit")) {
+                    asked(&mut first, "SET autocommit = 1")?;
+                }
+                let found = asked(&mut second, &what)?;
+                expect(found == wanted, || format!("{vendor}, {collation}, after {left:?}: {found:?} instead of {wanted:?}"))?;
+                asked(&mut first, "SELECT 1")?;
+                asked(&mut second, "INSERT INTO t VALUES (1)")?;
+                let remembered = asked(&mut third, "SELECT LAST_INSERT_ID(), DATABASE()")?;
+                expect(remembered.concat()[0] == "0", || format!("{vendor}, {collation}: {remembered:?}"))?;
+            }
+        }
+        let rows = server.root("SELECT (SELECT COUNT(*) FROM one.t), (SELECT COUNT(*) FROM two.t)")?;
+        expect(rows.trim_end().ends_with("0\t8"), || format!("{vendor}: {rows}"))?;
+    }
+    Ok(())
+}
+
+fn init_connect(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        narrow(&proxy)?;
+        set(&proxy, "SET mysql-init_connect=\"SET time_zone='+03:00', sql_mode='ANSI'\"")?;
+        let what = "SELECT @@time_zone, @@sql_mode LIKE '%ANSI%'";
+        for left in ["SELECT 1", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET sql_mode=''", "SET @x=1", "SET time_zone=DEFAULT"] {
+            let mut first = log_in(&proxy)?;
+            asked(&mut first, left)?;
+            asked(&mut first, "SELECT @x")?;
+            let mut second = beside(&proxy, &first)?;
+            let found = asked(&mut second, what)?;
+            expect(found == [["+03:00", "1"]], || format!("{vendor}, after {left}: {found:?}"))?;
+            asked(&mut second, "SHOW WARNINGS")?;
+            let found = asked(&mut second, what)?;
+            expect(found == [["+03:00", "1"]], || format!("{vendor}, after SHOW WARNINGS: {found:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn forgets(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        narrow(&proxy)?;
+        let mut client = log_in(&proxy)?;
+        asked(&mut client, INSERT)?;
+        let id = asked(&mut client, "SELECT LAST_INSERT_ID()")?;
+        expect(id.concat() != ["0"], || format!("{vendor}: {id:?}"))?;
+        asked(&mut client, INSERT)?;
+        // COM_RESET_CONNECTION
+        client.command(&[0x1f]).and_then(|()| client.rows()).map_err(|error| error.to_string())?;
+        let id = asked(&mut client, "SELECT LAST_INSERT_ID()")?;
+        expect(id.concat() == ["0"], || format!("{vendor}: {id:?} after a reset"))?;
+    }
+    Ok(())
+}
+
+/// A session on the same core, for whom the other's connection is at hand: sessions of two cores have odd and even numbers.
+fn beside(proxy: &Proxy, other: &Raw) -> Result<Raw, String> {
+    beside_with(proxy, other, 45)
+}
+
+fn beside_with(proxy: &Proxy, other: &Raw, collation: u8) -> Result<Raw, String> {
+    loop {
+        let (client, _) = Raw::log_in_with(proxy.port, b"", collation).map_err(|error| error.to_string())?;
+        if client.id % 2 == other.id % 2 {
+            return Ok(client);
+        }
+    }
+}
+
+fn on_the_side(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    let mut first = log_in(&proxy)?;
+    asked(&mut first, "SET sql_mode = 'ANSI'")?;
+    asked(&mut first, "SELECT 1")?;
+    // Whatever is to be set on this connection now has no answer.
+    server.signal("STOP");
+    let mut second = beside(&proxy, &first)?;
+    let id = second.id;
+    let waits = thread::spawn(move || second.ask("SELECT 2"));
+    let listed = || proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"));
+    soon("1", || Ok(listed()?.trim().to_owned()))?;
+    proxy.admin(&format!("KILL CONNECTION {id}"))?;
+    let said = waits.join().map_err(|_| "the client panicked".to_owned())?;
+    server.signal("CONT");
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1317")), || format!("killed: {said:?}"))?;
+    // A timeout of the statement counts, too.
+    set(&proxy, "SET mysql-default_query_timeout=1000")?;
+    let mut third = beside(&proxy, &first)?;
+    asked(&mut first, "SELECT 1")?;
+    server.signal("STOP");
+    let said = third.ask("SELECT 3");
+    server.signal("CONT");
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("{said:?}"))
 }
 
 /// It runs until somebody ends it.

@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// What every client asks alike.
 pub(crate) const SAME: &str = "SELECT 'same' FROM state";
 const USERS: [&str; 2] = ["miller", "baker"];
-/// latin1, utf8mb3, utf8mb4: logins have room for a byte.
-const CHARSETS: [u16; 3] = [8, 33, 45];
+/// latin1, utf8mb3, utf8mb4, and utf8mb4 as only MySQL 8 has it: logins have room for a byte.
+const CHARSETS: [u16; 4] = [8, 33, 45, 255];
 
 /// What this client has set, as [`crate::mind::Mind::report`] would say it.
 #[derive(Debug, Clone)]

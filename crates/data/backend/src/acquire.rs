@@ -4,8 +4,8 @@ use crate::backend::{Backend, Key};
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
-use crate::sync::{self, Need};
-use crate::{BackendFailed, State};
+use crate::sync::Need;
+use crate::BackendFailed;
 use bridge::Counter;
 use rt::Instant;
 use rt::permits::Permits;
@@ -279,7 +279,7 @@ impl Pools {
             if backend.key.caps != caps || *backend.key.user != *want.user {
                 continue;
             }
-            match fit(&backend.state, want) {
+            match fit(backend, want) {
                 Fit::Exact => {
                     best = Some(at);
                     break;
@@ -308,8 +308,8 @@ enum Fit {
     No,
 }
 
-fn fit(have: &State, want: &Want<'_>) -> Fit {
-    match sync::need(have, want.state, want.user_variables) {
+fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
+    match backend.need(want.state, want.user_variables, want.remembered) {
         Need::Nothing => Fit::Exact,
         Need::Another => Fit::No,
         Need::Steps { .. } | Need::Reset => Fit::Some,

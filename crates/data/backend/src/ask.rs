@@ -125,7 +125,10 @@ impl Backend {
                 break;
             }
         }
-        self.holds.status(response.status());
+        if response.is_status_known() {
+            // An error says nothing of transactions.
+            self.holds.status(response.status());
+        }
         Ok(match response.outcome() {
             Outcome::Err { code, .. } => Answer::Refused(code),
             _ if answer.len() > ANSWER_LEN_MAX => Answer::TooLong,

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, bump};
 use crate::prepared::Here;
-use crate::sync::{self, Need};
+use crate::sync::{self, Foreign, Need, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally};
 use bridge::Counter;
 use net::{Conn, Hello, NetError};
@@ -34,6 +34,9 @@ pub enum Idle {
     Doubtful,
 }
 
+/// What a connection has in [`Backend::last_session`] after a statement of no session; a new one has 0.
+pub const NOBODY: u32 = u32::MAX;
+
 /// A connection to a server. Dropped, it is closed and its permit given back.
 #[derive(Debug)]
 pub struct Backend {
@@ -62,6 +65,9 @@ pub struct Backend {
     pub(crate) place: Rc<Place>,
     pub(crate) key: Key,
     pub(crate) state: State,
+    pub(crate) ways: Ways,
+    /// What it began with, see `mysql-init_connect`; a reset undoes it.
+    pub(crate) init_connect: Option<Rc<str>>,
     pub(crate) prepared: Here,
     /// COM_STMT_CLOSE commands that are still to be sent.
     pub(crate) closing: Vec<u8>,
@@ -200,23 +206,32 @@ impl Backend {
         }
     }
 
-    /// Brings the session's state here, with its user variables if a statement may see them.
+    /// What it takes until a statement of a session may run here: `remembered` as in [`crate::Want`].
+    pub(crate) fn need(&self, want: &State, user_variables: bool, remembered: Option<u32>) -> Need {
+        // What is held is the session's own.
+        let free = self.holds.is_empty();
+        let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
+        sync::whole_need(&self.state, want, user_variables, Foreign { statement: foreign, variables: free }, self.ways)
+    }
+
+    /// Whether all that [`Backend::sync`] would do is done.
+    #[must_use]
+    pub fn is_ready(&self, want: &State, user_variables: bool, remembered: Option<u32>) -> bool {
+        self.need(want, user_variables, remembered) == Need::Nothing
+    }
+
+    /// Brings the session's state here, with its user variables if a statement may see them, and without what the server remembers of
+    /// others if the statement asks for that.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
-    pub async fn sync(&mut self, want: &State, user_variables: bool) -> Result<(), BackendFailed> {
-        // Set to NULL, a variable of somebody else keeps its type; after a reset it never was.
-        if user_variables && self.holds.is_empty() && sync::has_others_variables(&self.state, want) {
-            self.reset().await?;
-        }
+    /// [`BackendFailed::Unfit`] when there is no way.
+    pub async fn sync(&mut self, want: &State, user_variables: bool, remembered: Option<u32>) -> Result<(), BackendFailed> {
         loop {
-            match sync::need(&self.state, want, user_variables) {
+            match self.need(want, user_variables, remembered) {
                 Need::Nothing => return Ok(()),
                 Need::Reset => self.reset().await?,
-                Need::Another => {
-                    // acquire() gives no such connection; a held one keeps what it has.
-                    return Ok(());
-                }
+                Need::Another => return Err(BackendFailed::Unfit),
                 Need::Steps { sets, schema } => {
                     let before = self.state.clone();
                     #[cfg(feature = "planted")]
@@ -258,26 +273,64 @@ impl Backend {
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: everything that a session left is gone, but for the schema.
+    /// COM_RESET_CONNECTION: everything that a session left is gone, but for the schema; what init_connect set is set again.
     ///
     /// # Errors
     /// The server does not know the command, or the connection broke: close it.
     pub async fn reset(&mut self) -> Result<(), BackendFailed> {
         self.tally.up(Counter::ComBackendChangeUser);
         self.tally.up(Counter::MyhgmPoolReset);
+        let result = self.reset_all().await;
+        if result.is_err() {
+            // Who knows how far it came.
+            self.idle = Idle::Doubtful;
+        }
+        result
+    }
+
+    async fn reset_all(&mut self) -> Result<(), BackendFailed> {
         let response = self.command(&[0x1F], Expect::Simple).await?;
         refusal(&response)?;
-        // Whether a server resets this too differs.
-        if self.several {
-            self.take_several(false).await?;
-        }
         let gone = self.prepared.clear();
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
-        self.state = sync::reset(&self.state);
+        self.state = sync::reset(&self.state, self.ways);
+        self.last_session = 0;
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
         self.owned = None;
         self.holds.status(response.status());
+        // Whether a server resets this too differs.
+        if self.several {
+            self.take_several(false).await?;
+        }
+        if let Some(text) = self.init_connect.clone() {
+            self.begin(text).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs init_connect, now and after every reset.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] with the server's words when it refuses.
+    pub(crate) async fn begin(&mut self, text: Rc<str>) -> Result<(), BackendFailed> {
+        self.ways.begun = true;
+        self.init_connect = Some(text.clone());
+        let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
+        for piece in pieces {
+            let piece = &text.as_bytes()[piece];
+            let mut payload = Vec::with_capacity(piece.len() + 1);
+            wire::command::write_query(&mut payload, piece, self.hello.caps);
+            let response = self.command(&payload, Expect::Query).await?;
+            refusal(&response)?;
+            self.holds.status(response.status());
+            self.state.autocommit = response.status() & wire::status::AUTOCOMMIT != 0;
+        }
+        let text = text.to_ascii_lowercase();
+        if text.contains("names") || text.contains("char") || text.contains("collation") {
+            // It may have changed what the login said.
+            self.state.names = crate::Names::Unknown;
+        }
         Ok(())
     }
 
@@ -310,12 +363,18 @@ impl Backend {
         self.conn.send(bytes).await.map_err(BackendFailed::BrokeAfter)
     }
 
+    /// Whether a statement is prepared here, as it means now.
+    #[must_use]
+    pub fn has_prepared(&self, statement: &Prepared, client: u32) -> bool {
+        self.prepared.at(statement.number, client, &self.state).is_some()
+    }
+
     /// The server's id of a statement here; prepares it if need be. `client`: the id by which the client executes it, for its cursors.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
     pub async fn prepare(&mut self, statement: &Rc<Prepared>, client: u32, max: u64) -> Result<u32, BackendFailed> {
-        if let Some(id) = self.prepared.id(statement.number, client) {
+        if let Some(id) = self.prepared.id(statement.number, client, &self.state) {
             return Ok(id);
         }
         // A statement means what it meant in the schema that it was prepared in, wherever its session is now.
@@ -348,7 +407,7 @@ impl Backend {
     /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
     pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
-        for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
+        for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX), &self.state) {
             self.close_statement(id);
         }
     }

@@ -1,10 +1,12 @@
 //! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
 
 use crate::acquire::Taken;
-use crate::backend::{Backend, Idle, Key, refusal};
+use crate::backend::{Backend, Idle, Key};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
 use crate::prepared::Here;
+use crate::state::Collations;
+use crate::sync::Ways;
 use crate::{BackendFailed, Holds, State};
 use bridge::Counter;
 use config::{Server, Variables};
@@ -14,7 +16,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use wire::caps;
 use wire::frame::Algorithm;
-use wire::response::Expect;
 
 /// What every connection of ours speaks, if the server does.
 const ALWAYS: caps::Caps = caps::LONG_PASSWORD
@@ -59,6 +60,10 @@ impl Pools {
                 place.begin_use();
                 self.tally.up(Counter::ServerConnectionsCreated);
                 self.tally.up(Counter::ServerConnectionsConnected);
+                let knows = Collations::of(&hello.version);
+                // MariaDB goes back to the character set of the login, MySQL to that of the server.
+                let keeps = want.collation >= 248 && hello.version.to_ascii_lowercase().contains("mariadb");
+                let ways = Ways { knows, begun: false, after_reset: keeps.then_some(want.collation) };
                 let mut holds = Holds::default();
                 holds.status(hello.status);
                 let mut backend = Box::new(Backend {
@@ -76,6 +81,8 @@ impl Pools {
                     place: place.clone(),
                     key,
                     state: State::new("", want.collation),
+                    ways,
+                    init_connect: None,
                     prepared: Here::default(),
                     closing: Vec::new(),
                     several: false,
@@ -86,7 +93,12 @@ impl Pools {
                     in_use: true,
                 });
                 room.keep();
-                init_connect(&mut backend, want).await?;
+                if let Some(text) = init_connect(want) {
+                    let left = limit.saturating_sub(self.rt.now() - begun);
+                    let said = self.rt.timeout(left, backend.begin(text.into())).await;
+                    said.map_err(|_| Attempt::Again(format!("init_connect has no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis())))?
+                        .map_err(Attempt::Final)?;
+                }
                 Ok(backend)
             }
             Err(failed) => {
@@ -212,19 +224,9 @@ fn compression(v: &Variables) -> Compression {
     }
 }
 
-/// `init_connect` of the hostgroup, else of the proxy.
-async fn init_connect(backend: &mut Backend, want: &Want<'_>) -> Result<(), Attempt> {
+/// `init_connect` of the hostgroup, else of the proxy; none if empty.
+fn init_connect<'a>(want: &Want<'a>) -> Option<&'a str> {
     let own = want.snapshot.servers.hostgroup(want.hostgroup).and_then(|h| h.attributes.init_connect.as_deref());
     let text = own.unwrap_or(&want.snapshot.variables.mysql_init_connect);
-    if text.is_empty() || text == "(null)" {
-        return Ok(());
-    }
-    let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
-    for piece in pieces {
-        let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, &text.as_bytes()[piece], backend.hello.caps);
-        let response = backend.command(&payload, Expect::Query).await.map_err(Attempt::Final)?;
-        refusal(&response).map_err(Attempt::Final)?;
-    }
-    Ok(())
+    (!text.is_empty() && text != "(null)").then_some(text)
 }

@@ -34,6 +34,8 @@ pub enum BackendFailed {
         /// Its words.
         message: String,
     },
+    /// There is no way to bring the session's state there.
+    Unfit,
     /// The connection broke before a byte of the statement was sent.
     BrokeBefore(NetError),
     /// The connection broke after the statement was sent.
@@ -55,6 +57,7 @@ impl fmt::Display for BackendFailed {
             }
             Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
+            Self::Unfit => f.write_str("The state of the session cannot be brought onto the connection to the server"),
             Self::CutOff => f.write_str("The server was taken out of service by the proxy's operator"),
             Self::TooSlow { limit_ms } => {
                 write!(f, "Query execution was interrupted, query_timeout exceeded ({limit_ms}ms)")
@@ -76,7 +79,7 @@ impl Failure for BackendFailed {
 
     fn retry(&self) -> Retry {
         match self {
-            Self::BrokeBefore(_) => Retry::Freely,
+            Self::BrokeBefore(_) | Self::Unfit => Retry::Freely,
             Self::BrokeAfter(_) | Self::CutOff => Retry::IfHarmless,
             _ => Retry::Never,
         }
@@ -87,7 +90,7 @@ impl Failure for BackendFailed {
         match self {
             Self::Timeout { .. } => (9001, "HY000", words),
             Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, wire::errors::state_of(*code), words),
-            Self::BrokeBefore(_) | Self::BrokeAfter(_) => (2013, "HY000", words),
+            Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
             Self::CutOff => (1053, "08S01", words),
             Self::TooSlow { .. } => (1907, "70100", words),
         }

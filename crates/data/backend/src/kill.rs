@@ -68,6 +68,7 @@ impl Pools {
             collation: 45,
             state: &crate::State::new("", 45),
             user_variables: false,
+            remembered: None,
             snapshot: &killing.snapshot,
             new_connection: true,
         };

@@ -22,7 +22,7 @@ mod sync;
 mod tally;
 
 pub use ask::Unread;
-pub use backend::{Backend, Idle};
+pub use backend::{Backend, Idle, NOBODY};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds};
 pub use kill::Killing;

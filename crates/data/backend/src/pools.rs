@@ -34,6 +34,8 @@ pub struct Want<'a> {
     pub state: &'a State,
     /// Whether its user variables matter.
     pub user_variables: bool,
+    /// Whose statements a server shall remember, if the command asks for what it remembers: ids, warnings, counts of rows.
+    pub remembered: Option<u32>,
     /// The configuration that its command runs under.
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.
@@ -210,7 +212,7 @@ impl Pools {
             let mut places = group.places.borrow_mut();
             for place in places.iter() {
                 let max = u64::from(place.server().max_connections);
-                let free_pct = group.free_pct.get().map_or(self.free_pct.get(), u64::from);
+                let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
                 let keep = usize::try_from((max * free_pct).div_ceil(100)).unwrap_or(usize::MAX).max(1);
                 let wanted = self.gives_way(place, group.queue.first_since());
                 let mut idle = place.idle.borrow_mut();

@@ -76,7 +76,7 @@ impl Collations {
 }
 
 /// Session variables by lower-case name, values as the client wrote them.
-type Variables = BTreeMap<Box<str>, Box<str>>;
+pub(crate) type Variables = BTreeMap<Box<str>, Box<str>>;
 
 /// All user variables of a session take at most so many bytes, names included.
 const USER_VARIABLES_LEN_MAX: usize = 64 << 10;
@@ -196,11 +196,16 @@ impl State {
 
     /// Same variables, compared cheaply when both come from one.
     pub(crate) fn same_variables(&self, other: &Self) -> bool {
-        match (&self.variables, &other.variables) {
-            (None, None) => true,
-            (Some(a), Some(b)) => Rc::ptr_eq(a, b) || a == b,
-            _ => false,
-        }
+        same(&self.variables, &other.variables)
+    }
+}
+
+/// The same variables, compared cheaply when both come from one.
+pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => Rc::ptr_eq(a, b) || a == b,
+        _ => false,
     }
 }
 

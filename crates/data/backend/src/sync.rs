@@ -1,6 +1,6 @@
 //! From the state that a connection has to the state that a session wants: as few commands as can be.
 
-use crate::state::{CHARSET_VARIABLES, Names, State};
+use crate::state::{CHARSET_VARIABLES, Collations, Names, State};
 
 /// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between servers, its statement does not.
 pub const ISOLATION: &str = "transaction isolation level";
@@ -47,8 +47,39 @@ pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str,
     })
 }
 
-/// What it takes. `user`: with the user variables.
-pub(crate) fn need(have: &State, want: &State, user: bool) -> Need {
+/// What is true of one connection, whatever is set on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ways {
+    /// What can be said of character sets there.
+    pub(crate) knows: Collations,
+    /// It began with init_connect: the default of a variable is what that has set, and only a reset brings it back.
+    pub(crate) begun: bool,
+    /// The character set that a reset leaves, if that is known.
+    pub(crate) after_reset: Option<u16>,
+}
+
+/// What there may be of somebody else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Foreign {
+    /// The server remembers a statement, and the session will ask for what it remembers.
+    pub(crate) statement: bool,
+    /// Its user variables, if there are any.
+    pub(crate) variables: bool,
+}
+
+/// What it takes, from any state. `user`: with the user variables.
+pub(crate) fn whole_need(have: &State, want: &State, user: bool, foreign: Foreign, ways: Ways) -> Need {
+    // Set to NULL, a variable of somebody else keeps its type; after a reset it never was.
+    let others = foreign.statement || user && foreign.variables && has_others_variables(have, want);
+    let need = if others { Need::Reset } else { need(have, want, user, ways) };
+    match need {
+        Need::Reset if self::need(&reset(have, ways), want, user, ways) == Need::Another => Need::Another,
+        other => other,
+    }
+}
+
+/// What it takes but for what [`whole_need`] adds.
+fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     let schema = have.schema != want.schema;
     if schema && want.schema.is_empty() {
         return Need::Another;
@@ -63,9 +94,9 @@ pub(crate) fn need(have: &State, want: &State, user: bool) -> Need {
     let mut list: Vec<String> = Vec::new();
     let mut alone: Vec<String> = Vec::new();
     if names {
-        match want.names.words() {
-            Some(words) if want.names.is_shared() => list.push(words),
-            _ => return Need::Another,
+        match want.names.words_for(ways.knows) {
+            Some(words) => list.push(words),
+            None => return Need::Another,
         }
     }
     if have.autocommit != want.autocommit {
@@ -73,15 +104,15 @@ pub(crate) fn need(have: &State, want: &State, user: bool) -> Need {
     }
     for (name, _) in have.variables() {
         if want.variable(name).is_none() {
-            if [ISOLATION, ACCESS].contains(&name) {
+            if ways.begun || [ISOLATION, ACCESS].contains(&name) {
                 return Need::Reset;
             }
             // SET NAMES above has already undone it.
             if !(names && CHARSET_VARIABLES.contains(&name)) {
                 if CHARSET_VARIABLES.contains(&name) {
-                    match want.names.words() {
-                        Some(words) if want.names.is_shared() => list.insert(0, words),
-                        _ => return Need::Another,
+                    match want.names.words_for(ways.knows) {
+                        Some(words) => list.insert(0, words),
+                        None => return Need::Another,
                     }
                 } else {
                     list.push(format!("@@SESSION.{name}=DEFAULT"));
@@ -124,7 +155,7 @@ struct UserSets {
 }
 
 /// Does the connection have user variables that the session has not?
-pub(crate) fn has_others_variables(have: &State, want: &State) -> bool {
+fn has_others_variables(have: &State, want: &State) -> bool {
     let Some(has) = &have.user else { return false };
     has.keys().any(|name| want.user.as_ref().is_none_or(|wants| !wants.contains_key(name)))
 }
@@ -147,16 +178,24 @@ fn user_variables(have: &State, want: &State) -> UserSets {
 }
 
 /// What a connection has after COM_RESET_CONNECTION.
-pub(crate) fn reset(have: &State) -> State {
-    State { names: Names::Unknown, ..State::new(&have.schema, 0) }
+pub(crate) fn reset(have: &State, ways: Ways) -> State {
+    State { names: ways.after_reset.map_or(Names::Unknown, Names::Collation), ..State::new(&have.schema, 0) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MYSQL: Ways = Ways { knows: Collations::Mysql, begun: false, after_reset: None };
+    const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
+    const IDLE: Foreign = Foreign { statement: false, variables: true };
+
     fn steps(have: &State, want: &State) -> String {
-        match need(have, want, true) {
+        steps_on(MARIADB, have, want)
+    }
+
+    fn steps_on(ways: Ways, have: &State, want: &State) -> String {
+        match need(have, want, true, ways) {
             Need::Steps { sets, schema } => {
                 let mut all = sets;
                 if schema {
@@ -219,6 +258,35 @@ mod tests {
         assert_eq!(steps(&State::new("a", 45), &State::new("a", 255)), "Another");
         assert_eq!(steps(&State::new("a", 255), &State::new("a", 255)), "Nothing");
         assert_eq!(steps(&State::new("a", 255), &State::new("a", 45)), "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
+        // Where it is known, it can be said.
+        let said = steps_on(MYSQL, &State::new("a", 45), &State::new("a", 255));
+        assert_eq!(said, "SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci");
+    }
+
+    #[test]
+    fn a_connection_that_could_not_be_put_right_after_a_reset_is_not_reset() {
+        let mut have = State::new("a", 255);
+        have.set(ISOLATION, "ISOLATION LEVEL SERIALIZABLE");
+        let want = State::new("b", 255);
+        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Another);
+        assert_eq!(whole_need(&have, &want, false, IDLE, MYSQL), Need::Reset);
+        // MariaDB keeps the character set of the login, whatever it made of it.
+        assert_eq!(whole_need(&have, &want, false, IDLE, Ways { after_reset: Some(255), ..MARIADB }), Need::Reset);
+        have.unset(ISOLATION);
+        let remembers = Foreign { statement: true, ..IDLE };
+        assert_eq!(whole_need(&have, &have.clone(), false, remembers, MARIADB), Need::Another);
+        assert_eq!(whole_need(&have, &have.clone(), false, remembers, MYSQL), Need::Reset);
+        have.set_user("x", written("1", None));
+        assert_eq!(whole_need(&have, &State::new("a", 255), true, IDLE, MARIADB), Need::Another);
+        assert_eq!(whole_need(&have, &State::new("a", 255), false, IDLE, MARIADB), Need::Nothing);
+    }
+
+    #[test]
+    fn where_init_connect_has_set_something_a_default_is_found_by_a_reset() {
+        let mut have = State::new("a", 45);
+        have.set("sql_mode", "''");
+        assert_eq!(steps_on(Ways { begun: true, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
+        assert_eq!(steps_on(MYSQL, &have, &State::new("a", 45)), "SET @@SESSION.sql_mode=DEFAULT");
     }
 
     fn written(literal: &str, names: Option<Names>) -> crate::UserValue {
@@ -234,7 +302,9 @@ mod tests {
         want.set_user("y", written("2", None));
         want.set_user("z", written("'it'", Some(Names::Collation(45))));
         assert_eq!(steps(&have, &want), "SET @`x`=NULL, @`z`='it'");
-        assert_eq!(need(&have, &want, false), Need::Nothing);
+        assert_eq!(need(&have, &want, false, MARIADB), Need::Nothing);
+        assert_eq!(whole_need(&have, &want, true, IDLE, MARIADB), Need::Reset);
+        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Nothing);
     }
 
     #[test]
@@ -271,7 +341,7 @@ mod tests {
         let mut have = State::new("a", 45);
         have.set("sql_mode", "''");
         assert_eq!(
-            steps(&reset(&have), &State::new("a", 45)),
+            steps(&reset(&have, MARIADB), &State::new("a", 45)),
             "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
         );
     }

@@ -54,6 +54,7 @@ impl Session {
         self.state = State::new(schema, self.collation);
         self.modes = 0;
         self.next_flag_in = None;
+        self.life = core.next_session_id();
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);

@@ -2,24 +2,16 @@
 
 use crate::answer::Complaint;
 use crate::asked::Asked;
+use crate::ready::sees;
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
-use crate::settings::sees_user_variables;
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
 use std::time::Duration;
-use wire::{caps, packet};
-
-/// What a server remembers of the statement before, and tells whoever asks on the same connection.
-const REMEMBERED: Reads = Reads::WARNINGS
-    .with(Reads::LAST_INSERT_ID)
-    .with(Reads::FOUND_ROWS)
-    .with(Reads::ROW_COUNT)
-    .with(Reads::PROFILE)
-    .with(Reads::SEQUENCE);
+use wire::packet;
 
 impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
@@ -77,7 +69,7 @@ impl Session {
 
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
-        self.read_back_elsewhere(hostgroup, job.class).await?;
+        self.read_back_elsewhere(hostgroup, job).await?;
         if self.held.leave_cut_off(&self.core) {
             return Err(Trouble { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true });
         }
@@ -91,7 +83,8 @@ impl Session {
                     caps: self.caps,
                     collation: self.collation,
                     state: &self.state,
-                    user_variables: sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..)),
+                    user_variables: sees(job),
+                    remembered: self.remembered(job),
                     snapshot: &job.epoch.snapshot,
                     new_connection: job.plan.new_connection,
                 };
@@ -115,7 +108,7 @@ impl Session {
         match result {
             Ok(told) => {
                 let settled = self.settle(job, hostgroup, backend).await;
-                settled.map_err(|why| Trouble { why: Failed::Backend(why), answered: true, state_lost: true })?;
+                settled.map_err(|why| Trouble { why, answered: true, state_lost: true })?;
                 Ok(told)
             }
             Err((why, answered)) => {
@@ -133,28 +126,14 @@ impl Session {
 
     /// On this connection: state, command, answer, and what is to be learnt from it.
     async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
-        let before = |failure| (Failed::Backend(failure), false);
-        let v = &job.epoch.snapshot.variables;
-        if backend.last_session != self.entry.id {
-            if job.class.reads.intersects(REMEMBERED) {
-                // Somebody else's warnings, ids or counts are there; a reset takes them away.
-                backend.reset().await.map_err(before)?;
-            }
-            backend.last_session = self.entry.id;
-        }
-        let user_variables = sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..));
-        backend.sync(&self.state, user_variables).await.map_err(before)?;
-        if matches!(job.what, What::Query) {
-            // A server takes several statements only where the client asked for it, and where there may be several.
-            let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
-            let several = allowed && (backend.takes_several() || job.sent().contains(&b';'));
-            if several != backend.takes_several() {
-                backend.take_several(several).await.map_err(before)?;
-            }
-        }
-        let limit_ms = job.plan.timeout_ms.unwrap_or(v.mysql_default_query_timeout);
+        let limit_ms = self.limit_ms(job);
         let mut stale_allowed = matches!(job.what, What::Execute(_));
         loop {
+            if !self.is_ready(backend, job) {
+                Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
+            }
+            backend.last_session = self.life;
+            let before = |failure| (Failed::Backend(failure), false);
             let Asked { command, expect, shown, executed } = self.command_for(backend, job).await.map_err(before)?;
             backend.holds.before(job.class);
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
@@ -177,7 +156,7 @@ impl Session {
             };
             let sent = self.core.rt.now();
             let relayed = relay(self, backend, &ask).await;
-            if v.mysql_stats_time_backend_query {
+            if job.epoch.snapshot.variables.mysql_stats_time_backend_query {
                 let took = u64::try_from((self.core.rt.now() - sent).as_nanos()).unwrap_or(u64::MAX);
                 self.core.tally.add(Counter::BackendQueryTimeNsec, took);
             }
@@ -194,7 +173,7 @@ impl Session {
     }
 
     /// Keep the connection, or give it back.
-    async fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Box<Backend>) -> Result<(), BackendFailed> {
+    async fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Box<Backend>) -> Result<(), Failed> {
         let v = &job.epoch.snapshot.variables;
         let group = job.epoch.snapshot.servers.hostgroup(hostgroup);
         let allowed = v.mysql_multiplexing && group.is_none_or(|group| group.attributes.multiplex);
@@ -213,7 +192,7 @@ impl Session {
         }
         if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {
             // Rare: it shall not make the future of every statement larger.
-            let asked = Box::pin(backend.read_back(&mut self.state)).await;
+            let asked = Box::pin(self.read_back(&mut backend, self.limit_ms(job))).await;
             if asked.is_err() {
                 self.core.pools.release(backend);
                 return asked;
@@ -232,8 +211,8 @@ impl Session {
     }
 
     /// A statement that goes elsewhere must find what was set on connections that are held.
-    async fn read_back_elsewhere(&mut self, hostgroup: u32, class: &sql::Class<'_>) -> Result<(), Trouble> {
-        if self.held.is_empty() || class.reads.intersects(Reads::WARNINGS) {
+    async fn read_back_elsewhere(&mut self, hostgroup: u32, job: &Job<'_>) -> Result<(), Trouble> {
+        if self.held.is_empty() || job.class.reads.intersects(Reads::WARNINGS) {
             return Ok(());
         }
         for other in self.held.hostgroups_with(Hold::Unread) {
@@ -241,12 +220,12 @@ impl Session {
                 continue;
             }
             let Some(mut backend) = self.held.take(other) else { continue };
-            match Box::pin(backend.read_back(&mut self.state)).await {
+            match Box::pin(self.read_back(&mut backend, self.limit_ms(job))).await {
                 Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
                 Ok(()) => self.held.put(other, backend),
                 Err(why) => {
                     self.core.pools.release(backend);
-                    return Err(Trouble { why: Failed::Backend(why), answered: false, state_lost: true });
+                    return Err(Trouble { why, answered: false, state_lost: true });
                 }
             }
         }

@@ -26,6 +26,7 @@ mod packing;
 mod prepared;
 mod preparing;
 mod received;
+mod ready;
 mod relay;
 mod roster;
 mod scratch;

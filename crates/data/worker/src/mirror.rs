@@ -208,6 +208,7 @@ impl Copy {
             snapshot: &epoch.snapshot,
             // A copy that reads one is left out.
             user_variables: false,
+            remembered: None,
             new_connection: false,
         };
         let Ok(mut backend) = core.pools.acquire(&want).await else {
@@ -215,7 +216,7 @@ impl Copy {
             return;
         };
         // What the server remembers afterwards is no session's.
-        backend.last_session = 0;
+        backend.last_session = backend::NOBODY;
         let class = sql::class(self.text());
         let limit_ms = self.timeout_ms.unwrap_or(epoch.snapshot.variables.mysql_default_query_timeout);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
@@ -246,7 +247,7 @@ impl Copy {
 
     /// The command there, and its response to the end.
     async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
-        backend.sync(&self.state, false).await?;
+        backend.sync(&self.state, false, None).await?;
         let mut command = Vec::new();
         let expect = match &self.payload {
             Payload::Text(text) => {

@@ -132,6 +132,13 @@ impl Entry {
         }
     }
 
+    /// Resolves when the session is to end, or the server of its statement is cut off.
+    pub(crate) async fn told_to_leave(&self) {
+        while !self.killed.get() && !self.cut.get() {
+            self.bell.heard().await;
+        }
+    }
+
     /// The same, or when the server of the statement is cut off; and once the statement was `interrupted`: when the session is to end, or
     /// the bell rings for any other reason.
     pub(crate) async fn told(&self, interrupted: bool) {

@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub(crate) state: State,
     /// The flags of the last answer that tell of its `sql_mode`.
     pub(crate) modes: u16,
+    /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
+    pub(crate) life: u32,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
     pub(crate) statements: ClientStatements,
@@ -138,7 +140,10 @@ impl Session {
                     self.may_go_on()?;
                     continue;
                 }
-                Err(_late) if self.core.rt.now() < until => self.let_go_in_time(),
+                Err(_late) if self.core.rt.now() < until => {
+                    self.let_go_in_time();
+                    continue;
+                }
                 Err(_silent) => {
                     let words = "The client was disconnected by the proxy because of inactivity";
                     return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
@@ -259,6 +264,7 @@ impl Session {
         self.state.set_names(names);
         self.modes = 0;
         self.next_flag_in = None;
+        self.life = self.core.next_session_id();
     }
 
     /// Gives back what it holds and drops what it has prepared.
@@ -324,6 +330,7 @@ impl Session {
             collation,
             state,
             modes: 0,
+            life: entry.id,
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),

@@ -1,0 +1,110 @@
+//! What a connection must have before a statement is sent over it, and what is asked of a server on the side.
+
+use crate::relay::Failed;
+use crate::session::Session;
+use crate::settings::sees_user_variables;
+use crate::statement::{Job, What};
+use backend::{Backend, BackendFailed};
+use rt::Either;
+use sql::Reads;
+use std::future::Future;
+use std::time::Duration;
+use wire::caps;
+
+/// What a server remembers of the statement before, and tells whoever asks on the same connection.
+const REMEMBERED: Reads = Reads::WARNINGS
+    .with(Reads::LAST_INSERT_ID)
+    .with(Reads::FOUND_ROWS)
+    .with(Reads::ROW_COUNT)
+    .with(Reads::PROFILE)
+    .with(Reads::SEQUENCE);
+
+/// Whether a statement may see user variables.
+pub(crate) fn sees(job: &Job<'_>) -> bool {
+    sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..))
+}
+
+impl Session {
+    /// As [`backend::Want::remembered`].
+    pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
+        job.class.reads.intersects(REMEMBERED).then_some(self.life)
+    }
+
+    /// Milliseconds that a statement may take.
+    pub(crate) fn limit_ms(&self, job: &Job<'_>) -> u64 {
+        job.plan.timeout_ms.unwrap_or(job.epoch.snapshot.variables.mysql_default_query_timeout)
+    }
+
+    /// A server takes several statements only where the client asked for it, and where there may be several.
+    fn several(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
+        if matches!(job.what, What::Query) {
+            allowed && (backend.takes_several() || job.sent().contains(&b';'))
+        } else {
+            backend.takes_several()
+        }
+    }
+
+    /// Whether [`Session::make_ready`] has nothing to do, as most often.
+    pub(crate) fn is_ready(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        let prepared = match job.what {
+            What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client),
+            _ => true,
+        };
+        prepared
+            && self.several(backend, job) == backend.takes_several()
+            && backend.is_ready(&self.state, sees(job), self.remembered(job))
+    }
+
+    /// Brings the session's state and its prepared statement onto a connection.
+    pub(crate) async fn make_ready(&self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+        let work = async {
+            backend.sync(&self.state, sees(job), self.remembered(job)).await?;
+            let several = self.several(backend, job);
+            if several != backend.takes_several() {
+                backend.take_several(several).await?;
+            }
+            if let What::Execute(execution) = job.what {
+                let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+                backend.prepare(execution.prepared, execution.client, max).await?;
+            }
+            Ok(())
+        };
+        let done = self.watched(self.limit_ms(job), work, self.entry.told(false)).await;
+        if done.as_ref().is_err_and(is_left_alone) {
+            // It may wait for a lock there.
+            self.end_on_server(backend);
+        }
+        done
+    }
+
+    /// Asks for the values of what expressions have set on a connection.
+    pub(crate) async fn read_back(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        let mut state = self.state.clone();
+        let done = self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_to_leave()).await;
+        self.state = state;
+        done
+    }
+
+    /// Work of ours on a connection: as long as it may take, and as long as the client is there and nothing has `stopped` it.
+    async fn watched<T>(
+        &self,
+        limit_ms: u64,
+        work: impl Future<Output = Result<T, BackendFailed>>,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<T, Failed> {
+        let work = rt::select(work, rt::select(self.client.socket().closed(), stopped));
+        match self.core.rt.timeout(Duration::from_millis(limit_ms), work).await {
+            Ok(Either::Left(done)) => done.map_err(Failed::Backend),
+            Ok(Either::Right(Either::Left(()))) => Err(Failed::Client),
+            Ok(Either::Right(Either::Right(()))) if self.entry.cut.get() => Err(Failed::Backend(BackendFailed::CutOff)),
+            Ok(Either::Right(Either::Right(()))) => Err(Failed::Killed),
+            Err(_late) => Err(Failed::Backend(BackendFailed::TooSlow { limit_ms })),
+        }
+    }
+}
+
+/// Whether we went away from a server that may still be at work.
+fn is_left_alone(why: &Failed) -> bool {
+    matches!(why, Failed::Client | Failed::Killed | Failed::Backend(BackendFailed::CutOff | BackendFailed::TooSlow { .. }))
+}
