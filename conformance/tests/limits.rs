@@ -16,6 +16,7 @@ fn main() {
     trials::run(&[
         ("kill_query_ends_a_statement_and_leaves_its_transaction", kill_query),
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
+        ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
         ("a_user_kills_only_what_is_his_and_there", strangers),
         ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
         ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
@@ -129,6 +130,30 @@ fn kill_connection(driver: Driver) -> Outcome {
         let said = killer.ask("KILL CONNECTION_ID()");
         is_error(&said, if vendor == Vendor::MariaDb { "1927" } else { "1317" })?;
         expect(killer.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived its own KILL"))?;
+    }
+    Ok(())
+}
+
+/// More than all buffers on the way take.
+const MUCH: &[u8] = b"\x03SELECT 'MUCH', a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000";
+
+fn deaf(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    let mut killer = log_in(&proxy)?;
+    for by_time in [false, true] {
+        if by_time {
+            proxy.admin("SET mysql-default_query_timeout=3000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        }
+        let mut client = log_in(&proxy)?;
+        client.command(MUCH).map_err(|error| error.to_string())?;
+        running(&server, "MUCH", 1)?;
+        // Until nothing more goes into any buffer.
+        thread::sleep(Duration::from_secs(2));
+        if !by_time {
+            asked(&mut killer, &format!("KILL {}", client.id))?;
+        }
+        running(&server, "MUCH", 0)?;
+        drop(client);
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("what_has_no_rows_opens_no_cursor", caps::DEPRECATE_EOF, no_cursor),
     ("unknown_statements_are_refused_in_the_words_of_servers", 0, unknown_statements),
     ("a_changed_table_is_seen_by_the_next_execution", caps::DEPRECATE_EOF, a_changed_table),
+    ("a_call_that_fails_halfway_is_not_repeated", caps::DEPRECATE_EOF, a_call_that_fails_halfway),
     ("long_data_serves_one_execution", 0, long_data),
     ("parameters_that_move_keep_type_and_value", 0, parameters_of_all_types),
     ("parameters_that_move_keep_type_and_value_without_eof", caps::DEPRECATE_EOF, parameters_of_all_types),
@@ -127,6 +128,23 @@ fn a_changed_table(raw: &mut Raw) -> Result<String, String> {
     seen += &raw.fetch(0, 2)?;
     seen += &raw.query("DROP VIEW conf.changing")?;
     seen += &raw.execute(0, 0, b"")?;
+    Ok(seen)
+}
+
+/// What it says of a statement inside of it is not about itself: it must not be run again.
+fn a_call_that_fails_halfway(raw: &mut Raw) -> Result<String, String> {
+    raw.query("DROP TABLE IF EXISTS conf.done")?;
+    raw.query("DROP PROCEDURE IF EXISTS conf.halfway")?;
+    let mut seen = raw.query("CREATE TABLE conf.done (n INT)")?;
+    for fails in ["EXECUTE nosuch", "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1615, MESSAGE_TEXT = 'to be prepared anew'"] {
+        seen += &raw.query(&format!("CREATE PROCEDURE conf.halfway() BEGIN INSERT INTO conf.done VALUES (1); {fails}; END"))?;
+        seen += &raw.prepare("CALL conf.halfway()")?;
+        let nth = raw.statements.len() - 1;
+        seen += &raw.execute(nth, 0, b"")?;
+        seen += &raw.query("SELECT COUNT(*) FROM conf.done")?;
+        seen += &raw.query("DROP PROCEDURE conf.halfway")?;
+    }
+    raw.query("DROP TABLE conf.done")?;
     Ok(seen)
 }
 

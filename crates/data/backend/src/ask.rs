@@ -112,7 +112,7 @@ impl Backend {
         packet::append(&mut framed, &mut 0, &payload);
         self.send(framed.into()).await?;
         let malformed = |what: wire::Malformed| BackendFailed::BrokeAfter(what.into());
-        let mut response = Response::expect(Expect::Query, self.hello.caps);
+        let mut response = Response::expect(Expect::Query, self.hello.caps).to_packet(packet::last_seq(payload.len()));
         let mut answer = Vec::new();
         loop {
             let chunk = self.recv().await?;

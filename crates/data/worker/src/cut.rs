@@ -9,6 +9,8 @@ pub(crate) struct Cut {
     rows_max: u64,
     server: Packets,
     client: Packets,
+    /// The beginning of a packet that does not tell yet whether it is one too many.
+    held: Vec<u8>, // <= HEADER_LEN
 }
 
 /// What the client is to get of a chunk.
@@ -22,7 +24,7 @@ pub(crate) struct Passed {
 
 impl Cut {
     pub(crate) fn after(rows_max: u64) -> Self {
-        Self { rows_max, server: Packets::default(), client: Packets::default() }
+        Self { rows_max, server: Packets::default(), client: Packets::default(), held: Vec::new() }
     }
 
     pub(crate) fn rows_max(&self) -> u64 {
@@ -30,18 +32,31 @@ impl Cut {
     }
 
     pub(crate) fn follow(&mut self, follower: &mut Follower, chunk: &Chunk) -> Result<Passed, wire::Malformed> {
-        let mut out = Vec::with_capacity(chunk.len());
+        let before = self.held.len();
+        let mut bytes = std::mem::take(&mut self.held);
+        bytes.extend_from_slice(chunk);
+        let mut out = Vec::with_capacity(bytes.len());
         let mut at = 0;
-        while at < chunk.len() {
-            let piece = self.server.piece(&chunk[at..]);
-            let (passed, end) = follower.follow(Chunk::from(chunk[at..at + piece].to_vec()))?;
-            if follower.response().rows() > self.rows_max {
-                return Ok(Passed { out: Chunk::from(out), end: end.map(|used| at + used), cut: Some(self.client.next_seq) });
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            if self.server.between() && rest.len() <= HEADER_LEN && !rest.starts_with(&[0; 3]) {
+                self.held = rest.to_vec();
+                break;
             }
-            self.client.pass(&passed);
-            out.extend_from_slice(&passed);
-            if let Some(used) = end {
-                return Ok(Passed { out: Chunk::from(out), end: Some(at + used), cut: None });
+            let piece = self.server.piece(rest);
+            let (passed, mut end) = follower.follow(Chunk::from(rest[..piece].to_vec()))?;
+            let too_many = follower.response().rows() > self.rows_max;
+            if too_many {
+                // The rest is nobody's, but where it ends must be known: nothing more may come.
+                at += piece;
+                end = follower.follow(Chunk::from(bytes[at..].to_vec()))?.1;
+            } else {
+                self.client.pass(&passed);
+                out.extend_from_slice(&passed);
+            }
+            if too_many || end.is_some() {
+                let end = end.map(|used| (at + used).saturating_sub(before));
+                return Ok(Passed { out: Chunk::from(out), end, cut: too_many.then_some(self.client.next_seq) });
             }
             at += piece;
         }
@@ -63,6 +78,11 @@ struct Packets {
 }
 
 impl Packets {
+    /// No packet has begun that is not over.
+    fn between(&self) -> bool {
+        self.left == 0 && self.header.is_empty() && !self.full
+    }
+
     /// Up to the next beginning of a packet that continues none, or to the end of what came.
     fn piece(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
@@ -99,6 +119,60 @@ impl Packets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Turn;
+    use wire::caps::{self, Caps};
+    use wire::response::Expect;
+    use wire::resultset::{Column, Writer};
+
+    const SERVER: Caps = caps::PROTOCOL_41 | caps::DEPRECATE_EOF;
+
+    /// A result of four rows, and where its third begins.
+    fn four_rows() -> (Vec<u8>, usize) {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes, 0, SERVER, 2);
+        writer.columns(&[Column::integer("n")]);
+        for row in [&b"1"[..], b"2"] {
+            writer.text_row([Some(row)]);
+        }
+        let third = writer.out.len();
+        for row in [&b"3"[..], b"4"] {
+            writer.text_row([Some(row)]);
+        }
+        writer.end(0);
+        (bytes, third)
+    }
+
+    #[test]
+    fn a_result_that_is_cut_is_followed_to_its_end_however_it_comes() {
+        let (stream, third) = four_rows();
+        for client in [SERVER, caps::PROTOCOL_41] {
+            for size in 1..=stream.len() {
+                let mut follower = Follower::new(Expect::Query, SERVER, client, Turn::after(0), 0, 2);
+                let mut cut = Cut::after(2);
+                let (mut got, mut seq, mut ended) = (Vec::new(), None, false);
+                for chunk in stream.chunks(size) {
+                    assert!(!ended, "{size}");
+                    let chunk = Chunk::from(chunk.to_vec());
+                    if seq.is_some() {
+                        ended = follower.follow(chunk).unwrap().1.is_some();
+                        continue;
+                    }
+                    let passed = cut.follow(&mut follower, &chunk).unwrap();
+                    got.extend_from_slice(&passed.out);
+                    seq = passed.cut;
+                    assert!(passed.end.is_none_or(|used| used == chunk.len()), "{size}");
+                    ended = passed.end.is_some();
+                }
+                assert!(ended, "{size}");
+                if client == SERVER {
+                    assert_eq!((&got[..], seq), (&stream[..third], Some(5)), "{size}");
+                } else {
+                    // An EOF more after the definitions.
+                    assert_eq!((got.len(), seq), (third + 9, Some(6)), "{size}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn pieces_are_packets_however_the_bytes_come() {

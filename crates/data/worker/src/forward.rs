@@ -127,7 +127,7 @@ impl Session {
     /// On this connection: state, command, answer, and what is to be learnt from it.
     async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
         let limit_ms = self.limit_ms(job);
-        let mut stale_allowed = matches!(job.what, What::Execute(_));
+        let mut stale_allowed = matches!(job.what, What::Execute(_)) && !runs_others(job.class);
         loop {
             if !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
@@ -150,7 +150,7 @@ impl Session {
                 sent,
                 shown,
                 limit_ms,
-                withhold_stale: stale_allowed,
+                withhold_stale: executed.filter(|_| stale_allowed),
                 rows_max: job.plan.rows_max,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
             };
@@ -233,6 +233,11 @@ impl Session {
     }
 }
 
+/// Whether it runs statements of its own: when it fails, some of them may be done.
+fn runs_others(class: &sql::Class<'_>) -> bool {
+    class.multi || class.command == sql::CommandCounter::Call || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+}
+
 /// Number of the last packet of a command of so many bytes, its headers included.
 const fn last_seq(framed: usize) -> u8 {
     (framed.saturating_sub(packet::HEADER_LEN) / (packet::MAX_PAYLOAD + packet::HEADER_LEN)) as u8
@@ -256,6 +261,17 @@ impl Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_runs_other_statements_is_not_sent_again() {
+        let runs = |text: &str| runs_others(&sql::class(text.as_bytes()));
+        for text in ["CALL p()", "BEGIN NOT ATOMIC INSERT INTO t VALUES (1); EXECUTE s; END", "EXECUTE IMMEDIATE 'CALL p()'"] {
+            assert!(runs(text), "{text}");
+        }
+        for text in ["SELECT * FROM t WHERE a = ?", "INSERT INTO t VALUES (?)", "UPDATE t SET a = ?"] {
+            assert!(!runs(text), "{text}");
+        }
+    }
 
     #[test]
     fn the_last_packet_of_a_framed_command_is_known() {

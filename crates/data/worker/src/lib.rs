@@ -35,5 +35,6 @@ mod settings;
 mod several;
 mod statement;
 mod stats;
+mod stop;
 
 pub use crate::core::{Core, Setup, run};

@@ -7,12 +7,12 @@ use crate::infile::upload;
 use crate::kill::OBEYS;
 use crate::preparing::Shown;
 use crate::session::Session;
+use crate::stop::{Event, Stop};
 use backend::{Backend, BackendFailed, Idle};
 use bridge::Counter;
 use net::NetError;
 use rt::{Chunk, Either};
 use std::cell::Cell;
-use std::rc::Rc;
 use std::time::Duration;
 use wire::caps::Caps;
 use wire::response::{Expect, Follow, Outcome, Recode, Response, Summed};
@@ -41,8 +41,8 @@ pub(crate) struct Ask {
     pub(crate) shown: Option<Shown>,
     /// Milliseconds that it may take; waiting for the client counts too.
     pub(crate) limit_ms: u64,
-    /// An answer that only says that the statement must be prepared anew is not relayed, but [`Failed::Stale`].
-    pub(crate) withhold_stale: bool,
+    /// An answer that only says that the server's statement of this id must be prepared anew is not relayed, but [`Failed::Stale`].
+    pub(crate) withhold_stale: Option<u32>,
     /// A result with more rows ends with an error after so many.
     pub(crate) rows_max: Option<u64>,
     /// The result will be compared with another.
@@ -52,12 +52,14 @@ pub(crate) struct Ask {
 impl Ask {
     /// As it comes, and as long as it takes.
     pub(crate) const fn for_all_of(expect: Expect) -> Self {
-        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: false, rows_max: None, compare: false }
+        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: None, rows_max: None, compare: false }
     }
 }
 
-/// "Prepared statement needs to be re-prepared", "unknown prepared statement handler".
-const STALE: [u16; 2] = [1615, 1243];
+/// "Prepared statement needs to be re-prepared".
+const NEEDS_REPREPARE: u16 = 1615;
+/// "Unknown prepared statement handler (17) given to mysqld_stmt_execute".
+const UNKNOWN_STATEMENT: u16 = 1243;
 
 /// Whoever follows the response.
 pub(crate) enum Follower {
@@ -74,13 +76,13 @@ impl Follower {
         }
     }
 
-    fn new(expect: Expect, server: Caps, client: Caps, turn: Turn, sent: u8, flags: u16) -> Self {
+    pub(crate) fn new(expect: Expect, server: Caps, client: Caps, turn: Turn, sent: u8, flags: u16) -> Self {
         // What was sent may have been longer or shorter than what came.
         let ahead = turn.sent.wrapping_sub(sent);
         if ahead == 0 && !turn.more && !Recode::is_needed(server, client) {
-            Self::Same(Response::expect(expect, server))
+            Self::Same(Response::expect(expect, server).to_packet(sent))
         } else {
-            Self::Other(Recode::expect(expect, server, client, flags).after(ahead, turn.more))
+            Self::Other(Recode::expect(expect, server, client, flags).to_packet(sent).after(ahead, turn.more))
         }
     }
 
@@ -134,9 +136,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }
-    let mut begun = session.core.rt.now();
-    let mut limit = Duration::from_millis(limit_ms);
-    let mut interrupting: Option<Rc<Cell<Option<bool>>>> = None;
+    let begun = session.core.rt.now();
+    let mut stop = Stop::after(Duration::from_millis(limit_ms), begun);
     let mut summed = compare.then(|| Box::new(Summed::expect(expect, backend.hello.caps)));
     let mut cut = rows_max.map(Cut::after);
     let mut is_cut = false;
@@ -144,48 +145,19 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     // A prepare's answer is small, and its first bytes are ours to change.
     let mut gathered: Option<Vec<u8>> = shown.as_ref().map(|_| Vec::new());
     loop {
-        let left = limit.saturating_sub(session.core.rt.now() - begun);
-        let entry = session.entry.clone();
-        let gone = rt::select(session.client.socket().closed(), entry.told(interrupting.is_some()));
-        let chunk = match session.core.rt.timeout(left, rt::select(backend.recv(), gone)).await {
-            Ok(Either::Left(Ok(chunk))) => chunk,
+        let left = stop.left(session.core.rt.now());
+        let event = match session.core.rt.timeout(left, rt::select(backend.recv(), stop.next(session))).await {
+            Ok(Either::Left(Ok(chunk))) => Ok(chunk),
             Ok(Either::Left(Err(failure))) => return Err((Failed::Backend(failure), answered)),
-            Ok(Either::Right(Either::Left(()))) => {
-                session.core.tally.up(Counter::KilledBackendConnections);
-                if session.core.epoch().snapshot.variables.mysql_kill_backend_connection_when_disconnect {
-                    session.end_on_server(backend);
-                }
-                return Err((Failed::Client, answered));
-            }
-            Ok(Either::Right(Either::Right(()))) if entry.cut.get() && !entry.killed.get() => {
-                session.core.tally.up(Counter::BackendOfflineDuringQuery);
-                session.end_on_server(backend);
-                return Err((Failed::Backend(BackendFailed::CutOff), answered));
-            }
-            Ok(Either::Right(Either::Right(()))) => {
-                match &interrupting {
-                    None if !entry.killed.get() => {
-                        // The server ends it, and tells the client; what else the connection has stays.
-                        let now = session.core.rt.now();
-                        limit = limit.saturating_sub(now - begun).min(OBEYS);
-                        begun = now;
-                        interrupting = Some(session.interrupt_on_server(backend));
-                        continue;
-                    }
-                    Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => continue,
-                    _ => {}
-                }
-                session.end_on_server(backend);
-                return Err((Failed::Killed, answered));
-            }
-            Err(_late) if interrupting.is_some() => {
-                session.end_on_server(backend);
-                return Err((Failed::Killed, answered));
-            }
-            Err(_late) => {
-                session.end_on_server(backend);
-                return Err((Failed::Backend(BackendFailed::TooSlow { limit_ms }), answered));
-            }
+            Ok(Either::Right(event)) => Err(event),
+            Err(_late) => Err(Event::Late),
+        };
+        let chunk = match event {
+            Ok(chunk) => chunk,
+            Err(event) => match stop.happened(event, session, backend) {
+                Some(failed) => return Err((failed, answered)),
+                None => continue,
+            },
         };
         let came = chunk.len();
         let broke =
@@ -217,7 +189,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         };
         if let Some(used) = end {
             backend.ended(used, came);
-            if withhold_stale && !answered && is_stale(follower.response()) {
+            if !answered && withhold_stale.is_some_and(|id| is_stale(follower.response(), id)) {
                 return Err((Failed::Stale, false));
             }
         }
@@ -230,12 +202,19 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                     filling.gathered.add(&out);
                 }
                 session.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
-                session.client.send(out).await.map_err(|_| (Failed::Client, true))?;
+                session.client.queue(out).map_err(|_| (Failed::Client, true))?;
+                if session.client.socket().is_full() {
+                    Box::pin(stop.room(session, backend)).await.map_err(|failed| (failed, true))?;
+                }
             }
         }
         if end.is_some() {
             if let Outcome::LocalInfile(_) = follower.response().outcome() {
-                let left = limit.saturating_sub(session.core.rt.now() - begun);
+                if is_cut {
+                    // Nobody asks the client for a file any more, and the server waits for one.
+                    return Err((Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)), true));
+                }
+                let left = stop.left(session.core.rt.now());
                 upload(session, backend, follower.expected(), left).await.map_err(|failed| (failed, true))?;
                 follower.resume();
                 continue;
@@ -258,7 +237,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us };
         session.core.verdicts.relayed(session.entry.id, side);
     }
-    if let Some(outcome) = &interrupting {
+    if let Some(outcome) = stop.interrupting() {
         settle_interruption(session, backend, outcome).await?;
     }
     session.turn.sent = follower.last_seq();
@@ -304,6 +283,37 @@ fn too_many(rows_max: u64) -> Complaint {
     Complaint::with(1104, "42000", format!("The result has more than {rows_max} rows, which a rule of the proxy does not allow"))
 }
 
-fn is_stale(response: &Response) -> bool {
-    matches!(response.outcome(), Outcome::Err { code, .. } if STALE.contains(&code) && response.results() == 0)
+/// Whether the answer says no more than that the statement of this id must be prepared anew. What an EXECUTE inside of it says names
+/// another statement.
+fn is_stale(response: &Response, id: u32) -> bool {
+    let Outcome::Err { code, message, .. } = response.outcome() else { return false };
+    let named = format!("({id})");
+    let stale = match code {
+        NEEDS_REPREPARE => true,
+        UNKNOWN_STATEMENT => message.windows(named.len()).any(|part| part == named.as_bytes()),
+        _ => false,
+    };
+    stale && response.results() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_of_the_statement_itself_makes_it_stale() {
+        let stale = |code: u16, words: &str| {
+            let mut bytes = Vec::new();
+            let error = wire::ok::Err { code, state: *b"HY000", message: words.as_bytes() };
+            wire::packet::append_with(&mut bytes, &mut 1, |out| error.write(out));
+            let mut response = Response::expect(Expect::Execute, wire::caps::PROTOCOL_41).to_packet(0);
+            response.follow(&bytes).unwrap();
+            is_stale(&response, 17)
+        };
+        assert!(stale(1615, "Prepared statement needs to be re-prepared"));
+        assert!(stale(1243, "Unknown prepared statement handler (17) given to mysqld_stmt_execute"));
+        assert!(!stale(1243, "Unknown prepared statement handler (nosuch) given to EXECUTE"));
+        assert!(!stale(1243, "Unknown prepared statement handler (117) given to mysqld_stmt_execute"));
+        assert!(!stale(1064, "(17)"));
+    }
 }

@@ -251,6 +251,30 @@ impl Conn {
         Ok(())
     }
 
+    /// The same without waiting: whoever has much to send asks the socket for [`room`](Socket::room) in between.
+    ///
+    /// # Errors
+    /// As [`Conn::send`].
+    pub fn queue(&mut self, bytes: impl Into<Chunk>) -> Result<(), NetError> {
+        let mut bytes = bytes.into();
+        self.sent += bytes.len() as u64;
+        let Some(packed) = &mut self.packed else { return self.queue_as_is(bytes) };
+        let frames: Vec<_> = bytes.chunks_mut(PIECE_MAX).map(|piece| packed.pack(piece)).collect();
+        frames.into_iter().filter(|frame| !frame.is_empty()).try_for_each(|frame| self.queue_as_is(Chunk::from(frame)))
+    }
+
+    fn queue_as_is(&mut self, bytes: Chunk) -> Result<(), NetError> {
+        match &mut self.tls {
+            None => self.socket.queue(bytes)?,
+            Some(tls) => {
+                for piece in bytes.chunks(64 << 10) {
+                    self.socket.queue(tls.plain_to_send(piece)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Wait until all is with the kernel.
     pub async fn flush(&mut self) -> Result<(), NetError> {
         Ok(self.socket.flush().await?)

@@ -108,11 +108,11 @@ impl Socket {
     /// Queues bytes in order. Returns at once while less than 64 KiB is unsent, else waits until that is so again; dropping
     /// the future while it waits leaves the bytes queued. What goes wrong later surfaces in the next `send`, `flush` or `recv`.
     pub async fn send(&self, bytes: impl Into<Chunk>) -> io::Result<()> {
-        self.queue(bytes.into())?;
-        if self.unsent() < UNSENT_MAX {
+        self.queue(bytes)?;
+        if !self.is_full() {
             return Ok(());
         }
-        self.sent_below(UNSENT_MAX).await
+        self.room().await
     }
 
     /// Waits until all that was sent has been handed to the kernel.
@@ -120,8 +120,19 @@ impl Socket {
         self.sent_below(1).await
     }
 
-    /// Queues without waiting; the driver sends it at the end of this turn of the core, together with what joins it until then.
-    fn queue(&self, chunk: Chunk) -> io::Result<()> {
+    /// Is so much unsent that a [`send`](Self::send) would wait?
+    pub fn is_full(&self) -> bool {
+        self.unsent() >= UNSENT_MAX
+    }
+
+    /// Waits until less than 64 KiB is unsent. Cancel-safe.
+    pub async fn room(&self) -> io::Result<()> {
+        self.sent_below(UNSENT_MAX).await
+    }
+
+    /// Queues in order without waiting, as [`send`](Self::send) does before it waits; the driver sends it at the end of this turn of the core, together with what joins it until then.
+    pub fn queue(&self, chunk: impl Into<Chunk>) -> io::Result<()> {
+        let chunk = chunk.into();
         let mut state = self.conn.state.borrow_mut();
         if state.send_error != 0 {
             return Err(errno(state.send_error));

@@ -237,7 +237,8 @@ struct Said {
 }
 
 impl Response {
-    /// Waits for the answer to a command that was sent on a connection with these caps.
+    /// Waits for the answer to a command that was sent on a connection with these caps, whatever number it begins with: see
+    /// [`Response::to_packet`].
     pub fn expect(expect: Expect, caps: Caps) -> Self {
         Self {
             caps,
@@ -255,6 +256,14 @@ impl Response {
             prepared_id_at: None,
             said: Said::default(),
         }
+    }
+
+    /// The last packet of the command had this number, so the answer begins with the one after it. What begins otherwise is no answer:
+    /// a server that closes a connection says so, unasked, with number 0.
+    #[must_use]
+    pub fn to_packet(mut self, sent: u8) -> Self {
+        self.next_seq = u16::from(sent.wrapping_add(1));
+        self
     }
 
     /// Waits for the answer to another command; everything about the former one is forgotten.

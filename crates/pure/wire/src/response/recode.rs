@@ -36,6 +36,13 @@ impl Recode {
         Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0 }
     }
 
+    /// As [`Response::to_packet`].
+    #[must_use]
+    pub fn to_packet(mut self, sent: u8) -> Self {
+        self.response = self.response.to_packet(sent);
+        self
+    }
+
     /// The client's packet numbers are `sent` ahead of the server's, wrapping: the response is one of several to one command, or what the client sent
     /// took other packets than what the server was sent. If `more`, another response follows.
     #[must_use]

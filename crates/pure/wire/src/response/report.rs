@@ -1,17 +1,12 @@
 //! What a response can be asked, while it is followed and after its end.
 
-use super::{ANY_SEQ, Form, Next, Outcome, Prepared, Response, Tail};
+use super::{Form, Next, Outcome, Prepared, Response, Tail};
 use crate::ok;
 
 impl Response {
     /// True when the whole response was followed.
     pub fn is_ended(&self) -> bool {
         self.next == Next::Ended && !self.continued && self.skip == 0
-    }
-
-    /// True before the first byte of the response.
-    pub fn is_untouched(&self) -> bool {
-        self.next_seq == ANY_SEQ && self.held.is_empty() && self.form == Form::None
     }
 
     /// How it ended.

@@ -30,6 +30,13 @@ impl Summed {
         Self { response: Response::expect(expect, caps), rows: Rows::default() }
     }
 
+    /// As [`Response::to_packet`].
+    #[must_use]
+    pub fn to_packet(mut self, sent: u8) -> Self {
+        self.response = self.response.to_packet(sent);
+        self
+    }
+
     /// As [`Response::follow`].
     pub fn follow(&mut self, bytes: &[u8]) -> Result<Follow, Malformed> {
         self.response.walk(bytes, &mut self.rows)

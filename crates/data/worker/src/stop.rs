@@ -1,0 +1,107 @@
+//! What may stop a response before its end: the client leaves, somebody ends it, its server is taken away, its time is over.
+
+use crate::kill::OBEYS;
+use crate::relay::Failed;
+use crate::session::Session;
+use backend::{Backend, BackendFailed};
+use bridge::Counter;
+use rt::{Either, Instant};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What is looked out for while a response is relayed.
+pub(crate) struct Stop {
+    begun: Instant,
+    /// From then on.
+    limit: Duration,
+    /// The server was told to end the statement; what became of that.
+    interrupting: Option<Rc<Cell<Option<bool>>>>,
+}
+
+/// What has happened.
+pub(crate) enum Event {
+    /// The client has left.
+    Gone,
+    /// The session's bell has rung.
+    Told,
+    /// The time is over.
+    Late,
+}
+
+impl Stop {
+    pub(crate) fn after(limit: Duration, now: Instant) -> Self {
+        Self { begun: now, limit, interrupting: None }
+    }
+
+    /// What is left of its time.
+    pub(crate) fn left(&self, now: Instant) -> Duration {
+        self.limit.saturating_sub(now - self.begun)
+    }
+
+    /// See `interrupting`.
+    pub(crate) fn interrupting(&self) -> Option<&Rc<Cell<Option<bool>>>> {
+        self.interrupting.as_ref()
+    }
+
+    /// Waits for one of them.
+    pub(crate) async fn next(&self, session: &Session) -> Event {
+        let gone = session.client.socket().closed();
+        match rt::select(gone, session.entry.told(self.interrupting.is_some())).await {
+            Either::Left(()) => Event::Gone,
+            Either::Right(()) => Event::Told,
+        }
+    }
+
+    /// Why the response ends here, or `None` if it goes on.
+    pub(crate) fn happened(&mut self, event: Event, session: &Session, backend: &Backend) -> Option<Failed> {
+        let entry = &session.entry;
+        let failed = match event {
+            Event::Gone => {
+                session.core.tally.up(Counter::KilledBackendConnections);
+                if session.core.epoch().snapshot.variables.mysql_kill_backend_connection_when_disconnect {
+                    session.end_on_server(backend);
+                }
+                return Some(Failed::Client);
+            }
+            Event::Told if entry.cut.get() && !entry.killed.get() => {
+                session.core.tally.up(Counter::BackendOfflineDuringQuery);
+                Failed::Backend(BackendFailed::CutOff)
+            }
+            Event::Told => match &self.interrupting {
+                None if !entry.killed.get() => {
+                    // The server ends it, and tells the client; what else the connection has stays.
+                    let now = session.core.rt.now();
+                    self.limit = self.left(now).min(OBEYS);
+                    self.begun = now;
+                    self.interrupting = Some(session.interrupt_on_server(backend));
+                    return None;
+                }
+                Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => return None,
+                _ => Failed::Killed,
+            },
+            Event::Late if self.interrupting.is_some() => Failed::Killed,
+            Event::Late => {
+                let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+                Failed::Backend(BackendFailed::TooSlow { limit_ms })
+            }
+        };
+        session.end_on_server(backend);
+        Some(failed)
+    }
+
+    /// Waits for a client that reads more slowly than its server writes.
+    pub(crate) async fn room(&mut self, session: &Session, backend: &Backend) -> Result<(), Failed> {
+        loop {
+            let left = self.left(session.core.rt.now());
+            let event = match session.core.rt.timeout(left, rt::select(session.client.socket().room(), self.next(session))).await {
+                Ok(Either::Left(sent)) => return sent.map_err(|_| Failed::Client),
+                Ok(Either::Right(event)) => event,
+                Err(_late) => Event::Late,
+            };
+            if let Some(failed) = self.happened(event, session, backend) {
+                return Err(failed);
+            }
+        }
+    }
+}
