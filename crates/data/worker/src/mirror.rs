@@ -4,6 +4,7 @@ use crate::compare::{Pair, Side};
 use crate::core::Core;
 use crate::prepared::Kept;
 use crate::session::Session;
+use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use crate::stats::Seen;
 use backend::{Answered, Backend, BackendFailed, State, Want};
@@ -123,6 +124,7 @@ fn is_free(class: &Class<'_>) -> bool {
     !class.leaves.intersects(OWN)
         && !class.reads.intersects(BOUND)
         && class.use_db.is_none()
+        && !class.multi
         && !(class.begins_transaction || class.ends_transaction || class.releases || class.sets || class.kills || class.local_infile)
 }
 
@@ -198,6 +200,7 @@ impl Copy {
 
     async fn run(&self, core: &Rc<Core>) {
         let epoch = core.epoch();
+        let class = sql::class(self.text());
         let want = Want {
             hostgroup: self.hostgroup,
             user: &self.user.username,
@@ -206,8 +209,8 @@ impl Copy {
             collation: self.collation,
             state: &self.state,
             snapshot: &epoch.snapshot,
-            // A copy that reads one is left out.
-            user_variables: false,
+            // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
+            user_variables: sees_user_variables(&class),
             remembered: None,
             new_connection: false,
         };
@@ -217,7 +220,6 @@ impl Copy {
         };
         // What the server remembers afterwards is no session's.
         backend.last_session = backend::NOBODY;
-        let class = sql::class(self.text());
         let limit_ms = self.timeout_ms.unwrap_or(epoch.snapshot.variables.mysql_default_query_timeout);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
         let began = core.rt.now();
@@ -247,7 +249,11 @@ impl Copy {
 
     /// The command there, and its response to the end.
     async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
-        backend.sync(&self.state, false, None).await?;
+        backend.sync(&self.state, sees_user_variables(class), None).await?;
+        if backend.takes_several() {
+            // Whoever may send several has them copied one by one.
+            backend.take_several(false).await?;
+        }
         let mut command = Vec::new();
         let expect = match &self.payload {
             Payload::Text(text) => {
@@ -326,6 +332,7 @@ mod tests {
             ("SELECT a FROM t FOR UPDATE", true),
             ("CREATE TABLE t (a INT)", true),
             ("CALL p()", true),
+            ("SELECT 1; SELECT 2", false),
             ("BEGIN", false),
             ("COMMIT", false),
             ("USE other", false),
