@@ -171,8 +171,9 @@ impl Backend {
         self.glimpse = Some(Vec::new());
     }
 
-    /// A statement has ended that may have made or unmade something by name.
-    pub fn learn_owned(&mut self, class: &sql::Class<'_>, text: &[u8], ok: bool) {
+    /// A statement has ended that may have made or unmade something by name. `schema`: where its names are looked for, if not in the
+    /// current one.
+    pub fn learn_owned(&mut self, class: &sql::Class<'_>, text: &[u8], schema: Option<&str>, ok: bool) {
         let seen = self.glimpse.take().filter(|seen| seen.len() < GLIMPSE_LEN_MAX);
         let rows = seen.and_then(|seen| wire::rows::read(&seen, self.hello.caps).ok()).unwrap_or_default();
         let value = match (rows.shapes.as_slice(), rows.rows.as_slice()) {
@@ -180,7 +181,7 @@ impl Backend {
             _ => None,
         };
         let owned = self.owned.get_or_insert_default();
-        owned.learn(&mut self.holds, class, text, &self.state.schema, ok, value);
+        owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, value);
     }
 
     /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.
@@ -193,7 +194,7 @@ impl Backend {
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
         packet::append(&mut framed, &mut 0, payload);
         self.send(Chunk::from(framed)).await?;
-        let mut response = Response::expect(expect, self.hello.caps);
+        let mut response = Response::expect(expect, self.hello.caps).to_packet(packet::last_seq(payload.len()));
         loop {
             let chunk = self.recv().await?;
             match response.follow(&chunk).map_err(|malformed| BackendFailed::BrokeAfter(malformed.into()))? {

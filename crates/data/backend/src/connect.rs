@@ -12,6 +12,7 @@ use bridge::Counter;
 use config::{Server, Variables};
 use net::tls::{Connector, Settings};
 use net::{Account, Compression, Conn, Refused};
+use rt::Address;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::caps;
@@ -131,6 +132,13 @@ impl Pools {
         let Some(address) = addresses.first() else {
             return Err(Attempt::Again(format!("'{}' has no address", server.hostname)));
         };
+        self.log_in_at(address, place, want).await
+    }
+
+    /// Logs in to the server, which is at this address.
+    pub(crate) async fn log_in_at(&self, address: &Address, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+        let server = place.server();
+        let again = |error: std::io::Error| Attempt::Again(error.to_string());
         let socket = self.rt.connect(address).await.map_err(again)?;
         if want.snapshot.variables.mysql_use_tcp_keepalive {
             let idle = u32::try_from(want.snapshot.variables.mysql_tcp_keepalive_time).unwrap_or(u32::MAX);

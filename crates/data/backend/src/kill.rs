@@ -6,6 +6,7 @@ use crate::pools::{Pools, Want};
 use bridge::Counter;
 use config::Snapshot;
 use net::Secret;
+use rt::Address;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::packet;
@@ -22,6 +23,8 @@ const ANSWER_LEN_MAX: usize = 1 << 16;
 pub struct Killing {
     /// Where it leads.
     pub place: Rc<Place>,
+    /// The address there: by its name, another server might be found that knows the number, too.
+    pub address: Address,
     /// The server's number of it.
     pub thread_id: u32,
     /// Only the statement; else the connection.
@@ -72,7 +75,7 @@ impl Pools {
             snapshot: &killing.snapshot,
             new_connection: true,
         };
-        let (mut conn, hello) = match self.log_in(&killing.place, &want).await {
+        let (mut conn, hello) = match self.log_in_at(&killing.address, &killing.place, &want).await {
             Ok(found) => found,
             Err(Attempt::Again(_) | Attempt::Final(_)) => return Err(()),
         };
@@ -94,5 +97,63 @@ struct Done<'a>(&'a std::cell::Cell<u32>);
 impl Drop for Done<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tally;
+    use config::{Server, Status};
+    use rt::permits::Registry;
+    use rt::sim::{Faults, Limits};
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    fn server(hostname: &str) -> Server {
+        Server {
+            hostgroup: 0,
+            hostname: hostname.into(),
+            port: 3306,
+            status: Status::Online,
+            weight: 1,
+            compression: false,
+            max_connections: 10,
+            max_replication_lag: 0,
+            use_ssl: false,
+            max_latency_ms: 0,
+            gtid_port: 0,
+            comment: "".into(),
+            ssl: None,
+            ssl_of_users: Box::default(),
+        }
+    }
+
+    /// A name with several addresses stands for several servers, whose connections have the same numbers.
+    #[test]
+    fn a_kill_goes_where_the_connection_leads_and_not_where_the_name_does() {
+        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+            let there: Address = "10.9.9.9:3306".parse().unwrap();
+            let by_name = rt.resolve("several", 3306).await.unwrap();
+            assert!(!by_name.contains(&there));
+            let came = Rc::new(Cell::new((0, 0)));
+            for at in by_name.iter().chain([&there]) {
+                let listener = rt.listen(at, rt::ListenOptions::default()).unwrap();
+                let (came, right) = (came.clone(), *at == there);
+                rt.spawn(async move {
+                    let _socket = listener.accept().await.unwrap();
+                    let (good, bad) = came.get();
+                    came.set(if right { (good + 1, bad) } else { (good, bad + 1) });
+                });
+            }
+            let registry = Registry::new();
+            let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
+            let place = Place::new(Arc::new(server("several")), registry.get("several"));
+            let (user, secret, snapshot) = ("app".to_owned(), Secret::None, Snapshot::default());
+            let killing = Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, snapshot };
+            assert!(!pools.kill(&killing).await, "nobody answers");
+            assert_eq!(came.get(), (1, 0));
+        });
     }
 }

@@ -79,7 +79,7 @@ impl Owned {
             || class.ddl && holds.has(Hold::TemporaryTable)
     }
 
-    /// A statement has ended. `schema`: the current one. `result`: the only value of its only row, if that was seen.
+    /// A statement has ended. `schema`: where its names are looked for. `result`: the only value of its only row, if that was seen.
     pub fn learn(&mut self, holds: &mut Holds, class: &Class<'_>, text: &[u8], schema: &str, ok: bool, result: Option<&[u8]>) {
         if class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) {
             self.locks.learn(class, text, ok, result);

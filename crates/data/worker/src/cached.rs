@@ -111,6 +111,9 @@ impl Session {
         let renewal = match self.core.cache.get(&key, &asked) {
             Found::This(entry) => {
                 self.core.scratch.give(key);
+                if is_too_long(&entry, job) {
+                    return Ok(ControlFlow::Continue(()));
+                }
                 return self.serve(&entry).await.map(ControlFlow::Break);
             }
             Found::Renew(renewal) => Some(renewal),
@@ -133,7 +136,9 @@ impl Session {
                 Ok(Either::Right(Either::Right(()))) => return self.interrupted().await.map(ControlFlow::Break),
             }
             let now_ns = self.core.rt.now().as_ns();
-            if let Found::This(entry) = self.core.cache.get(&key, &Asked { now_ns, soft_pct: 0, ..asked }) {
+            if let Found::This(entry) = self.core.cache.get(&key, &Asked { now_ns, soft_pct: 0, ..asked })
+                && !is_too_long(&entry, job)
+            {
                 self.core.scratch.give(key);
                 return self.serve(&entry).await.map(ControlFlow::Break);
             }
@@ -260,6 +265,11 @@ impl Session {
         let schema = self.state.schema.as_bytes();
         sql::names(job.sent(), |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
+}
+
+/// It was kept for a statement whose rule allowed more rows: the server's answer is cut where it must be.
+fn is_too_long(entry: &Entry, job: &Job<'_>) -> bool {
+    job.plan.rows_max.is_some_and(|max| entry.rows() > max)
 }
 
 /// A comment before the first word changes nothing of the answer, and often has what is different each time. Further in it may

@@ -1,7 +1,7 @@
 //! COM_CHANGE_USER: the same connection, somebody else.
 
 use crate::answer;
-use crate::greet::{credential, denied, preferred_plugin};
+use crate::greet::{credential, denied, needs_tls, preferred_plugin};
 use crate::session::{Ended, Session};
 use backend::{Names, State};
 use bridge::Counter;
@@ -38,6 +38,9 @@ impl Session {
             Ok(Err(LoginFailed::Net(_))) | Err(_) => return Err(Ended::Gone),
         };
         let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else { return Err(Ended::Gone) };
+        if let Some(complaint) = needs_tls(&user, &self.client) {
+            return self.turned_away(&complaint).await;
+        }
         let same = user.username == self.user.username;
         if !same {
             let Some(seat) = core.user_seat(&user.username, user.max_connections) else {

@@ -6,7 +6,7 @@ use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
 use bridge::Counter;
-use config::{Password, Variables};
+use config::{Password, User, Variables};
 use net::{Conn, Credential, Door, LoginFailed, NetError};
 use rt::{Address, Socket};
 use std::rc::Rc;
@@ -117,10 +117,9 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         }
     };
     let user = epoch.snapshot.users.frontend(&entered.login.user)?.clone();
-    if user.use_ssl && !conn.is_tls() {
-        let words = format!("ProxySQL Error: Access denied for user '{}' (using password: YES). SSL is required", user.username);
+    if let Some(complaint) = needs_tls(&user, &conn) {
         core.tally.up(Counter::ClientConnectionsAborted);
-        refuse_next(core, conn, &Complaint::new(errors::ACCESS_DENIED, words)).await;
+        refuse_next(core, conn, &complaint).await;
         return None;
     }
     let algorithm = Algorithm::agreed(entered.login.caps);
@@ -177,6 +176,12 @@ pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
     let with = if with_password { "YES" } else { "NO" };
     let words = format!("ProxySQL Error: Access denied for user '{user}'@'{host}' (using password: {with})");
     Complaint::new(errors::ACCESS_DENIED, words)
+}
+
+/// What a user is told that may come over TLS only, and has not.
+pub(crate) fn needs_tls(user: &User, conn: &Conn) -> Option<Complaint> {
+    let words = || format!("ProxySQL Error: Access denied for user '{}' (using password: YES). SSL is required", user.username);
+    (user.use_ssl && !conn.is_tls()).then(|| Complaint::new(errors::ACCESS_DENIED, words()))
 }
 
 async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {

@@ -82,6 +82,7 @@ impl Session {
     fn killing(&self, backend: &Backend, snapshot: &Snapshot, statement_only: bool) -> Killing {
         Killing {
             place: backend.place().clone(),
+            address: backend.conn.socket().peer(),
             thread_id: backend.hello.thread_id,
             statement_only,
             user: self.user.username.to_string(),

@@ -47,20 +47,31 @@ impl Session {
         let mut schema = None;
         for change in response.changes() {
             if let Change::Schema(name) = change {
-                schema = Some(String::from_utf8_lossy(name).into_owned());
+                match std::str::from_utf8(name) {
+                    Ok(name) => schema = Some(name.to_owned()),
+                    Err(_) => backend.holds.add(Hold::UnknownState),
+                }
             }
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             self.learn_variables(backend, job.class, job.sent(), error);
         }
         if Owned::concerns(job.class, backend.holds) {
-            backend.learn_owned(job.class, job.sent(), !error);
+            // A prepared statement means what it meant in the schema that it was prepared in.
+            let schema = match job.what {
+                What::Execute(execution) if !execution.prepared.schema.is_empty() => Some(&*execution.prepared.schema),
+                _ => None,
+            };
+            backend.learn_owned(job.class, job.sent(), schema, !error);
         }
         if let Some(flags) = flags {
             self.modes = flags & (status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES);
         }
         if !error {
-            if let Some(name) = &job.class.use_db {
+            // What the server calls it is right, whatever character set it was asked for in.
+            if let Some(name) = &job.class.use_db
+                && schema.is_none()
+            {
                 schema = Some(name.to_string());
             }
             if let (What::Prepare(preparing), Some(prepared)) = (job.what, response.prepared())

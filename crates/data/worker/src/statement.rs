@@ -8,7 +8,7 @@ use crate::stats::Seen;
 use bridge::Counter;
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
-use sql::Class;
+use sql::{Class, Leaves};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::response::Expect;
@@ -81,9 +81,12 @@ impl Session {
     /// COM_INIT_DB is `USE` without SQL.
     pub(crate) async fn init_db(&mut self, epoch: &Epoch, schema: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendInitDb);
-        let name = String::from_utf8_lossy(schema).into_owned();
         let mut class = sql::class(b"USE x");
-        class.use_db = Some(Cow::Owned(name));
+        class.use_db = std::str::from_utf8(schema).ok().map(Cow::Borrowed);
+        if class.use_db.is_none() {
+            // As with USE: what other connections would have to be told is not known.
+            class.leaves |= Leaves::UNKNOWN_STATE;
+        }
         let mut payload = vec![0x02];
         payload.extend_from_slice(schema);
         self.whole(epoch, b"USE ?", &class, "Init DB", What::Raw(&payload, Expect::Simple)).await
