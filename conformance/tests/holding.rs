@@ -22,6 +22,7 @@ fn main() {
         ("init_connect_outlives_a_reset", init_connect),
         ("a_session_that_is_reset_forgets_what_the_server_remembers", forgets),
         ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
+        ("a_stored_function_leaves_nothing_to_the_next_session", routines),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
     ])
 }
@@ -302,6 +303,28 @@ fn on_the_side(driver: Driver) -> Outcome {
     let said = third.ask("SELECT 3");
     server.signal("CONT");
     expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("{said:?}"))
+}
+
+fn routines(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root("SET GLOBAL log_bin_trust_function_creators = 1; CREATE FUNCTION conf.grab() RETURNS INT RETURN GET_LOCK('job', 0); CREATE FUNCTION conf.one() RETURNS INT RETURN 1;")?;
+        let mut first = log_in(&proxy)?;
+        let mut second = beside(&proxy, &first)?;
+        let got = asked(&mut first, "SELECT conf.grab()")?.concat();
+        expect(got == ["1"], || format!("{vendor}: {got:?}"))?;
+        same(held(&proxy, &first)?.as_str(), "Routine")?;
+        let got = asked(&mut second, "SELECT conf.grab()")?.concat();
+        expect(got == ["0"], || format!("{vendor}: a lock was had by two: {got:?}"))?;
+        // Functions of the server, and those that somebody vouches for, hold nothing.
+        proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1, \"read_only_routines\": [\"conf.one\"]}'); LOAD MYSQL SERVERS TO RUNTIME")?;
+        let mut third = log_in(&proxy)?;
+        asked(&mut third, "BEGIN")?;
+        asked(&mut third, "SELECT conf.one(), CONCAT('a', UPPER('b')), NOW()")?;
+        asked(&mut third, "COMMIT")?;
+        same(held(&proxy, &third)?.as_str(), "")?;
+    }
+    Ok(())
 }
 
 /// It runs until somebody ends it.

@@ -45,11 +45,13 @@ pub enum Hold {
     NotAllowed,
     /// mysql-connection_delay_multiplex_ms have not passed since the last statement there.
     Delay,
+    /// A function of users was called that nobody has said to be harmless: it may have set, locked or made anything there.
+    Routine,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 19] = [
+const ALL: [Hold; 20] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -68,6 +70,7 @@ const ALL: [Hold; 19] = [
     Hold::Cursor,
     Hold::NotAllowed,
     Hold::Delay,
+    Hold::Routine,
     Hold::UnknownState,
 ];
 

@@ -136,6 +136,9 @@ impl Session {
             let before = |failure| (Failed::Backend(failure), false);
             let Asked { command, expect, shown, executed } = self.command_for(backend, job).await.map_err(before)?;
             backend.holds.before(job.class);
+            if self.calls_strangers(job) {
+                backend.holds.add(Hold::Routine);
+            }
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
                 backend.look_at_answer();
             }

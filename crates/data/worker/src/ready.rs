@@ -6,7 +6,7 @@ use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed};
 use rt::Either;
-use sql::Reads;
+use sql::{Leaves, Reads};
 use std::future::Future;
 use std::time::Duration;
 use wire::caps;
@@ -54,6 +54,18 @@ impl Session {
         prepared
             && self.several(backend, job) == backend.takes_several()
             && backend.is_ready(&self.state, sees(job), self.remembered(job))
+    }
+
+    /// Whether a function is called that is neither the server's own nor among those that the operator says to be harmless.
+    pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
+        if !job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
+            return false;
+        }
+        let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
+        let harmless = |routine: &sql::Routine<'_>| {
+            split.only_reads(routine.schema.as_deref().unwrap_or(self.state.schema.as_bytes()), &routine.name)
+        };
+        !sql::calls(job.sent(), self.lexing()).iter().all(harmless)
     }
 
     /// Brings the session's state and its prepared statement onto a connection.

@@ -26,7 +26,7 @@ pub use firewall::{Action, Alarm};
 pub use outcome::{Answer, Leg, Legs, Mirror, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use replay::{Replay, flag_at_end, replay};
-pub use split::SplitFacts;
+pub use split::{SplitFacts, split_of};
 pub use trace::Miss;
 pub use why::{By, Why};
 

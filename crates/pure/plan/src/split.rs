@@ -4,7 +4,7 @@
 
 use crate::trace::Trace;
 use crate::{By, Plan, SessionFacts, Statement};
-use config::{Snapshot, Split};
+use config::{Snapshot, Split, User};
 use sql::{Class, Lexing, Unread};
 use std::borrow::Cow;
 use std::fmt;
@@ -44,6 +44,16 @@ impl fmt::Display for Stays {
     }
 }
 
+/// The split that holds for a user: his own, else that of his hostgroup.
+#[must_use]
+pub fn split_of<'a>(snapshot: &'a Snapshot, user: &'a User) -> Option<&'a Split> {
+    match user.split() {
+        Some(own) => own,
+        None if !snapshot.servers.splits() => None,
+        None => snapshot.servers.hostgroup(user.default_hostgroup).and_then(|hostgroup| hostgroup.attributes.split.as_ref()),
+    }
+}
+
 pub(crate) fn read<T: Trace>(
     plan: &mut Plan,
     snapshot: &Snapshot,
@@ -52,12 +62,7 @@ pub(crate) fn read<T: Trace>(
     trace: &mut T,
 ) {
     let writer = session.user.default_hostgroup;
-    let choice = match session.user.split() {
-        Some(own) => own,
-        None if !snapshot.servers.splits() => None,
-        None => snapshot.servers.hostgroup(writer).and_then(|hostgroup| hostgroup.attributes.split.as_ref()),
-    };
-    let Some(split) = choice else { return };
+    let Some(split) = split_of(snapshot, session.user) else { return };
     if plan.why.by != By::Default {
         trace.saw("read/write split", || "not looked at: a rule or fast routing has decided".into());
         return;

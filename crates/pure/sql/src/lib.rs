@@ -27,7 +27,7 @@ pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use injection::{fuzz_injection, injection};
 pub use kill::{Kill, kill};
 pub use marks::{Leaves, Reads};
-pub use reading::{Against, Lexing, Routine, Unread, fuzz_reading, reading};
+pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading};
 pub use split::split;
 pub use tables::{names, tables_read};
 pub use volatile::is_volatile;

@@ -130,6 +130,12 @@ pub struct Routine<'a> {
     pub name: Cow<'a, [u8]>,
 }
 
+/// Every function that is not the server's own, and every procedure, that a statement calls.
+#[must_use]
+pub fn calls(sql: &[u8], lexing: Lexing) -> Vec<Routine<'_>> {
+    routines(lexing.words(sql))
+}
+
 /// Whether the statement, of this class and text, may go to a server that only reads. `harmless` tells which routines of users
 /// only read.
 ///
