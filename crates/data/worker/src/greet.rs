@@ -6,7 +6,7 @@ use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
 use bridge::Counter;
-use config::{Password, User, Variables};
+use config::{Password, User, Variables, in_networks};
 use net::{Conn, Credential, Door, LoginFailed, NetError};
 use rt::{Address, Socket};
 use std::rc::Rc;
@@ -65,7 +65,7 @@ fn local_of(socket: &Socket) -> (String, u16) {
 
 /// The session of a client that is allowed in; `None` after it was told why not.
 pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
-    let client = client_of(&socket);
+    let mut client = client_of(&socket);
     let local = local_of(&socket);
     let mut conn = Conn::new(socket);
     let epoch = core.epoch();
@@ -93,8 +93,17 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         tls: if v.mysql_have_ssl { core.acceptor() } else { None },
     };
     let limit = Duration::from_millis(v.mysql_connect_timeout_client);
-    let login = net::welcome(&mut conn, &door, |user| credential(core, user));
-    let mut entered = match core.rt.timeout(limit, login).await {
+    let trusted = match conn.socket().peer() {
+        Address::Tcp(at) => !v.mysql_proxy_protocol_networks.is_empty() && in_networks(&v.mysql_proxy_protocol_networks, at.ip()),
+        Address::Unix(_) => false,
+    };
+    let mut header = None;
+    let login = net::welcome(&mut conn, &door, trusted.then_some(&mut header), |user| credential(core, user));
+    let outcome = core.rt.timeout(limit, login).await;
+    if let Some(at) = header {
+        client = (at.ip().to_canonical().to_string(), at.port());
+    }
+    let mut entered = match outcome {
         Ok(Ok(entered)) => entered,
         Ok(Err(LoginFailed::Denied { user, with_password })) => {
             core.tally.up(Counter::AccessDeniedWrongPassword);
@@ -107,6 +116,9 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             core.tally.up(Counter::ClientConnectionsAborted);
             if let NetError::Malformed(what) = &error {
                 core.tally.up(Counter::UnexpectedFrontendPackets);
+                if trusted {
+                    core.note(&format!("{}: {}", client.0, what.what));
+                }
                 refuse_next(core, conn, &Complaint::new(errors::HANDSHAKE, what.to_string())).await;
             }
             return None;

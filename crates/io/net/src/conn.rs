@@ -5,9 +5,10 @@ use crate::NetError;
 use crate::packed::Packed;
 use crate::tls::{Acceptor, Connector, Session};
 use rt::{Address, Chunk, Socket};
+use std::net::SocketAddr;
 use std::time::Duration;
 use wire::frame::{Algorithm, PIECE_MAX};
-use wire::packet;
+use wire::{packet, proxied};
 
 /// How long a parting may take.
 const PARTING: Duration = Duration::from_secs(1);
@@ -188,6 +189,39 @@ impl Conn {
             let answer = tls.plain_to_send(&[])?;
             if !answer.is_empty() {
                 self.socket.send(answer).await?;
+            }
+        }
+    }
+
+    /// The client for whom whoever connects speaks, if the first bytes are a header of the PROXY protocol that names one.
+    ///
+    /// # Errors
+    /// The header is broken; nothing that comes may be believed.
+    pub(crate) async fn proxied_client(&mut self) -> Result<Option<SocketAddr>, NetError> {
+        let mut first = self.recv().await?;
+        loop {
+            if first.is_empty() {
+                return Err(NetError::Closed);
+            }
+            match proxied::read(&first)? {
+                proxied::First::NoHeader => {
+                    self.put_back(first);
+                    return Ok(None);
+                }
+                proxied::First::Header { len, client } => {
+                    first.advance(len);
+                    self.put_back(first);
+                    return Ok(client);
+                }
+                proxied::First::Unfinished => {
+                    let more = self.more().await?;
+                    if more.is_empty() {
+                        return Err(NetError::Closed);
+                    }
+                    let mut all = first.into_vec();
+                    all.extend_from_slice(&more);
+                    first = Chunk::from(all);
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::tls::Acceptor;
 use crate::{Conn, NetError, Secret};
 use std::fmt;
+use std::net::SocketAddr;
 use wire::auth::{self, Nonce, Plugin};
 use wire::handshake::{AuthSwitch, ChangeUser, Greeting, Login, SslRequest, is_ssl_request, write_auth_more};
 use wire::{caps, crypt, status};
@@ -84,13 +85,15 @@ impl<E: Into<NetError>> From<E> for LoginFailed {
     }
 }
 
-/// The whole login. The final OK or ERR is left to the caller, who may have reasons of its own to refuse.
+/// The whole login. `header`: whoever connects may say for whom he speaks, by a header of the PROXY protocol, and this is where it is
+/// put; also if the login fails. The final OK or ERR is left to the caller, who may have reasons of its own to refuse.
 ///
 /// # Errors
 /// [`LoginFailed::Denied`] after a proper exchange; the caller answers 1045.
 pub async fn welcome(
     conn: &mut Conn,
     door: &Door,
+    header: Option<&mut Option<SocketAddr>>,
     find: impl Fn(&str) -> Option<Credential>,
 ) -> Result<Entered, LoginFailed> {
     let nonce = auth::nonce(door.random);
@@ -109,6 +112,9 @@ pub async fn welcome(
     conn.restart_at(0);
     conn.reply(&payload).await?;
 
+    if let Some(client) = header {
+        *client = conn.proxied_client().await?;
+    }
     let mut packet = conn.packet(LOGIN_LEN_MAX).await?;
     if is_ssl_request(packet.payload()) {
         SslRequest::read(packet.payload())?;

@@ -6,6 +6,7 @@
 
 mod fast_routing;
 mod firewall;
+mod networks;
 mod pattern;
 mod refusal;
 mod rewrites;
@@ -19,6 +20,7 @@ mod variables;
 
 pub use fast_routing::FastRouting;
 pub use firewall::{Firewall, Mode};
+pub use networks::in_networks;
 pub use pattern::{Dialect, Pattern, Replacement, fuzz_pattern};
 pub use refusal::Refusal;
 pub use rewrites::Rewrites;

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | how bytes are cut into packets | [`packet`] |
 //! | compression | [`frame`] |
+//! | for whom a balancer speaks | [`proxied`] |
 //! | how somebody gets in | [`handshake`], [`auth`], [`crypt`] |
 //! | what a client may ask | [`command`], [`execute`], [`moved`] |
 //! | where the answer ends | [`response`] (the hot path) |
@@ -29,6 +30,7 @@ pub mod infile;
 pub mod moved;
 pub mod ok;
 pub mod packet;
+pub mod proxied;
 pub mod read;
 pub mod response;
 pub mod resultset;

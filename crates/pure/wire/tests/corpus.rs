@@ -7,6 +7,7 @@ type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
     ("wire_packet", wire::packet::fuzz_packet),
+    ("wire_proxied", wire::proxied::fuzz_proxied),
     ("wire_frame", wire::frame::fuzz_frame),
     ("wire_ok", wire::ok::fuzz_ok),
     ("wire_rows", wire::rows::fuzz_rows),

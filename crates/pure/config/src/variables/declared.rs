@@ -57,6 +57,7 @@ macro_rules! variables {
     (@kind text) => { Kind::Text };
     (@kind choice($($word:literal)|+)) => { Kind::Choice(&[$($word),+]) };
     (@kind interfaces) => { Kind::Interfaces };
+    (@kind networks) => { Kind::Networks };
     (@kind charset) => { Kind::Charset };
     (@kind collation) => { Kind::Collation };
     (@kind fixed) => { Kind::Fixed };
@@ -83,7 +84,7 @@ variables! {
     mysql_max_allowed_packet: int(8192..=1073741824) = 67108864, Live, "Bytes of the largest command a client may send.";
     mysql_use_tcp_keepalive: bool = true, Live, "Whether the kernel probes idle connections of clients and servers.";
     mysql_tcp_keepalive_time: int(0..=7200) = 120, Live, "Seconds of silence before the kernel probes a connection.";
-    mysql_proxy_protocol_networks: text = "", NotYet, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
+    mysql_proxy_protocol_networks: networks = "", Live, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
     mysql_poll_timeout: int(10..=20000) = 2000, NotYet, "Milliseconds a core sleeps at most when nothing happens.";
     mysql_poll_timeout_on_failure: int(10..=20000) = 100, NotYet, "Milliseconds a core sleeps at most while a server fails.";
     mysql_session_idle_ms: int(1..=3600000) = 1, NotYet, "Milliseconds after which a silent session counts as idle.";

@@ -8,6 +8,7 @@ mod declared;
 pub use declared::{REGISTRY, Variables};
 
 use crate::Refusal;
+use crate::networks::are_networks;
 use crate::refusal::{Notices, Refusals};
 use std::fmt;
 use wire::charset;
@@ -41,6 +42,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Listeners separated by `;`, each `ip:port` or the absolute path of a Unix socket; empty means the default.
     Interfaces,
+    /// Networks separated by `,`, each `address/bits` or an address; `*` is every address.
+    Networks,
     /// Name of a character set.
     Charset,
     /// Name of a collation.
@@ -116,6 +119,7 @@ impl Variable {
             Kind::Int { min, max } => format!("from {min} to {max}"),
             Kind::Text | Kind::Fixed => "a text".into(),
             Kind::Choice(words) => words.join(" or "),
+            Kind::Networks => "a list of networks such as 10.0.0.0/8 separated by ',', or '*'".into(),
             Kind::Interfaces => "a list of ip:port or /path separated by ';'".into(),
             Kind::Charset => "the name of a character set".into(),
             Kind::Collation => "the name of a collation".into(),
@@ -157,6 +161,11 @@ impl Variable {
                     Some(())
                 }
                 Kind::Interfaces => interfaces(value).all(is_interface).then(|| *slot = value.into()),
+                Kind::Networks if value == "(null)" => {
+                    *slot = self.default.into();
+                    Some(())
+                }
+                Kind::Networks => are_networks(value).then(|| *slot = value.into()),
                 Kind::Charset => charset::default_of(value).map(|_| *slot = value.into()),
                 Kind::Collation => charset::by_name(value).map(|_| *slot = value.into()),
                 // ProxySQL writes what was never set so, and databases and scripts of its users have it.
