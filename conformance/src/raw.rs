@@ -75,6 +75,26 @@ impl Raw {
         }
     }
 
+    /// COM_CHANGE_USER to somebody with the same password; the error is the server's words.
+    pub fn change_user(&mut self, user: &str) -> Result<(), String> {
+        let plugin = Plugin::MysqlNative.name();
+        // No proof yet: servers ask for it. No schema; utf8mb4.
+        let payload = [b"\x11", user.as_bytes(), b"\0\0\0\x2D\0", plugin.as_bytes(), b"\0"].concat();
+        self.send(0, &payload)?;
+        loop {
+            let (seq, answer) = self.packet()?;
+            match answer.first() {
+                Some(0x00) => return Ok(()),
+                Some(0xFE) => {
+                    let switch = AuthSwitch::read(&answer).map_err(|error| error.to_string())?;
+                    let nonce = switch.nonce().map_err(|error| error.to_string())?;
+                    self.send(seq.wrapping_add(1), &auth::native_scramble(b"secret", &nonce))?;
+                }
+                _ => return Err(answer.escape_ascii().to_string()),
+            }
+        }
+    }
+
     /// Whether both sides agreed on it.
     pub fn has(&self, capability: Caps) -> bool {
         caps::has(self.caps, capability)

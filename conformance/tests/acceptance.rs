@@ -10,6 +10,7 @@ use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use wire::caps;
+use wire::response::Expect;
 
 type Outcome = Result<(), String>;
 
@@ -22,6 +23,9 @@ fn main() {
         ("clients_come_over_tls_and_over_a_unix_socket", clients_come_over_tls_and_over_a_unix_socket),
         ("the_banner_says_the_configured_version", the_banner_says_the_configured_version),
         ("precise_rules_are_written_from_the_statistics", precise_rules_are_written_from_the_statistics),
+        ("a_user_that_needs_tls_is_not_reached_by_changing_to_it", a_user_that_needs_tls_is_not_changed_to),
+        ("schemas_whose_names_are_not_utf8_are_told_apart", schemas_whose_names_are_not_utf8),
+        ("a_temporary_table_is_where_its_statement_was_prepared", a_temporary_table_of_a_prepared_statement),
         ("two_hundred_rules_are_pasted_and_route", two_hundred_rules_are_pasted_and_route),
         ("fast_routing_has_the_known_table_and_key", fast_routing_has_the_known_table_and_key),
         ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
@@ -81,6 +85,68 @@ impl Two {
 /// The number in the last column of what was printed.
 fn number(said: &str) -> Result<u64, String> {
     said.split_whitespace().last().and_then(|word| word.parse().ok()).ok_or_else(|| format!("no number in {said:?}"))
+}
+
+/// So many sessions that some share a core.
+const OFTEN: usize = 8;
+
+fn a_user_that_needs_tls_is_not_changed_to(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    for (name, tls) in [("sealed", 1), ("open", 0)] {
+        let _ = write!(wish.users, ",\n{{ username = \"{name}\", password = \"secret\", default_hostgroup = 0, use_ssl = {tls} }}");
+    }
+    let proxy = Proxy::start(driver, &wish)?;
+    let mut raw = Raw::log_in(proxy.port, 0)?;
+    raw.change_user("open")?;
+    let refused = raw.change_user("sealed").err().unwrap_or_default();
+    expect(refused.contains("SSL is required"), || refused.clone())?;
+    let at_the_door = command_line(proxy.port, "sealed", "secret", &[], "SELECT 1").err().unwrap_or_default();
+    expect(at_the_door.contains("SSL is required"), || at_the_door.clone())
+}
+
+fn schemas_whose_names_are_not_utf8(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    for name in ["db\u{e9}", "db\u{e8}"] {
+        server.root(&format!("CREATE DATABASE `{name}`; GRANT ALL ON `{name}`.* TO app@'%'"))?;
+    }
+    let mut sessions = Vec::new();
+    for _ in 0..OFTEN {
+        for (byte, there) in [(0xE9, "6462C3A9"), (0xE8, "6462C3A8")] {
+            let mut raw = Raw::log_in(proxy.port, 0)?;
+            raw.query("SET NAMES latin1")?;
+            raw.ask(&[2, b'd', b'b', byte], Expect::Simple)?;
+            sessions.push((raw, there));
+        }
+    }
+    for (raw, there) in &mut sessions {
+        let said = raw.query("SELECT HEX(CONVERT(DATABASE() USING utf8mb4))")?;
+        expect(said.contains(*there), || said.clone())?;
+    }
+    Ok(())
+}
+
+fn a_temporary_table_of_a_prepared_statement(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    server.root("CREATE TABLE conf2.made (a INT)")?;
+    // Others come in the schema where the connection is left: it needs nothing to be theirs.
+    proxy.admin("UPDATE mysql_users SET default_schema = 'conf2'; LOAD MYSQL USERS TO RUNTIME")?;
+    let mut maker = Raw::log_in(proxy.port, 0)?;
+    maker.query("USE conf")?;
+    maker.prepare("CREATE TEMPORARY TABLE made (a INT)")?;
+    maker.query("USE conf2")?;
+    maker.execute(0, 0, b"")?;
+    // Another table of that name.
+    let dropped = maker.query("DROP TABLE made")?;
+    expect(!dropped.contains("#"), || dropped.clone())?;
+    for _ in 0..OFTEN {
+        let said = Raw::log_in(proxy.port, 0)?.query("SELECT * FROM conf.made")?;
+        expect(said.contains("doesn\\'t exist"), || said.clone())?;
+    }
+    let said = maker.query("SELECT * FROM conf.made")?;
+    expect(!said.contains("doesn\\'t exist"), || said.clone())?;
+    maker.query("DROP TABLE conf.made")?;
+    same(proxy.admin("SELECT COUNT(*) FROM stats_mysql_session_holds")?.trim(), "0")
 }
 
 /// A51, A52: beyond mysql-max_stmts_per_connection the longest unused are closed, and nothing is left on the server.

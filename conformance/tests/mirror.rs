@@ -219,6 +219,13 @@ fn a_result_with_too_many_rows_ends_with_an_error(driver: Driver) -> Outcome {
         expect(refused.contains("1104") && refused.contains("more than 5 rows"), || refused.clone())?;
     }
     same(two.global("Millrace_rows_limited")?.lines().last().unwrap_or_default(), "2")?;
+    // What was kept while more rows were allowed is not served whole.
+    let kept = "DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (rule_id, active, match_pattern, cache_ttl, apply) VALUES (1, 1, 'seq_', 60000, 1)";
+    two.proxy.admin(&format!("{kept}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+    two.proxy.query("SELECT seq FROM conf.seq_1_to_7")?;
+    two.proxy.admin("UPDATE mysql_query_rules SET attributes = '{\"max_rows\":5}'; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let refused = two.proxy.query("SELECT seq FROM conf.seq_1_to_7").err().unwrap_or_default();
+    expect(refused.contains("more than 5 rows"), || refused.clone())?;
     // The rest is read and thrown away where the connection is the session's: it goes on, whether it came at once or not.
     let mut raw = Raw::log_in(two.proxy.port, 0)?;
     for many in ["SELECT seq FROM conf.seq_1_to_6", "SELECT seq, REPEAT('x', 1000) FROM conf.seq_1_to_5000"] {
