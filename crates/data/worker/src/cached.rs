@@ -184,7 +184,7 @@ impl Session {
         tally.up(Counter::QueryCacheCountGetOk);
         tally.add(Counter::QueryCacheBytesOut, out.len() as u64);
         tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
-        self.client.send(out).await?;
+        self.hand_over(out).await?;
         Ok(Told { rows_affected: 0, rows_sent: entry.rows(), from_cache: true })
     }
 

@@ -1,7 +1,7 @@
 //! COM_CHANGE_USER: the same connection, somebody else.
 
 use crate::answer;
-use crate::greet::{credential, denied, needs_tls, preferred_plugin};
+use crate::greet::{denied, found, needs_tls, preferred_plugin};
 use crate::session::{Ended, Session};
 use backend::{Names, State};
 use bridge::Counter;
@@ -25,7 +25,7 @@ impl Session {
         let limit = Duration::from_millis(epoch.snapshot.variables.mysql_connect_timeout_client);
         let core = self.core.clone();
         let acceptor = core.acceptor();
-        let find = |user: &str| credential(&core, user);
+        let find = |user: &str| found(&core, user);
         let plugin = preferred_plugin(&epoch.snapshot.variables);
         let login = net::authenticate_again(&mut self.client, acceptor.as_ref(), self.nonce, &change, self.caps, plugin, find);
         let (secret, nonce) = match core.rt.timeout(limit, login).await {

@@ -7,7 +7,7 @@ use crate::roster::Entry;
 use crate::session::Session;
 use bridge::Counter;
 use config::{Password, User, Variables, in_networks};
-use net::{Conn, Credential, Door, LoginFailed, NetError};
+use net::{Conn, Credential, Door, Found, LoginFailed, NetError};
 use rt::{Address, Socket};
 use std::rc::Rc;
 use std::time::Duration;
@@ -36,16 +36,26 @@ const OFFERED: caps::Caps = caps::LONG_PASSWORD
     | caps::PLUGIN_AUTH_LENENC
     | caps::SESSION_TRACK;
 
-/// What of a user's row its login is checked against.
-pub(crate) fn credential(core: &Core, user: &str) -> Option<Credential> {
-    let epoch = core.epoch();
-    let row = epoch.snapshot.users.frontend(user)?;
-    Some(match &row.password {
+/// What a login is checked against: the user's row; of a name that nobody has, somebody's.
+pub(crate) fn found(core: &Core, user: &str) -> Found {
+    let users = &core.epoch().snapshot.users;
+    if let Some(row) = users.frontend(user) {
+        return Found::User(credential(&row.password));
+    }
+    Found::Nobody(match users.decoy(user).map(|row| &row.password) {
+        // A client that gave a right one would be answered as if it were let in.
+        None | Some(Password::Clear(_)) => Credential::Clear(format!("{:x}{:x}", core.rt.random(), core.rt.random())),
+        Some(password) => credential(password),
+    })
+}
+
+fn credential(password: &Password) -> Credential {
+    match password {
         Password::Empty => Credential::Empty,
         Password::Clear(password) => Credential::Clear(password.to_string()),
         Password::Native(stage2) => Credential::Native(*stage2),
         other => Credential::CachingSha2(other.text()),
-    })
+    }
 }
 
 /// Host and port of a client; a Unix socket is localhost.
@@ -98,7 +108,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         Address::Unix(_) => false,
     };
     let mut header = None;
-    let login = net::welcome(&mut conn, &door, trusted.then_some(&mut header), |user| credential(core, user));
+    let login = net::welcome(&mut conn, &door, trusted.then_some(&mut header), |user| found(core, user));
     let outcome = core.rt.timeout(limit, login).await;
     if let Some(at) = header {
         client = (at.ip().to_canonical().to_string(), at.port());

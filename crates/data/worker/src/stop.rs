@@ -2,9 +2,10 @@
 
 use crate::kill::OBEYS;
 use crate::relay::Failed;
-use crate::session::Session;
+use crate::session::{Ended, Session};
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
+use net::NetError;
 use rt::{Either, Instant};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -102,6 +103,26 @@ impl Stop {
             if let Some(failed) = self.happened(event, session, backend) {
                 return Err(failed);
             }
+        }
+    }
+}
+
+impl Session {
+    /// Sends what is there as a whole. A client that does not read it stays until it is ended.
+    pub(crate) async fn hand_over(&mut self, out: Vec<u8>) -> Result<(), Ended> {
+        self.client.queue(out)?;
+        if self.client.socket().is_full() { Box::pin(self.read_or_killed()).await } else { Ok(()) }
+    }
+
+    async fn read_or_killed(&self) -> Result<(), Ended> {
+        let killed = async {
+            while !self.entry.killed.get() {
+                self.entry.bell.heard().await;
+            }
+        };
+        match rt::select(self.client.socket().room(), killed).await {
+            Either::Left(sent) => Ok(sent.map_err(NetError::from)?),
+            Either::Right(()) => Err(Ended::Broken),
         }
     }
 }

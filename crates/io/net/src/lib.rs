@@ -12,4 +12,4 @@ pub mod tls;
 pub use client::{Account, Compression, Hello, Refused, Secret, login};
 pub use conn::{Conn, Packet};
 pub use error::NetError;
-pub use server::{Credential, Door, Entered, LoginFailed, authenticate_again, welcome};
+pub use server::{Credential, Door, Entered, Found, LoginFailed, authenticate_again, welcome};

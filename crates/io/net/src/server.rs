@@ -43,6 +43,15 @@ pub enum Credential {
     CachingSha2(String),
 }
 
+/// Whom a name stands for.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// A user.
+    User(Credential),
+    /// Nobody. The client is asked as if it were the user of this credential, which must be none that it could know, and refused.
+    Nobody(Credential),
+}
+
 /// A client that is in.
 #[derive(Debug)]
 pub struct Entered {
@@ -94,7 +103,7 @@ pub async fn welcome(
     conn: &mut Conn,
     door: &Door,
     header: Option<&mut Option<SocketAddr>>,
-    find: impl Fn(&str) -> Option<Credential>,
+    find: impl Fn(&str) -> Found,
 ) -> Result<Entered, LoginFailed> {
     let nonce = auth::nonce(door.random);
     let offered = door.caps | if door.tls.is_some() { caps::SSL } else { 0 };
@@ -148,7 +157,7 @@ pub async fn authenticate_again(
     change: &ChangeUser,
     caps: caps::Caps,
     preferred: Plugin,
-    find: impl Fn(&str) -> Option<Credential>,
+    find: impl Fn(&str) -> Found,
 ) -> Result<(Secret, Nonce), LoginFailed> {
     let switchable = caps::has(caps, caps::PLUGIN_AUTH);
     let plugin = if switchable { Some(preferred) } else { claimed(caps, None) };
@@ -178,14 +187,15 @@ async fn check(
     tls: Option<&Acceptor>,
     mut nonce: Nonce,
     proof: Proof<'_>,
-    find: &impl Fn(&str) -> Option<Credential>,
+    find: &impl Fn(&str) -> Found,
 ) -> Result<(Secret, Nonce), LoginFailed> {
     let Proof { user, mut plugin, mut response, switchable, ask } = proof;
-    let found = find(user);
     let denied = |with_password| LoginFailed::Denied { user: user.to_owned(), with_password };
     // An unknown user goes the whole way of a known one, so that the answers do not tell them apart.
-    let known = found.is_some();
-    let credential = found.unwrap_or_else(|| Credential::Clear(String::new()));
+    let (credential, known) = match find(user) {
+        Found::User(credential) => (credential, true),
+        Found::Nobody(credential) => (credential, false),
+    };
     let wanted = wanted_plugin(&credential, plugin, conn.is_private());
     if ask || plugin != Some(wanted) {
         if !switchable {
@@ -283,4 +293,79 @@ async fn more(conn: &mut Conn, data: &[u8]) -> Result<(), NetError> {
     let mut payload = Vec::with_capacity(data.len() + 1);
     write_auth_more(&mut payload, data);
     conn.reply(&payload).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rt::sim::{Faults, Limits};
+    use std::time::Duration;
+
+    /// All that a client sees that claims to be `user` and does not know the password; the last packet is the server's.
+    fn seen(plugin: Plugin, found: &Found) -> Vec<Vec<u8>> {
+        let found = found.clone();
+        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let result = seen.clone();
+        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+            let at: rt::Address = "10.0.0.1:3306".parse().unwrap();
+            let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
+            let (said, heard) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+            rt.spawn(async move {
+                let mut conn = Conn::new(heard);
+                let caps = caps::PROTOCOL_41 | caps::SECURE_CONNECTION | caps::PLUGIN_AUTH;
+                let (server_version, random) = ("8.0.0".to_owned(), [7; 20]);
+                let plugin = Plugin::CachingSha2;
+                let door = Door { server_version, thread_id: 1, caps, charset: 45, plugin, random, tls: None };
+                let denied = welcome(&mut conn, &door, None, |_| found.clone()).await;
+                assert!(matches!(denied, Err(LoginFailed::Denied { .. })), "{denied:?}");
+                conn.reply(b"denied").await.unwrap();
+                conn.flush().await.unwrap();
+            });
+            let mut client = Conn::new(said);
+            client.packet(1000).await.unwrap();
+            let mut answer = Vec::new();
+            let login = Login {
+                caps: caps::PROTOCOL_41 | caps::SECURE_CONNECTION | caps::PLUGIN_AUTH,
+                user: "somebody".to_owned(),
+                auth_response: vec![1; 20],
+                auth_plugin: Some(plugin.name().to_owned()),
+                ..Login::default()
+            };
+            login.write(&mut answer);
+            loop {
+                client.reply(&answer).await.unwrap();
+                let packet = client.packet(1000).await.unwrap().payload().to_vec();
+                let over = packet == b"denied";
+                seen.borrow_mut().push(packet);
+                if over {
+                    break;
+                }
+                answer = vec![1; 20];
+            }
+        });
+        result.take()
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_asked_what_a_user_of_its_credential_is_asked() {
+        let crypt = format!("$A$005${}{}", "s".repeat(20), "h".repeat(43));
+        let credentials = [
+            Credential::Empty,
+            Credential::Clear("secret".to_owned()),
+            Credential::Native([3; 20]),
+            Credential::CachingSha2(crypt),
+        ];
+        let mut different = 0;
+        for plugin in [Plugin::MysqlNative, Plugin::CachingSha2] {
+            let mut before = None;
+            for credential in &credentials {
+                let user = seen(plugin, &Found::User(credential.clone()));
+                assert_eq!(user, seen(plugin, &Found::Nobody(credential.clone())), "{credential:?}");
+                different += u32::from(before.is_some_and(|before| before != user));
+                before = Some(user);
+            }
+        }
+        assert!(different > 1, "kinds are asked differently, so nobody must be of one kind only");
+    }
 }

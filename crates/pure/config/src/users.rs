@@ -15,6 +15,8 @@ pub struct Users {
     // One name may stand for two rows: what clients log in with, and what servers are logged in with.
     frontend: HashTable<Arc<User>>,
     backend: HashTable<Arc<User>>,
+    /// A user of each kind of password that clients log in with.
+    kinds: Vec<Arc<User>>,
 }
 
 /// One row, checked.
@@ -148,6 +150,16 @@ impl Users {
         self.frontend.find(hash(name), |user| *user.username == *name)
     }
 
+    /// As if it had whose kind of password a client is to be answered whose name nobody has: always the same for a name, or those who
+    /// try names could tell. `None` if nobody can log in.
+    #[must_use]
+    pub fn decoy(&self, name: &str) -> Option<&Arc<User>> {
+        // Who could foretell the choice would see which names are not as foretold: it depends on what nobody outside knows.
+        let secrets: Vec<_> = self.kinds.iter().map(|user| user.password.text()).collect();
+        let at = FixedState::default().hash_one((name, secrets)) % (self.kinds.len().max(1) as u64);
+        self.kinds.get(usize::try_from(at).unwrap_or_default())
+    }
+
     /// As whom servers are logged in to for that client.
     #[must_use]
     pub fn backend(&self, name: &str) -> Option<&Arc<User>> {
@@ -221,7 +233,8 @@ impl UsersBuilder {
     /// For about this many rows.
     #[must_use]
     pub fn new(variables: &Variables, rows: usize) -> Self {
-        let users = Users { frontend: HashTable::with_capacity(rows), backend: HashTable::with_capacity(rows) };
+        let frontend = HashTable::with_capacity(rows);
+        let users = Users { frontend, backend: HashTable::with_capacity(rows), kinds: Vec::new() };
         Self { users, refusals: Refusals::of("mysql_users"), have_ssl: variables.mysql_have_ssl }
     }
 
@@ -248,7 +261,19 @@ impl UsersBuilder {
     }
 
     /// All of them, or all that speaks against it.
-    pub fn build(self) -> Result<Users, Vec<Refusal>> {
+    pub fn build(mut self) -> Result<Users, Vec<Refusal>> {
+        // Of each kind the first by name, so that a LOAD of the same rows changes nothing.
+        let mut kinds: Vec<Arc<User>> = Vec::new();
+        for user in &self.users.frontend {
+            let kind = std::mem::discriminant(&user.password);
+            match kinds.iter_mut().find(|other| std::mem::discriminant(&other.password) == kind) {
+                Some(other) if user.username < other.username => *other = user.clone(),
+                Some(_) => {}
+                None => kinds.push(user.clone()),
+            }
+        }
+        kinds.sort_unstable_by(|a, b| a.username.cmp(&b.username));
+        self.users.kinds = kinds;
         self.refusals.or(self.users)
     }
 
@@ -351,6 +376,23 @@ mod tests {
         assert_eq!(Password::parse(&crypt), Ok(Password::CachingSha2(crypt.as_str().into())));
         assert_eq!(Password::parse(&hex), Ok(Password::CachingSha2(crypt.as_str().into())));
         assert_eq!(format!("{:?}", Password::Clear("secret".into())), "Clear(..)");
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_like_a_user_of_some_kind() {
+        assert!(Users::default().decoy("x").is_none());
+        let with = |name: &str, password: &str| UserRow { password: Some(password.into()), ..named(name) };
+        let rows = || vec![with("a", "clear"), with("b", "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"), with("c", "other")];
+        let build = |rows| Users::build(rows, &Variables::default()).unwrap();
+        let (users, again) = (build(rows()), build(rows().into_iter().rev().collect()));
+        let mut kinds = [0, 0];
+        for n in 0..100 {
+            let name = format!("nobody{n}");
+            let decoy = users.decoy(&name).unwrap();
+            assert_eq!(Some(decoy), again.decoy(&name));
+            kinds[usize::from(matches!(decoy.password, Password::Native(_)))] += 1;
+        }
+        assert!(kinds.iter().all(|n| *n > 20), "{kinds:?}");
     }
 
     #[test]
