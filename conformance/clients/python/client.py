@@ -111,7 +111,8 @@ class Connector:
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, use_pure=self.pure,
             charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60,
-            compress=packed, **extra,
+            # In Python it cannot put a packet together from several frames, and breaks off before servers, too.
+            compress=packed and not self.pure, **extra,
         )
         self.prepared = {}
 

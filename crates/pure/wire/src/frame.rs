@@ -335,6 +335,11 @@ impl Frames {
         self.level
     }
 
+    /// Number of the next frame that we send.
+    pub fn next_number(&self) -> u8 {
+        self.seq
+    }
+
     /// A command begins with the next byte that we send.
     pub fn begin(&mut self) {
         self.seq = 0;
