@@ -1,7 +1,7 @@
 module conformance
 
-go 1.21.0
+go 1.18
 
-require github.com/go-sql-driver/mysql v1.9.3
+require github.com/go-sql-driver/mysql v1.8.1
 
 require filippo.io/edwards25519 v1.1.0 // indirect

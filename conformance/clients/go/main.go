@@ -84,11 +84,6 @@ func (c *client) connect(address, user, password string, options map[string]stri
 	if options["tls"] == "on" {
 		config.TLSConfig = "skip-verify"
 	}
-	if _, ok := options["compress"]; ok {
-		if err := config.Apply(mysql.EnableCompression(true)); err != nil {
-			return err
-		}
-	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return err
