@@ -22,6 +22,7 @@ fn main() {
         ("init_connect_outlives_a_reset", init_connect),
         ("a_session_that_is_reset_forgets_what_the_server_remembers", forgets),
         ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
+        ("a_lock_that_is_held_is_not_reset_away", reset_of_held),
         ("a_stored_function_leaves_nothing_to_the_next_session", routines),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
     ])
@@ -303,6 +304,23 @@ fn on_the_side(driver: Driver) -> Outcome {
     let said = third.ask("SELECT 3");
     server.signal("CONT");
     expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("{said:?}"))
+}
+
+/// Rather the end of the session than a lock that is gone without a word.
+fn reset_of_held(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    let to = |hostgroup: u32| format!("/* hostgroup={hostgroup} */ ");
+    proxy.admin(&format!("INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME", server.port))?;
+    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES (1, 1, '^SELECT', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+    asked(&mut client, &format!("{}SELECT GET_LOCK('mine', 0)", to(1)))?;
+    asked(&mut client, "SET SESSION tx_isolation = DEFAULT")?;
+    let free = "SELECT IS_FREE_LOCK('mine')";
+    let said = client.ask(&format!("{}SELECT 1", to(1)));
+    let is_free = server.root(free)?.trim_end().ends_with('1');
+    expect(said.is_err() || !is_free, || format!("{said:?}, and the lock is gone"))?;
+    Ok(())
 }
 
 fn routines(driver: Driver) -> Outcome {

@@ -132,7 +132,14 @@ impl Backend {
         Ok(match response.outcome() {
             Outcome::Err { code, .. } => Answer::Refused(code),
             _ if answer.len() > ANSWER_LEN_MAX => Answer::TooLong,
-            _ => Answer::Rows(wire::rows::read(&answer, self.hello.caps).map_err(malformed)?),
+            _ => match wire::rows::read(&answer, self.hello.caps) {
+                Ok(rows) => Answer::Rows(rows),
+                Err(what) => {
+                    // Nobody knows what is set there.
+                    self.idle = crate::Idle::Doubtful;
+                    return Err(malformed(what));
+                }
+            },
         })
     }
 }

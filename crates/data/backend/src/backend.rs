@@ -231,6 +231,8 @@ impl Backend {
         loop {
             match self.need(want, user_variables, remembered) {
                 Need::Nothing => return Ok(()),
+                // A reset would take away what it is held for, and nobody would tell the client.
+                Need::Reset if self.holds.carry_state() => return Err(BackendFailed::Unfit),
                 Need::Reset => self.reset().await?,
                 Need::Another => return Err(BackendFailed::Unfit),
                 Need::Steps { sets, schema } => {

@@ -1,9 +1,10 @@
 //! The command that a server is sent for a statement.
 
 use crate::preparing::Shown;
+use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed};
+use backend::Backend;
 use bridge::Counter;
 use wire::command::COM_STMT_PREPARE;
 use wire::packet;
@@ -22,7 +23,8 @@ pub(crate) struct Asked {
 
 impl Session {
     /// The command for this connection; what has to be there before it is sent.
-    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Asked, BackendFailed> {
+    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Asked, Failed> {
+        let limit_ms = self.limit_ms(job);
         let mut command = Vec::new();
         let (expect, shown, executed) = match job.what {
             What::Query => {
@@ -45,10 +47,10 @@ impl Session {
             }
             What::Execute(execution) => {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                let id = backend.prepare(execution.prepared, execution.client, max).await?;
+                let id = backend.prepare(execution.prepared, execution.client, max).await.map_err(Failed::Backend)?;
                 self.core.tally.up(Counter::ComBackendStmtExecute);
                 for command in execution.long_data(id) {
-                    backend.send(command).await?;
+                    self.send(backend, command, limit_ms).await?;
                 }
                 packet::append_with(&mut command, &mut 0, |out| execution.write(out, id));
                 (Expect::Execute, None, Some(id))

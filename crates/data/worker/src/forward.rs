@@ -133,8 +133,8 @@ impl Session {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
             }
             backend.last_session = self.life;
-            let before = |failure| (Failed::Backend(failure), false);
-            let Asked { command, expect, shown, executed } = self.command_for(backend, job).await.map_err(before)?;
+            let asked = self.command_for(backend, job).await.map_err(|why| (why, false))?;
+            let Asked { command, expect, shown, executed } = asked;
             backend.holds.before(job.class);
             if self.calls_strangers(job) {
                 backend.holds.add(Hold::Routine);
@@ -147,7 +147,7 @@ impl Session {
                 backend.holds.add(Hold::UnknownState);
             }
             let sent = last_seq(command.len());
-            backend.send(Chunk::from(command)).await.map_err(before)?;
+            self.send(backend, Chunk::from(command), limit_ms).await.map_err(|why| (why, false))?;
             let ask = Ask {
                 expect,
                 sent,
@@ -223,6 +223,7 @@ impl Session {
                 continue;
             }
             let Some(mut backend) = self.held.take(other) else { continue };
+            self.entry.works_on(other, &backend);
             match Box::pin(self.read_back(&mut backend, self.limit_ms(job))).await {
                 Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
                 Ok(()) => self.held.put(other, backend),

@@ -271,6 +271,9 @@ impl Copy {
             }
         };
         backend.holds.before(class);
+        if class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
+            backend.holds.add(backend::Hold::Routine);
+        }
         backend.send(Chunk::from(command)).await?;
         let mut summed = Summed::expect(expect, backend.hello.caps);
         loop {

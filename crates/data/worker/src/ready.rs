@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed};
-use rt::Either;
+use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
 use std::future::Future;
 use std::time::Duration;
@@ -18,6 +18,9 @@ const REMEMBERED: Reads = Reads::WARNINGS
     .with(Reads::ROW_COUNT)
     .with(Reads::PROFILE)
     .with(Reads::SEQUENCE);
+
+/// Sending less than this never waits: so much may be unsent.
+const LARGE: usize = 64 << 10;
 
 /// Whether a statement may see user variables.
 pub(crate) fn sees(job: &Job<'_>) -> bool {
@@ -88,6 +91,14 @@ impl Session {
             self.end_on_server(backend);
         }
         done
+    }
+
+    /// Sends a command. A server that does not read a large one is not waited for longer than for its answer.
+    pub(crate) async fn send(&self, backend: &mut Backend, command: Chunk, limit_ms: u64) -> Result<(), Failed> {
+        if command.len() < LARGE {
+            return backend.send(command).await.map_err(Failed::Backend);
+        }
+        Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
     }
 
     /// Asks for the values of what expressions have set on a connection.

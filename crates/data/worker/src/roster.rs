@@ -76,6 +76,7 @@ impl Entry {
         self.command.set(command);
         self.since.set(now);
         self.interrupted.set(false);
+        self.cut.set(false);
     }
 
     /// The connection that it uses.

@@ -142,6 +142,7 @@ impl Session {
                 }
                 Err(_late) if self.core.rt.now() < until => {
                     self.let_go_in_time();
+                    self.may_go_on()?;
                     continue;
                 }
                 Err(_silent) => {
@@ -169,7 +170,14 @@ impl Session {
 
     /// A command that is too large is read to its end and dropped; the session goes on.
     async fn refuse_large(&mut self, limit: usize) -> Result<(), Ended> {
-        let seq = self.core.rt.timeout(SKIPPED, self.client.skip()).await.map_err(|_late| Ended::Gone)??;
+        let entry = self.entry.clone();
+        let skipped = self.core.rt.timeout(SKIPPED, rt::select(self.client.skip(), entry.told_to_leave())).await;
+        let Either::Left(seq) = skipped.map_err(|_late| Ended::Gone)? else {
+            // It breaks off in the middle of a command: there is no way on.
+            self.may_go_on()?;
+            return Err(Ended::Gone);
+        };
+        let seq = seq?;
         self.turn = Turn { sent: seq, ..Turn::after(0) };
         let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
         self.refuse(&Complaint::with(1153, "08S01", words)).await
