@@ -11,7 +11,7 @@ use std::rc::Rc;
 fn every_variable_says_whether_it_has_an_effect_and_passwords_are_not_for_everybody() {
     testing::with(Options::default(), |bench| async move {
         let effects = bench.rows("SELECT DISTINCT effect FROM stats_millrace_variables ORDER BY 1").await;
-        assert_eq!(effects, [["at LOAD"], ["at the next start"], ["none"]]);
+        assert_eq!(effects, [["at LOAD"], ["at the next start"], ["no meaning"], ["none"]]);
         let all = bench.rows("SELECT count(*) FROM stats_millrace_variables").await;
         assert_eq!(all, [[config::REGISTRY.len().to_string()]]);
         let sql = "SELECT variable_value FROM stats_millrace_variables WHERE variable_name = 'admin-admin_credentials'";

@@ -354,6 +354,7 @@ pub(crate) fn variables(conn: &Connection, table: &str, snapshot: &Snapshot, vie
             config::Effect::Live => "at LOAD",
             config::Effect::Restart => "at the next start",
             config::Effect::NotYet => "none",
+            config::Effect::Moot => "no meaning",
         };
         into.row(&[&variable.name, &value, &default, &effect, &variable.about])?;
     }

@@ -42,8 +42,24 @@ fn the_variables_without_effect_are_those_that_the_documentation_lists() {
     let single = names.iter().filter(|name| !GROUPS.iter().any(|group| name.starts_with(group)));
     wanted.extend(single.map(|name| format!("- `{name}`")));
 
+    assert_listed("## Variables without effect", &wanted);
+}
+
+#[test]
+fn the_variables_without_meaning_are_those_that_the_documentation_lists() {
+    let moot = REGISTRY.iter().filter(|variable| variable.effect == Effect::Moot);
+    let mut names: Vec<_> = moot.map(|variable| variable.name).collect();
+    names.sort_unstable();
+    let wanted: Vec<_> = names.iter().map(|name| format!("- `{name}`")).collect();
+    assert_listed("## Variables without meaning", &wanted);
+    let (_, notices) = config::Variables::build([("mysql-stacksize", "262144")]).unwrap();
+    assert_eq!(notices[0].to_string(), "mysql-stacksize is accepted and kept, but has no meaning here");
+}
+
+/// The section of docs/compatibility.md has these lines, no others, in order.
+fn assert_listed(heading: &str, wanted: &[String]) {
     let page = include_str!("../../../../docs/compatibility.md");
-    let (_, list) = page.split_once("## Variables without effect").expect("the page has the list");
+    let (_, list) = page.split_once(heading).expect("the page has the list");
     let list = list.split("\n## ").next().unwrap_or_default();
     let told: Vec<_> = list.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect();
     let missing: Vec<_> = wanted.iter().filter(|line| !told.contains(line)).collect();

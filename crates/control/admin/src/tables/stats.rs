@@ -27,7 +27,7 @@ pub(super) const TABLES: &[Table] = &[
     variable_name VARCHAR NOT NULL PRIMARY KEY,
     variable_value VARCHAR NOT NULL,
     default_value VARCHAR NOT NULL,
-    effect VARCHAR CHECK (effect IN ('at LOAD','at the next start','none')) NOT NULL,
+    effect VARCHAR CHECK (effect IN ('at LOAD','at the next start','none','no meaning')) NOT NULL,
     description VARCHAR NOT NULL)",
         kind: Kind::Observed { observe: Observe::Variables, reset: false },
     },

@@ -79,17 +79,17 @@ variables! {
     // --- Listeners, cores, limits -------------------------------------------------------------------------------
     mysql_interfaces: interfaces = "0.0.0.0:6033", Restart, "Where clients connect: ip:port or the absolute path of a Unix socket, separated by ';'.";
     mysql_threads: int(1..=255) = 4, Restart, "Number of cores (threads with sessions of their own).";
-    mysql_stacksize: int(262144..=4194304) = 1048576, NotYet, "Bytes of stack of a thread.";
+    mysql_stacksize: int(262144..=4194304) = 1048576, Moot, "Bytes of stack of a thread of ProxySQL; a core here has what it needs.";
     mysql_max_connections: int(1..=1000000) = 10000, Live, "Clients that may be connected at once.";
     mysql_max_allowed_packet: int(8192..=1073741824) = 67108864, Live, "Bytes of the largest command a client may send.";
     mysql_use_tcp_keepalive: bool = true, Live, "Whether the kernel probes idle connections of clients and servers.";
     mysql_tcp_keepalive_time: int(0..=7200) = 120, Live, "Seconds of silence before the kernel probes a connection.";
     mysql_proxy_protocol_networks: networks = "", Live, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
-    mysql_poll_timeout: int(10..=20000) = 2000, NotYet, "Milliseconds a core sleeps at most when nothing happens.";
-    mysql_poll_timeout_on_failure: int(10..=20000) = 100, NotYet, "Milliseconds a core sleeps at most while a server fails.";
-    mysql_session_idle_ms: int(1..=3600000) = 1, NotYet, "Milliseconds after which a silent session counts as idle.";
+    mysql_poll_timeout: int(10..=20000) = 2000, Moot, "Milliseconds a thread of ProxySQL sleeps at most; a core here sleeps until something happens.";
+    mysql_poll_timeout_on_failure: int(10..=20000) = 100, Moot, "The same while a server fails.";
+    mysql_session_idle_ms: int(1..=3600000) = 1, Moot, "Milliseconds after which ProxySQL hands a silent session to a thread of its own; here it gives its memory back at once and stays.";
     mysql_session_idle_show_processlist: bool = true, NotYet, "Whether idle sessions are listed in the process list.";
-    mysql_sessions_sort: bool = true, NotYet, "Whether sessions that have waited longest are served first.";
+    mysql_sessions_sort: bool = true, Moot, "Whether ProxySQL's threads serve first who has waited longest; here whoever is ready is served, in the order of arrival.";
     mysql_show_processlist_extended: int(0..=2) = 0, NotYet, "How much stats_mysql_processlist.extended_info tells: nothing, JSON, or indented JSON.";
     mysql_client_host_cache_size: int(0..=1048576) = 0, NotYet, "Client addresses whose failed logins are remembered.";
     mysql_client_host_error_counts: int(0..=1048576) = 0, NotYet, "Failed logins after which a client address is turned away.";
@@ -101,7 +101,7 @@ variables! {
     mysql_have_ssl: bool = true, Live, "Whether clients are offered TLS.";
     mysql_have_compress: bool = true, Live, "Whether clients are offered compression.";
     mysql_enable_client_deprecate_eof: bool = true, Live, "Whether clients are offered results without EOF packets.";
-    mysql_enable_server_deprecate_eof: bool = true, NotYet, "Whether servers are asked for results without EOF packets.";
+    mysql_enable_server_deprecate_eof: bool = true, Moot, "Whether servers are asked for results without EOF packets; here they always are, and each client gets the form that it asked for.";
     mysql_enable_load_data_local_infile: bool = false, Live, "Whether clients may send files with LOAD DATA LOCAL INFILE.";
     mysql_verbose_query_error: bool = false, NotYet, "Whether a server's error is logged with user, schema and digest.";
 
@@ -117,11 +117,11 @@ variables! {
     mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", NotYet, "What session_track_gtids is set to on connections to servers.";
     mysql_client_session_track_gtid: bool = true, NotYet, "Whether clients are told the GTIDs of their transactions.";
     mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, Live, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
-    mysql_set_parser_algorithm: int(1..=2) = 2, NotYet, "Which of ProxySQL's parsers reads SET statements; there is one here.";
+    mysql_set_parser_algorithm: int(1..=2) = 2, Moot, "Which of ProxySQL's parsers reads SET statements; there is one here.";
     mysql_parse_failure_logs_digest: bool = false, NotYet, "Whether a SET that was not understood is logged as digest instead of text.";
-    mysql_autocommit_false_is_transaction: bool = false, NotYet, "Whether a connection with autocommit=0 counts as in a transaction.";
-    mysql_autocommit_false_not_reusable: bool = false, NotYet, "Whether connections with autocommit=0 are closed instead of pooled.";
-    mysql_enforce_autocommit_on_reads: bool = false, NotYet, "Whether autocommit is brought onto the connection before a plain read as well.";
+    mysql_autocommit_false_is_transaction: bool = false, Moot, "Whether a connection with autocommit=0 counts as in a transaction; here its session always keeps it.";
+    mysql_autocommit_false_not_reusable: bool = false, Moot, "Whether connections with autocommit=0 are closed instead of pooled; here autocommit is brought to what the next session has.";
+    mysql_enforce_autocommit_on_reads: bool = false, Moot, "Whether the server sees autocommit=0 before a plain read too; here it always does.";
     mysql_kill_backend_connection_when_disconnect: bool = true, Live, "Whether a statement is killed on its server when the client has left.";
 
     // --- Connections to servers ---------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ variables! {
     mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, Live, "Milliseconds a session keeps its connection after a statement.";
     mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, Live, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
     mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, Live, "Milliseconds after which that ends; 0 for never.";
-    mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", NotYet, "Variables (separated by ',') whose reading does not end multiplexing.";
+    mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", Moot, "Variables (separated by ',') whose reading does not end multiplexing; here reading never does.";
     mysql_handle_warnings: int(0..=1) = 1, Live, "Whether a session keeps its connection while warnings can be asked for.";
     mysql_log_mysql_warnings_enabled: bool = false, NotYet, "Whether warnings of servers are logged.";
     mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection to a server; beyond it the longest unused one is closed.";
@@ -167,7 +167,7 @@ variables! {
     mysql_long_query_time: int(0..=1728000000) = 1000, Live, "Milliseconds from which on a statement counts as slow.";
     mysql_query_processor_iterations: int(0..=1000000) = 0, Live, "How often a flagOUT may lead back to the first rule; with 0 it only leads forward.";
     mysql_query_processor_regex: int(1..=2) = 1, Live, "Dialect of the expressions in rules: 1 is PCRE, 2 is RE2, which has no look-around and no back-references.";
-    mysql_query_rules_fast_routing_algorithm: int(1..=2) = 1, NotYet, "Whether ProxySQL's threads copy or share the fast routing table; it is always shared here.";
+    mysql_query_rules_fast_routing_algorithm: int(1..=2) = 1, Moot, "Whether ProxySQL's threads copy or share the fast routing table; it is always shared here.";
     mysql_automatic_detect_sqli: bool = false, Live, "Whether statements that look like SQL injection are refused.";
     mysql_firewall_whitelist_enabled: bool = false, Live, "Whether the modes of mysql_firewall_whitelist_users are obeyed; a user without a row may do nothing that is not in mysql_firewall_whitelist_rules.";
     mysql_firewall_whitelist_errormsg: text = "Firewall blocked this query", Live, "What a client is told whose statement the firewall refused.";
@@ -177,7 +177,7 @@ variables! {
     mysql_threshold_resultset_size: int(1024..=1073741824) = 4194304, Live, "Bytes of the largest result that is cached. Answers are always sent while they arrive.";
     mysql_throttle_max_bytes_per_second_to_client: int(0..=2147483647) = 0, NotYet, "Bytes per second sent to one client at most; 0 for no limit.";
     mysql_throttle_ratio_server_to_client: int(0..=100) = 0, NotYet, "How many times faster a server may be read than its client; 0 for no limit.";
-    mysql_data_packets_history_size: int(0..=2147483647) = 0, NotYet, "Packets of each connection that are remembered for debugging.";
+    mysql_data_packets_history_size: int(0..=2147483647) = 0, Moot, "Packets of each connection that a core dump of ProxySQL has; nothing is kept here.";
 
     // --- The result cache ---------------------------------------------------------------------------------------
     mysql_query_cache_size_MB: int(0..=10485760) = 256, Live, "Megabytes of results that may be kept.";
@@ -198,7 +198,7 @@ variables! {
     mysql_query_digests_normalize_digest_text: bool = false, Live, "Whether the texts of digests are kept once for all schemas and users.";
     mysql_query_digests_track_hostname: bool = false, Live, "Whether statements are counted by the client's address as well.";
     mysql_commands_stats: bool = true, Live, "Whether statements are counted by class in stats_mysql_commands_counters.";
-    mysql_servers_stats: bool = true, NotYet, "Whether statements and bytes are counted by server.";
+    mysql_servers_stats: bool = true, Moot, "Whether statements and bytes are counted by server; here they always are.";
     mysql_stats_time_backend_query: bool = false, Live, "Whether the time that servers take is added up in Backend_query_time_nsec.";
     mysql_stats_time_query_processor: bool = false, Live, "Whether the time that rules take is added up in Query_Processor_time_nsec.";
 
@@ -267,12 +267,12 @@ variables! {
     admin_admin_credentials: text = "admin:admin", Live, "Who may change the configuration: user:password, separated by ';'.";
     admin_stats_credentials: text = "stats:stats", Live, "Who may read the statistics: user:password, separated by ';'.";
     admin_mysql_ifaces: interfaces = "127.0.0.1:6032", Restart, "Where operators connect (ProxySQL's default is every address): ip:port or the absolute path of a Unix socket, separated by ';'.";
-    admin_telnet_admin_ifaces: text = "(null)", NotYet, "Without meaning in ProxySQL as well.";
-    admin_telnet_stats_ifaces: text = "(null)", NotYet, "Without meaning in ProxySQL as well.";
+    admin_telnet_admin_ifaces: text = "(null)", Moot, "Without meaning in ProxySQL as well.";
+    admin_telnet_stats_ifaces: text = "(null)", Moot, "Without meaning in ProxySQL as well.";
     admin_read_only: bool = false, Live, "Whether the configuration can only be read.";
-    admin_refresh_interval: int(100..=100000) = 2000, NotYet, "Milliseconds that statistics may be old when they are read.";
+    admin_refresh_interval: int(100..=100000) = 2000, Moot, "Milliseconds that statistics of ProxySQL may be old; here they are as of the moment when they are read.";
     admin_version: fixed = "2.7.1-0-g2726c27", Live, "Version of ProxySQL whose admin interface this one follows.";
-    admin_vacuum_stats: bool = true, NotYet, "Whether the tables of statistics give their memory back after they were read.";
+    admin_vacuum_stats: bool = true, Moot, "Whether ProxySQL's tables of statistics give their memory back after they were read; here they are made when they are read.";
     admin_ssl_keylog_file: text = "", NotYet, "File that TLS session keys are written to, for debugging.";
     admin_coredump_generation_interval_ms: int(0..=2147483647) = 30000, NotYet, "Milliseconds between core dumps on request.";
     admin_coredump_generation_threshold: int(1..=500) = 10, NotYet, "Core dumps on request at most.";

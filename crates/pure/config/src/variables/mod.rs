@@ -20,8 +20,21 @@ pub enum Effect {
     Live,
     /// When the proxy starts the next time.
     Restart,
-    /// It is accepted and kept, and does nothing.
+    /// It is accepted and kept, and does nothing yet.
     NotYet,
+    /// It is accepted and kept for the scripts that set it; there is nothing here that it could change.
+    Moot,
+}
+
+impl Effect {
+    /// Why a change does nothing, in words that follow the variable's name; `None` if it does something.
+    const fn nothing(self) -> Option<&'static str> {
+        match self {
+            Effect::Live | Effect::Restart => None,
+            Effect::NotYet => Some("is accepted and kept, but has no effect yet"),
+            Effect::Moot => Some("is accepted and kept, but has no meaning here"),
+        }
+    }
 }
 
 /// What values a variable can have.
@@ -107,6 +120,7 @@ impl Variable {
             Effect::Live => "",
             Effect::Restart => " Takes effect at the next start.",
             Effect::NotYet => " Accepted and kept, but without effect yet.",
+            Effect::Moot => " Accepted and kept; without meaning here.",
         };
         format!("{}{effect}", self.about)
     }
@@ -233,8 +247,10 @@ impl Variables {
             };
             if let Err(refusal) = variable.put(value, &mut variables) {
                 refusals.add(|| name.into(), variable.name, refusal.words);
-            } else if variable.effect == Effect::NotYet && variable.text(&variables) != variable.default {
-                notices.add(|| name.into(), variable.name, "is accepted and kept, but has no effect yet");
+            } else if let Some(words) = variable.effect.nothing()
+                && variable.text(&variables) != variable.default
+            {
+                notices.add(|| name.into(), variable.name, words);
             }
         }
         variables.fit_collation(&mut notices);
