@@ -30,9 +30,9 @@ impl Effect {
     /// Why a change does nothing, in words that follow the variable's name; `None` if it does something.
     const fn nothing(self) -> Option<&'static str> {
         match self {
-            Effect::Live | Effect::Restart => None,
-            Effect::NotYet => Some("is accepted and kept, but has no effect yet"),
-            Effect::Moot => Some("is accepted and kept, but has no meaning here"),
+            Self::Live | Self::Restart => None,
+            Self::NotYet => Some("is accepted and kept, but has no effect yet"),
+            Self::Moot => Some("is accepted and kept, but has no meaning here"),
         }
     }
 }
