@@ -11,10 +11,12 @@ const CA: &str = "proxysql-ca.pem";
 const CERTIFICATE: &str = "proxysql-cert.pem";
 const KEY: &str = "proxysql-key.pem";
 
-/// Certificate and key in PEM.
+/// Certificate and key in PEM, and who signs the certificates of clients.
 pub(crate) struct Pair {
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
+    /// Empty if there is none: clients are not asked for certificates then.
+    pub(crate) authorities: Vec<u8>,
 }
 
 impl Pair {
@@ -30,13 +32,18 @@ impl Pair {
         Ok(Self {
             certificate: fs::read(datadir.join(CERTIFICATE)).map_err(|e| said(CERTIFICATE, e))?,
             key: fs::read(datadir.join(KEY)).map_err(|e| said(KEY, e))?,
+            authorities: match fs::read(datadir.join(CA)) {
+                Ok(authorities) => authorities,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(error) => return Err(said(CA, error)),
+            },
         })
     }
 
     /// Both belong together and can be used.
     pub(crate) fn acceptor(&self) -> Result<Acceptor, String> {
-        Acceptor::new(&self.certificate, &self.key)
-            .map_err(|error| format!("{CERTIFICATE} and {KEY} in the data directory cannot be used: {error}"))
+        Acceptor::asking(&self.certificate, &self.key, &self.authorities)
+            .map_err(|error| format!("{CERTIFICATE}, {KEY} and {CA} in the data directory cannot be used: {error}"))
     }
 }
 

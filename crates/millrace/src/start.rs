@@ -264,8 +264,10 @@ impl Threads {
                 let pair = Pair::in_folder(&folder)?;
                 let acceptor = pair.acceptor()?;
                 let (certificate, key): (Arc<[u8]>, Arc<[u8]>) = (pair.certificate.into(), pair.key.into());
+                let authorities: Arc<[u8]> = pair.authorities.into();
                 for core in &told {
-                    let message = ToCore::ReloadTls { certificate: certificate.clone(), key: key.clone() };
+                    let (certificate, key, authorities) = (certificate.clone(), key.clone(), authorities.clone());
+                    let message = ToCore::ReloadTls { certificate, key, authorities };
                     core.try_send(message).map_err(|_| "a core does not listen".to_owned())?;
                 }
                 embedded.offer(acceptor.clone());

@@ -2,6 +2,7 @@
 
 use crate::acquire::Taken;
 use crate::backend::{Backend, Idle, Key};
+use crate::passwords::{is_wrong_password, passwords};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
 use crate::prepared::Here;
@@ -11,12 +12,12 @@ use crate::{BackendFailed, Holds, State};
 use bridge::Counter;
 use config::{Server, Variables};
 use net::tls::{Connector, Settings};
-use net::{Account, Compression, Conn, Refused};
+use net::{Account, Compression, Conn, Refused, Secret};
 use rt::Address;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::caps;
 use wire::frame::Algorithm;
+use wire::{caps, errors};
 
 /// What every connection of ours speaks, if the server does.
 const ALWAYS: caps::Caps = caps::LONG_PASSWORD
@@ -135,8 +136,32 @@ impl Pools {
         self.log_in_at(address, place, want).await
     }
 
-    /// Logs in to the server, which is at this address.
+    /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one.
     pub(crate) async fn log_in_at(&self, address: &Address, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+        let passwords = passwords(want);
+        let [first, second] = passwords.as_slice() else {
+            return self.log_in_with(passwords.first().unwrap_or(want.secret), address, place, want).await;
+        };
+        let knows_second = place.knows_second(want.user);
+        let (one, other) = if knows_second { (second, first) } else { (first, second) };
+        let begun = self.log_in_with(one, address, place, want).await;
+        if !matches!(&begun, Err(Attempt::Final(BackendFailed::Refused { code, .. })) if is_wrong_password(*code)) {
+            return begun;
+        }
+        let again = self.log_in_with(other, address, place, want).await;
+        if again.is_ok() {
+            place.has_known(want.user, !knows_second);
+        }
+        again
+    }
+
+    async fn log_in_with(
+        &self,
+        secret: &Secret,
+        address: &Address,
+        place: &Rc<Place>,
+        want: &Want<'_>,
+    ) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
         let again = |error: std::io::Error| Attempt::Again(error.to_string());
         let socket = self.rt.connect(address).await.map_err(again)?;
@@ -148,7 +173,7 @@ impl Pools {
         let tls = self.connector(&server, want)?;
         let account = Account {
             user: want.user,
-            secret: want.secret,
+            secret,
             database: None,
             caps: ALWAYS | (want.caps & OF_CLIENT),
             charset: want.collation,
@@ -165,10 +190,9 @@ impl Pools {
                 1040 | 1041 | 1053 | 1129 | 1203 | 1226 => Attempt::Again(format!("error {code}: {message}")),
                 _ => Attempt::Final(BackendFailed::Refused { code, state, message }),
             }),
-            Err(Refused::Impossible(what)) => {
-                let state = *b"HY000";
-                Err(Attempt::Final(BackendFailed::Refused { code: 2027, state, message: what }))
-            }
+            // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet instead.
+            Err(Refused::Impossible(what)) => Err(refused_by_us(errors::NOT_SUPPORTED_AUTH_MODE, what)),
+            Err(refused @ Refused::NoTls) => Err(refused_by_us(errors::SECURE_TRANSPORT_REQUIRED, refused.to_string())),
             Err(Refused::Net(error)) => Err(Attempt::Again(error.to_string())),
         }
     }
@@ -213,10 +237,15 @@ impl Pools {
             Err(message) => {
                 self.note(&format!("TLS to {}:{}: {message}", server.hostname, server.port));
                 let message = "TLS to the server is not configured right; the proxy's log has the reason".to_owned();
-                Err(Attempt::Final(BackendFailed::Refused { code: 2026, state: *b"HY000", message }))
+                Err(refused_by_us(errors::SECURE_TRANSPORT_REQUIRED, message))
             }
         }
     }
+}
+
+fn refused_by_us(code: errors::Code, message: String) -> Attempt {
+    let state = code.state.as_bytes().try_into().unwrap_or(*b"HY000");
+    Attempt::Final(BackendFailed::Refused { code: code.number, state, message })
 }
 
 /// To servers with `compression = 1`.

@@ -11,6 +11,7 @@ mod failure;
 mod hold;
 mod kill;
 mod own;
+mod passwords;
 mod place;
 #[cfg(feature = "planted")]
 pub mod planted;

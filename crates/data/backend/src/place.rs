@@ -3,6 +3,7 @@
 use crate::Backend;
 use bridge::{PoolRow, ServerState};
 use config::{Server, Status};
+use hashbrown::HashSet;
 use rt::Instant;
 use rt::permits::Permits;
 use std::cell::{Cell, RefCell};
@@ -24,6 +25,8 @@ pub struct Place {
     failures_since: Cell<Option<Instant>>,
     /// When an operator was last told of a refusal.
     told: Cell<Option<Instant>>,
+    /// Users of whom only the second password was right here.
+    pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     pub(crate) numbers: Numbers,
     host: Arc<str>,
 }
@@ -64,6 +67,7 @@ impl Place {
             failures: Cell::new(0),
             failures_since: Cell::new(None),
             told: Cell::new(None),
+            second_password: RefCell::default(),
             numbers: Numbers::default(),
             host,
         })

@@ -1,7 +1,8 @@
 //! COM_CHANGE_USER: the same connection, somebody else.
 
 use crate::answer;
-use crate::greet::{denied, found, needs_tls, preferred_plugin};
+use crate::certificate::unfit;
+use crate::greet::{denied, found, preferred_plugin};
 use crate::session::{Ended, Session};
 use backend::{Names, State};
 use bridge::Counter;
@@ -38,7 +39,7 @@ impl Session {
             Ok(Err(LoginFailed::Net(_))) | Err(_) => return Err(Ended::Gone),
         };
         let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else { return Err(Ended::Gone) };
-        if let Some(complaint) = needs_tls(&user, &self.client) {
+        if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
         let same = user.username == self.user.username;

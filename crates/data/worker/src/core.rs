@@ -322,7 +322,7 @@ impl Core {
                     self.accepting.set(open);
                     self.doors.notify_all();
                 }
-                ToCore::ReloadTls { certificate, key } => match Acceptor::new(&certificate, &key) {
+                ToCore::ReloadTls { certificate, key, authorities } => match Acceptor::asking(&certificate, &key, &authorities) {
                     Ok(acceptor) => {
                         self.acceptor.replace(Some(acceptor));
                     }

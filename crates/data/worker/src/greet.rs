@@ -1,12 +1,13 @@
 //! From an accepted socket to a session: login, limits, and the first OK.
 
 use crate::answer::{self, Complaint};
+use crate::certificate::unfit;
 use crate::core::{Core, Seat};
 use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
 use bridge::Counter;
-use config::{Password, User, Variables, in_networks};
+use config::{Password, Variables, in_networks};
 use net::{Conn, Credential, Door, Found, LoginFailed, NetError};
 use rt::{Address, Socket};
 use std::rc::Rc;
@@ -40,13 +41,15 @@ const OFFERED: caps::Caps = caps::LONG_PASSWORD
 pub(crate) fn found(core: &Core, user: &str) -> Found {
     let users = &core.epoch().snapshot.users;
     if let Some(row) = users.frontend(user) {
-        return Found::User(credential(&row.password));
+        return Found::User(row.passwords().map(credential).collect());
     }
-    Found::Nobody(match users.decoy(user).map(|row| &row.password) {
-        // A client that gave a right one would be answered as if it were let in.
-        None | Some(Password::Clear(_)) => Credential::Clear(format!("{:x}{:x}", core.rt.random(), core.rt.random())),
-        Some(password) => credential(password),
-    })
+    // A client that gave a right one would be answered as if it were let in.
+    let unknown = || Credential::Clear(format!("{:x}{:x}", core.rt.random(), core.rt.random()));
+    let decoy = |password: &Password| match password {
+        Password::Clear(_) => unknown(),
+        password => credential(password),
+    };
+    Found::Nobody(users.decoy(user).map_or_else(|| vec![unknown()], |row| row.passwords().map(decoy).collect()))
 }
 
 fn credential(password: &Password) -> Credential {
@@ -139,7 +142,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         }
     };
     let user = epoch.snapshot.users.frontend(&entered.login.user)?.clone();
-    if let Some(complaint) = needs_tls(&user, &conn) {
+    if let Some(complaint) = unfit(core, &user, &conn) {
         core.tally.up(Counter::ClientConnectionsAborted);
         refuse_next(core, conn, &complaint).await;
         return None;
@@ -198,12 +201,6 @@ pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
     let with = if with_password { "YES" } else { "NO" };
     let words = format!("ProxySQL Error: Access denied for user '{user}'@'{host}' (using password: {with})");
     Complaint::new(errors::ACCESS_DENIED, words)
-}
-
-/// What a user is told that may come over TLS only, and has not.
-pub(crate) fn needs_tls(user: &User, conn: &Conn) -> Option<Complaint> {
-    let words = || format!("ProxySQL Error: Access denied for user '{}' (using password: YES). SSL is required", user.username);
-    (user.use_ssl && !conn.is_tls()).then(|| Complaint::new(errors::ACCESS_DENIED, words()))
 }
 
 async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {

@@ -6,6 +6,7 @@ use std::fmt;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
 use wire::frame::Algorithm;
+use wire::ed25519;
 use wire::handshake::{AuthReply, First, Login, SslRequest};
 
 /// Bytes of a packet before we are in.
@@ -99,8 +100,10 @@ pub enum Refused {
         /// Its words.
         message: String,
     },
-    /// It asks for something that we cannot give.
+    /// It asks for a proof that we cannot give.
     Impossible(String),
+    /// It has no TLS.
+    NoTls,
 }
 
 impl fmt::Display for Refused {
@@ -109,6 +112,7 @@ impl fmt::Display for Refused {
             Self::Net(error) => write!(f, "{error}"),
             Self::Server { code, message, .. } => write!(f, "error {code}: {message}"),
             Self::Impossible(what) => f.write_str(what),
+            Self::NoTls => f.write_str("use_ssl=1, but the server does not offer TLS"),
         }
     }
 }
@@ -148,7 +152,7 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
     let agreed = wanted & greeting.caps;
     if let Some(connector) = account.tls {
         if !caps::has(greeting.caps, caps::SSL) {
-            return Err(Refused::Impossible("use_ssl=1, but the server does not offer TLS".to_owned()));
+            return Err(Refused::NoTls);
         }
         let request = SslRequest { caps: agreed, max_packet: 1 << 30, charset: (account.charset & 0xFF) as u8 };
         let mut payload = Vec::with_capacity(32);
@@ -157,9 +161,11 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         conn.connect_tls(connector, account.host).await?;
     }
     let mut nonce = greeting.scramble;
-    // A server of ours or of the field may name a default that this account does not use: it will switch us.
+    // A server of ours or of the field may name a default that this account does not use: it will switch us. So it does where we cannot use
+    // it, while no proof at all would be the one of no password.
     let plugin = Plugin::by_name(&greeting.auth_plugin)
         .filter(|plugin| matches!(plugin, Plugin::MysqlNative | Plugin::CachingSha2))
+        .filter(|plugin| first_response(*plugin, account.secret, &nonce).is_some())
         .unwrap_or(Plugin::MysqlNative);
     let response = first_response(plugin, account.secret, &nonce);
     let login = Login {
@@ -210,6 +216,13 @@ async fn converse(
                     *nonce = switch.nonce()?;
                 }
                 let response = match plugin {
+                    Plugin::Ed25519 => {
+                        let password = terminated(account.secret).map_err(|_| no_clear(plugin))?;
+                        let nonce = switch.data.as_slice().try_into().map_err(|_| {
+                            Refused::Impossible("the server's nonce for client_ed25519 is not one of 32 bytes".to_owned())
+                        })?;
+                        ed25519::sign(&password[..password.len() - 1], nonce).to_vec()
+                    }
                     Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => terminated(account.secret)?,
                     Plugin::Sha256 => vec![auth::ASK_KEY_SHA256],
                     Plugin::ClearPassword => {

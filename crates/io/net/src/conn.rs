@@ -3,7 +3,7 @@
 
 use crate::NetError;
 use crate::packed::Packed;
-use crate::tls::{Acceptor, Connector, Session};
+use crate::tls::{Acceptor, Connector, Session, Shown};
 use rt::{Address, Chunk, Socket};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -84,6 +84,12 @@ impl Conn {
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.is_tls() || matches!(self.socket.peer(), Address::Unix(_)) || matches!(self.socket.local(), Address::Unix(_))
+    }
+
+    /// The certificate that a client has shown over TLS; asked for with [`Acceptor::asking`].
+    #[must_use]
+    pub fn shown(&self) -> Option<Shown> {
+        self.tls.as_ref()?.shown()
     }
 
     /// Cipher and version, if encrypted.

@@ -13,3 +13,4 @@ pub use client::{Account, Compression, Hello, Refused, Secret, login};
 pub use conn::{Conn, Packet};
 pub use error::NetError;
 pub use server::{Credential, Door, Entered, Found, LoginFailed, authenticate_again, welcome};
+pub use tls::Shown;

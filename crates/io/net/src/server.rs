@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use wire::auth::{self, Nonce, Plugin};
 use wire::handshake::{AuthSwitch, ChangeUser, Greeting, Login, SslRequest, is_ssl_request, write_auth_more};
-use wire::{caps, crypt, status};
+use wire::{caps, crypt, ed25519, status};
 
 /// Bytes of a packet before the client is known.
 const LOGIN_LEN_MAX: usize = 128 << 10;
@@ -43,13 +43,13 @@ pub enum Credential {
     CachingSha2(String),
 }
 
-/// Whom a name stands for.
+/// Whom a name stands for. There are two credentials while a password is being changed: either will do.
 #[derive(Debug, Clone)]
 pub enum Found {
     /// A user.
-    User(Credential),
-    /// Nobody. The client is asked as if it were the user of this credential, which must be none that it could know, and refused.
-    Nobody(Credential),
+    User(Vec<Credential>),
+    /// Nobody. The client is asked as if it were the user of these credentials, which must be none that it could know, and refused.
+    Nobody(Vec<Credential>),
 }
 
 /// A client that is in.
@@ -139,7 +139,9 @@ pub async fn welcome(
     let response = std::mem::take(&mut login.auth_response);
     let plugin = claimed(login.caps, login.auth_plugin.as_deref());
     let switchable = caps::has(login.caps, caps::PLUGIN_AUTH);
-    let proof = Proof { user: &login.user, plugin, response, switchable, ask: false };
+    // The nonce was one for the plugin that the greeting names: who uses another may wait for a nonce of its own.
+    let ask = switchable && response.is_empty() && plugin != Some(door.plugin);
+    let proof = Proof { user: &login.user, plugin, response, switchable, ask };
     let (secret, nonce) = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
     Ok(Entered { login, secret, nonce })
 }
@@ -178,57 +180,68 @@ struct Proof<'a> {
     plugin: Option<Plugin>,
     response: Vec<u8>,
     switchable: bool,
-    /// Ask for the proof even if the plugin is right.
+    /// Ask for the proof even if the plugin is right, where there is something to prove.
     ask: bool,
 }
 
 async fn check(
     conn: &mut Conn,
     tls: Option<&Acceptor>,
-    mut nonce: Nonce,
+    nonce: Nonce,
     proof: Proof<'_>,
     find: &impl Fn(&str) -> Found,
 ) -> Result<(Secret, Nonce), LoginFailed> {
     let Proof { user, mut plugin, mut response, switchable, ask } = proof;
     let denied = |with_password| LoginFailed::Denied { user: user.to_owned(), with_password };
     // An unknown user goes the whole way of a known one, so that the answers do not tell them apart.
-    let (credential, known) = match find(user) {
-        Found::User(credential) => (credential, true),
-        Found::Nobody(credential) => (credential, false),
+    let (credentials, known) = match find(user) {
+        Found::User(credentials) => (credentials, true),
+        Found::Nobody(credentials) => (credentials, false),
     };
-    let wanted = wanted_plugin(&credential, plugin, conn.is_private());
-    if ask || plugin != Some(wanted) {
+    let wanted = wanted_plugin(&credentials, plugin, conn.is_private());
+    // The greeting's nonce is none for client_ed25519.
+    if ask || plugin != Some(wanted) || wanted == Plugin::Ed25519 {
         if !switchable {
             return Err(denied(!response.is_empty()));
         }
         let mut payload = Vec::with_capacity(64);
-        AuthSwitch { plugin: wanted.name().to_owned(), data: nonce.to_vec() }.write(&mut payload);
+        let data = if wanted == Plugin::Ed25519 { ed25519::nonce(&nonce).to_vec() } else { nonce.to_vec() };
+        AuthSwitch { plugin: wanted.name().to_owned(), data }.write(&mut payload);
         conn.reply(&payload).await?;
         response = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
         plugin = Some(wanted);
     }
     let with_password = !matches!(response.as_slice(), [] | [0]);
     let secret = match plugin {
-        Some(Plugin::CachingSha2) => sha2(conn, tls, &mut nonce, &credential, &response).await?,
+        Some(Plugin::CachingSha2) => sha2(conn, tls, &nonce, &credentials, &response).await?,
         Some(Plugin::ClearPassword) if conn.is_private() => {
-            auth::clear_password(&response).and_then(|password| clear(&credential, password))
+            auth::clear_password(&response).and_then(|password| clear(&credentials, password))
         }
-        Some(Plugin::MysqlNative) => native(&credential, &nonce, &response),
+        Some(Plugin::MysqlNative) => credentials.iter().find_map(|credential| native(credential, &nonce, &response)),
+        Some(Plugin::Ed25519) => credentials.iter().find_map(|credential| signed(credential, &nonce, &response)),
         _ => None,
     };
     secret.filter(|_| known).map(|secret| (secret, nonce)).ok_or_else(|| denied(with_password))
 }
 
-/// The plugin to use: the client's own where it can prove what we store, else the one that can.
-fn wanted_plugin(credential: &Credential, client: Option<Plugin>, private: bool) -> Plugin {
-    match (credential, client) {
-        (Credential::Native(_), _) => Plugin::MysqlNative,
-        (Credential::CachingSha2(_), Some(Plugin::ClearPassword)) if private => Plugin::ClearPassword,
-        (Credential::CachingSha2(_), _) => Plugin::CachingSha2,
-        (_, Some(Plugin::ClearPassword)) if private => Plugin::ClearPassword,
-        (_, Some(plugin @ (Plugin::MysqlNative | Plugin::CachingSha2))) => plugin,
-        (_, _) => Plugin::CachingSha2,
+/// The plugin to use: the client's own where it can prove all that we store, else the one that can.
+fn wanted_plugin(credentials: &[Credential], client: Option<Plugin>, private: bool) -> Plugin {
+    let any = |is: fn(&Credential) -> bool| credentials.iter().any(is);
+    match client {
+        // Only the password itself can be compared with that hash, and it can be compared with everything.
+        Some(Plugin::ClearPassword) if private && any(|c| matches!(c, Credential::CachingSha2(_))) => Plugin::ClearPassword,
+        _ if any(|c| matches!(c, Credential::CachingSha2(_))) => Plugin::CachingSha2,
+        _ if any(|c| matches!(c, Credential::Native(_))) => Plugin::MysqlNative,
+        Some(Plugin::ClearPassword) if private => Plugin::ClearPassword,
+        Some(Plugin::Ed25519) if !any(|c| matches!(c, Credential::Empty)) => Plugin::Ed25519,
+        Some(plugin @ (Plugin::MysqlNative | Plugin::CachingSha2)) => plugin,
+        _ => Plugin::CachingSha2,
     }
+}
+
+fn signed(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Secret> {
+    let Credential::Clear(password) = credential else { return None };
+    ed25519::verify(password.as_bytes(), &ed25519::nonce(nonce), response).then(|| Secret::Clear(password.clone()))
 }
 
 fn native(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Secret> {
@@ -243,13 +256,14 @@ fn native(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Sec
     }
 }
 
-fn clear(credential: &Credential, password: &[u8]) -> Option<Secret> {
-    let right = match credential {
+fn clear(credentials: &[Credential], password: &[u8]) -> Option<Secret> {
+    let is_right = |credential: &Credential| match credential {
         Credential::Empty => password.is_empty(),
         Credential::Clear(stored) => auth::same(stored.as_bytes(), password),
         Credential::Native(stage2) => auth::same(&auth::native_stage2(password), stage2),
         Credential::CachingSha2(stored) => crypt::verify(stored.as_bytes(), password),
     };
+    let right = credentials.iter().any(is_right);
     let password = String::from_utf8(password.to_vec()).ok()?;
     right.then_some(if password.is_empty() { Secret::None } else { Secret::Clear(password) })
 }
@@ -258,24 +272,26 @@ fn clear(credential: &Credential, password: &[u8]) -> Option<Secret> {
 async fn sha2(
     conn: &mut Conn,
     tls: Option<&Acceptor>,
-    nonce: &mut Nonce,
-    credential: &Credential,
+    nonce: &Nonce,
+    credentials: &[Credential],
     response: &[u8],
 ) -> Result<Option<Secret>, LoginFailed> {
     if matches!(response, [] | [0]) {
-        return Ok(matches!(credential, Credential::Empty).then_some(Secret::None));
+        return Ok(credentials.iter().any(|credential| matches!(credential, Credential::Empty)).then_some(Secret::None));
     }
-    if let Credential::Clear(password) = credential
-        && auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, response)
-    {
-        more(conn, &[auth::FAST_OK]).await?;
-        return Ok(Some(Secret::Clear(password.clone())));
+    for credential in credentials {
+        if let Credential::Clear(password) = credential
+            && auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, response)
+        {
+            more(conn, &[auth::FAST_OK]).await?;
+            return Ok(Some(Secret::Clear(password.clone())));
+        }
     }
     // A wrong scramble is asked for in full as well: to the client it looks like a server whose cache is cold.
     more(conn, &[auth::FULL]).await?;
     let mut answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     if conn.is_private() {
-        return Ok(auth::clear_password(&answer).and_then(|password| clear(credential, password)));
+        return Ok(auth::clear_password(&answer).and_then(|password| clear(credentials, password)));
     }
     let Some(tls) = tls else { return Ok(None) };
     if answer == [auth::ASK_KEY_CACHING_SHA2] {
@@ -286,7 +302,7 @@ async fn sha2(
         answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     }
     let password = tls.open(&answer).and_then(|sealed| auth::unxor_password(&sealed, nonce));
-    Ok(password.and_then(|password| clear(credential, &password)))
+    Ok(password.and_then(|password| clear(credentials, &password)))
 }
 
 async fn more(conn: &mut Conn, data: &[u8]) -> Result<(), NetError> {
@@ -348,6 +364,24 @@ mod tests {
     }
 
     #[test]
+    fn a_client_is_asked_for_what_proves_each_of_two_passwords() {
+        let clear = Credential::Clear("new".to_owned());
+        let native = Credential::Native([3; 20]);
+        let crypt = Credential::CachingSha2(String::new());
+        for (credentials, client, wanted) in [
+            (vec![clear.clone(), clear.clone()], Plugin::Ed25519, Plugin::Ed25519),
+            (vec![clear.clone(), clear.clone()], Plugin::MysqlNative, Plugin::MysqlNative),
+            (vec![clear.clone(), native.clone()], Plugin::Ed25519, Plugin::MysqlNative),
+            (vec![native.clone(), clear.clone()], Plugin::CachingSha2, Plugin::MysqlNative),
+            (vec![native.clone(), crypt.clone()], Plugin::MysqlNative, Plugin::CachingSha2),
+            (vec![crypt.clone(), clear], Plugin::ClearPassword, Plugin::ClearPassword),
+            (vec![native, crypt], Plugin::ClearPassword, Plugin::ClearPassword),
+        ] {
+            assert_eq!(wanted_plugin(&credentials, Some(client), true), wanted, "{credentials:?} of {client:?}");
+        }
+    }
+
+    #[test]
     fn a_name_that_nobody_has_is_asked_what_a_user_of_its_credential_is_asked() {
         let crypt = format!("$A$005${}{}", "s".repeat(20), "h".repeat(43));
         let credentials = [
@@ -357,9 +391,9 @@ mod tests {
             Credential::CachingSha2(crypt),
         ];
         let mut different = 0;
-        for plugin in [Plugin::MysqlNative, Plugin::CachingSha2] {
+        for plugin in [Plugin::MysqlNative, Plugin::CachingSha2, Plugin::Ed25519] {
             let mut before = None;
-            for credential in &credentials {
+            for credential in credentials.iter().map(|one| vec![one.clone()]).chain([credentials.to_vec()]) {
                 let user = seen(plugin, &Found::User(credential.clone()));
                 assert_eq!(user, seen(plugin, &Found::Nobody(credential.clone())), "{credential:?}");
                 different += u32::from(before.is_some_and(|before| before != user));

@@ -11,9 +11,9 @@ use openssl::ssl::{
     Ssl, SslAcceptor, SslConnector, SslContext, SslFiletype, SslMethod, SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
-use openssl::x509::store::X509Lookup;
+use openssl::x509::store::{X509Lookup, X509StoreBuilder};
 use openssl::x509::verify::X509VerifyFlags;
-use openssl::x509::{X509, X509NameBuilder};
+use openssl::x509::{X509, X509NameBuilder, X509NameEntryRef, X509NameRef};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -199,11 +199,46 @@ impl Session {
         self.take_out()
     }
 
+    /// The certificate that a client has shown.
+    pub(crate) fn shown(&self) -> Option<Shown> {
+        let ssl = self.stream.ssl();
+        let certificate = ssl.peer_certificate()?;
+        let verdict = ssl.verify_result();
+        let refused = (verdict != openssl::x509::X509VerifyResult::OK).then(|| verdict.error_string().to_owned());
+        let names = certificate.subject_alt_names();
+        let uris = names.iter().flatten().filter_map(|name| name.uri().map(str::to_owned)).collect();
+        Some(Shown { refused, uris, subject: one_line(certificate.subject_name()), issuer: one_line(certificate.issuer_name()) })
+    }
+
     pub(crate) fn info(&self) -> (String, String) {
         let ssl = self.stream.ssl();
         let cipher = ssl.current_cipher().map_or("", |cipher| cipher.name());
         (cipher.to_owned(), ssl.version_str().to_owned())
     }
+}
+
+/// A certificate that a client has shown, with the key to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Why it is not to be believed, if it is not.
+    pub refused: Option<String>,
+    /// URIs among its alternative names.
+    pub uris: Vec<String>,
+    /// Its subject, in the form `/C=SE/O=Shop/CN=till`.
+    pub subject: String,
+    /// Its issuer, likewise.
+    pub issuer: String,
+}
+
+/// As servers write it in `REQUIRE SUBJECT`.
+fn one_line(name: &X509NameRef) -> String {
+    let entry = |entry: &X509NameEntryRef| {
+        let kind = entry.object().nid().short_name().unwrap_or("?").to_owned();
+        // A slash in a value shall not look like the next entry.
+        let value = entry.data().to_string().map_or_else(|_| "?".to_owned(), |text| text.replace('/', "\\/"));
+        format!("/{kind}={value}")
+    };
+    name.entries().map(entry).collect()
 }
 
 fn is_hungry(error: &openssl::ssl::Error) -> bool {
@@ -231,10 +266,20 @@ impl Acceptor {
     /// # Errors
     /// The certificate or the key cannot be read, or they do not belong together.
     pub fn new(certificate: &[u8], key: &[u8]) -> Result<Self, String> {
-        Self::build(certificate, key).map_err(|error| error.to_string())
+        Self::build(certificate, key, &[]).map_err(|error| error.to_string())
     }
 
-    fn build(certificate: &[u8], key: &[u8]) -> Result<Self, ErrorStack> {
+    /// The same, and clients are asked for a certificate; [`crate::Shown`] says whether one of these authorities (PEM) has signed it. Without
+    /// authorities nobody is asked.
+    ///
+    /// # Errors
+    /// As [`Self::new`], or the authorities cannot be read.
+    pub fn asking(certificate: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, String> {
+        let authorities = X509::stack_from_pem(authorities).map_err(|error| format!("the clients' authority: {error}"))?;
+        Self::build(certificate, key, &authorities).map_err(|error| error.to_string())
+    }
+
+    fn build(certificate: &[u8], key: &[u8], authorities: &[X509]) -> Result<Self, ErrorStack> {
         let key = PKey::private_key_from_pem(key)?;
         let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server())?;
         let mut chain = X509::stack_from_pem(certificate)?.into_iter();
@@ -249,6 +294,17 @@ impl Acceptor {
         // Old but common clients (5.7) use the CBC suites of TLS 1.2.
         builder.set_cipher_list("DEFAULT:!aNULL:!eNULL:!EXPORT:!RC4:!3DES")?;
         builder.set_verify(SslVerifyMode::NONE);
+        if !authorities.is_empty() {
+            let mut store = X509StoreBuilder::new()?;
+            for authority in authorities {
+                builder.add_client_ca(authority)?;
+                store.add_cert(authority.clone())?;
+            }
+            builder.set_verify_cert_store(store.build())?;
+            // Most users need none, whatever it says: the verdict is looked at where one is needed.
+            builder.set_verify_callback(SslVerifyMode::PEER, |_, _| true);
+            builder.set_session_id_context(b"clients")?;
+        }
         let rsa = key.rsa().ok();
         let public_pem = match &rsa {
             Some(rsa) => rsa.public_key_to_pem()?,

@@ -70,6 +70,8 @@ pub enum ToCore {
         certificate: Arc<[u8]>,
         /// PEM of the private key.
         key: Arc<[u8]>,
+        /// PEM of the authorities of clients' certificates; empty for none.
+        authorities: Arc<[u8]>,
     },
     /// Accept nobody, and end sessions when they hold nothing. The core goes on obeying until it is told to stop.
     Drain {

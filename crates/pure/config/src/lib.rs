@@ -30,5 +30,5 @@ pub use rules::{AddressPattern, Asked, Candidate, Candidates, Memo, Rule, Rules}
 pub use servers::{Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status};
 pub use snapshot::Snapshot;
 pub use split::Split;
-pub use users::{Attributes, Password, User, Users, UsersBuilder};
+pub use users::{Attributes, Certificate, Password, User, Users, UsersBuilder};
 pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, interfaces};

@@ -1,11 +1,14 @@
 //! `mysql_users`: who may log in, and as whom servers are logged in to.
 
+mod attributes;
+
 use crate::refusal::Refusals;
 use crate::{Refusal, Split, UserRow, Variables};
+pub use attributes::{Attributes, Certificate};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use serde_json::Value;
 use std::hash::BuildHasher;
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use wire::auth;
 
@@ -45,15 +48,6 @@ pub struct User {
     pub attributes: Option<Box<Attributes>>,
     /// For the operator.
     pub comment: Option<Box<str>>,
-}
-
-/// `mysql_users.attributes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attributes {
-    /// As it was written.
-    pub json: Box<str>,
-    /// `read_hostgroup` and what belongs to it; `Some(None)` for the user whose statements are not split.
-    pub split: Option<Option<Split>>,
 }
 
 /// What is known of a password.
@@ -155,7 +149,7 @@ impl Users {
     #[must_use]
     pub fn decoy(&self, name: &str) -> Option<&Arc<User>> {
         // Who could foretell the choice would see which names are not as foretold: it depends on what nobody outside knows.
-        let secrets: Vec<_> = self.kinds.iter().map(|user| user.password.text()).collect();
+        let secrets: Vec<_> = self.kinds.iter().flat_map(|user| user.passwords().map(Password::text)).collect();
         let at = FixedState::default().hash_one((name, secrets)) % (self.kinds.len().max(1) as u64);
         self.kinds.get(usize::try_from(at).unwrap_or_default())
     }
@@ -199,6 +193,24 @@ impl User {
     #[must_use]
     pub fn split(&self) -> Option<Option<&Split>> {
         self.attributes.as_ref()?.split.as_ref().map(Option::as_ref)
+    }
+
+    /// The passwords that are valid: its own, and while it is being changed another.
+    pub fn passwords(&self) -> impl Iterator<Item = &Password> {
+        let additional = self.attributes.as_ref().and_then(|attributes| attributes.additional_password.as_ref());
+        std::iter::once(&self.password).chain(additional)
+    }
+
+    /// What the certificate of its clients must say, if they must show one.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.attributes.as_ref()?.certificate.as_deref()
+    }
+
+    /// What a client is asked for depends on it.
+    fn kind(&self) -> (Discriminant<Password>, Option<Discriminant<Password>>) {
+        let mut kinds = self.passwords().map(discriminant);
+        (discriminant(&self.password), kinds.nth(1))
     }
 
     fn row(&self, frontend: bool) -> UserRow {
@@ -265,8 +277,7 @@ impl UsersBuilder {
         // Of each kind the first by name, so that a LOAD of the same rows changes nothing.
         let mut kinds: Vec<Arc<User>> = Vec::new();
         for user in &self.users.frontend {
-            let kind = std::mem::discriminant(&user.password);
-            match kinds.iter_mut().find(|other| std::mem::discriminant(&other.password) == kind) {
+            match kinds.iter_mut().find(|other| other.kind() == user.kind()) {
                 Some(other) if user.username < other.username => *other = user.clone(),
                 Some(_) => {}
                 None => kinds.push(user.clone()),
@@ -297,13 +308,21 @@ impl UsersBuilder {
         let transaction_persistent = refusals.flag(key, "transaction_persistent", row.transaction_persistent);
         let fast_forward = refusals.flag(key, "fast_forward", row.fast_forward);
         let max_connections = refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX)));
-        let split = check_attributes(&row.attributes, |words| refusals.add(key, "attributes", words));
-        if let Some(Some(split)) = &split {
+        let attributes = Attributes::check(&row.attributes, |words| refusals.add(key, "attributes", words));
+        if let Some(Some(split)) = attributes.as_ref().and_then(|attributes| attributes.split.as_ref()) {
             if split.read_hostgroup == default_hostgroup {
                 refusals.add(key, "attributes", "has a 'read_hostgroup' that is the default_hostgroup: nothing would be split");
             }
             if fast_forward {
                 refusals.add(key, "attributes", "has a 'read_hostgroup', but fast_forward is 1: nothing would be split");
+            }
+        }
+        if let Some(attributes) = &attributes {
+            if attributes.additional_password.is_some() && password == Password::Empty {
+                refusals.add(key, "attributes", "has an 'additional_password', but the password is empty: nobody needs another one");
+            }
+            if attributes.certificate.is_some() && row.frontend != 0 && !self.have_ssl {
+                refusals.add(key, "attributes", "asks for a certificate, but mysql-have_ssl is false: this user could never log in");
             }
         }
         User {
@@ -315,7 +334,7 @@ impl UsersBuilder {
             transaction_persistent,
             fast_forward,
             max_connections,
-            attributes: (!row.attributes.is_empty()).then(|| Box::new(Attributes { json: row.attributes.into(), split })),
+            attributes: attributes.map(Box::new),
             comment: (!row.comment.is_empty()).then(|| row.comment.into()),
             username: row.username.into(),
         }
@@ -324,30 +343,6 @@ impl UsersBuilder {
 
 fn key(username: &str) -> String {
     format!("username '{username}'")
-}
-
-/// What ProxySQL does with an attribute and we do not yet must not be promised. Of the others, what has a meaning here is checked.
-fn check_attributes(json: &str, mut refuse: impl FnMut(String)) -> Option<Option<Split>> {
-    if json.is_empty() {
-        return None;
-    }
-    let mut attributes = match serde_json::from_str(json) {
-        Ok(Value::Object(attributes)) => attributes,
-        Ok(_) => {
-            refuse("must be a JSON object such as {}".into());
-            return None;
-        }
-        Err(error) => {
-            refuse(format!("must be JSON or empty: {error}"));
-            return None;
-        }
-    };
-    for name in ["spiffe_id", "additional_password", "default-transaction_isolation"] {
-        if attributes.contains_key(name) {
-            refuse(format!("asks for '{name}', which is not supported yet"));
-        }
-    }
-    Split::take(&mut attributes, refuse)
 }
 
 #[cfg(test)]
@@ -423,7 +418,7 @@ mod tests {
             words,
             [
                 "mysql_users (username 'a'): default_hostgroup must be from 0 to 2147483647; '-1' is not",
-                "mysql_users (username 'b'): attributes asks for 'spiffe_id', which is not supported yet",
+                "mysql_users (username 'b'): attributes has 'spiffe_id', which must be a text that begins with 'spiffe://'; \"x\" is not",
                 "mysql_users (username 'c'): frontend has a row already for this username",
                 "mysql_users (username 'c'): backend has a row already for this username",
             ]

@@ -91,7 +91,12 @@ pub fn native_stage1(password: &[u8]) -> [u8; 20] {
 
 /// SHA1(SHA1(password)): what accounts store, in hexadecimal after a `*`.
 pub fn native_stage2(password: &[u8]) -> [u8; 20] {
-    sha1(&[&native_stage1(password)])
+    native_stage2_of(&native_stage1(password))
+}
+
+/// The same from SHA1(password).
+pub fn native_stage2_of(stage1: &[u8; 20]) -> [u8; 20] {
+    sha1(&[stage1])
 }
 
 /// The client's answer: SHA1(password) XOR SHA1(nonce + SHA1(SHA1(password))); nothing for an empty password.

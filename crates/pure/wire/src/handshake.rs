@@ -374,7 +374,8 @@ impl AuthSwitch {
         }
         let plugin = text(r.nul_str_or_rest());
         let data = r.rest();
-        Ok(Self { plugin, data: data.strip_suffix(&[0]).unwrap_or(data).to_vec() })
+        let ended = if ends_with_zero(&plugin) { data.strip_suffix(&[0]).unwrap_or(data) } else { data };
+        Ok(Self { plugin, data: ended.to_vec() })
     }
 
     /// Writes the payload.
@@ -382,13 +383,20 @@ impl AuthSwitch {
         out.u8(ok::EOF_HEADER);
         out.nul_str(self.plugin.as_bytes());
         out.bytes(&self.data);
-        out.u8(0);
+        if ends_with_zero(&self.plugin) {
+            out.u8(0);
+        }
     }
 
     /// The data as the nonce of the password plugins.
     pub fn nonce(&self) -> Result<Nonce, Malformed> {
         self.data.get(..20).and_then(|d| d.try_into().ok()).ok_or(Malformed::new("auth switch with a short nonce"))
     }
+}
+
+/// Whether a zero follows the nonce. That of `client_ed25519` has all its bytes at random, and ends with the packet.
+fn ends_with_zero(plugin: &str) -> bool {
+    plugin != crate::auth::Plugin::Ed25519.name()
 }
 
 /// Writes the payload of Protocol::AuthMoreData.

@@ -22,6 +22,7 @@ pub mod charset;
 mod collations;
 pub mod command;
 pub mod crypt;
+pub mod ed25519;
 pub mod errors;
 pub mod execute;
 pub mod frame;
