@@ -28,6 +28,7 @@ const PURE_LIBRARIES: &[&str] = &[
     "serde_json",
     "sha1",
     "sha2",
+    "ed25519-dalek",
     "smallvec",
     "sqlparser",
     "zstd",
