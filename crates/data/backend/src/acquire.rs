@@ -309,7 +309,7 @@ enum Fit {
 }
 
 fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
-    match backend.need(want.state, want.user_variables, want.remembered) {
+    match backend.need(want.state, want.user_variables, want.remembered, want.tracking) {
         Need::Nothing => Fit::Exact,
         Need::Another => Fit::No,
         Need::Steps { .. } | Need::Reset => Fit::Some,

@@ -88,6 +88,8 @@ impl Pools {
                     prepared: Here::default(),
                     closing: Vec::new(),
                     several: false,
+                    tracking: None,
+                    unreported: false,
                     opened: now,
                     since: now,
                     queries: 0,
@@ -113,6 +115,8 @@ impl Pools {
                     }
                 }
                 if let Attempt::Again(why) = &failed {
+                    // Who comes back may be another version.
+                    place.tracks.take();
                     place.failed(
                         self.rt.now(),
                         variables.mysql_shun_on_failures,

@@ -72,6 +72,7 @@ impl Pools {
             state: &crate::State::new("", 45),
             user_variables: false,
             remembered: None,
+            tracking: crate::Tracking::Any,
             snapshot: &killing.snapshot,
             new_connection: true,
         };

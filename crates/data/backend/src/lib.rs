@@ -21,11 +21,12 @@ mod queue;
 mod state;
 mod sync;
 mod tally;
+mod track;
 
 pub use ask::Unread;
 pub use backend::{Backend, Idle, NOBODY};
 pub use failure::BackendFailed;
-pub use hold::{Answered, Hold, Holds};
+pub use hold::{Answered, Hold, Holds, is_call};
 pub use kill::Killing;
 pub use own::Owned;
 pub use place::Place;
@@ -34,3 +35,4 @@ pub use prepared::{Interest, Prepared, Statements};
 pub use state::{Names, State, UserValue};
 pub use sync::{ACCESS, ISOLATION, characteristic};
 pub use tally::Tally;
+pub use track::Tracking;

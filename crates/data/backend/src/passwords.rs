@@ -98,6 +98,7 @@ mod tests {
             state: &crate::State::new("", 45),
             user_variables: false,
             remembered: None,
+            tracking: crate::Tracking::Any,
             snapshot: &snapshot,
             new_connection: false,
         };

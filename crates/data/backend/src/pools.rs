@@ -3,7 +3,7 @@
 use crate::backend::{Backend, Idle};
 use crate::place::Place;
 use crate::queue::Queue;
-use crate::{State, Tally};
+use crate::{State, Tally, Tracking};
 use bridge::{Counter, FreeConnectionRow, PoolRow};
 use config::{Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
@@ -36,6 +36,8 @@ pub struct Want<'a> {
     pub user_variables: bool,
     /// Whose statements a server shall remember, if the command asks for what it remembers: ids, warnings, counts of rows.
     pub remembered: Option<u32>,
+    /// What its command needs the server to tell.
+    pub tracking: Tracking,
     /// The configuration that its command runs under.
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.
@@ -190,7 +192,7 @@ impl Pools {
             self.release(backend);
             return;
         }
-        if !backend.holds.need_reset() && backend.state.autocommit {
+        if !backend.holds.need_reset() && !backend.unreported && backend.state.autocommit {
             backend.holds = crate::Holds::default();
             self.release(backend);
             return;

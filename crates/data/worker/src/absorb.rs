@@ -31,6 +31,9 @@ impl Session {
         let Ok(settings) = sql::set::parse_in(text, self.escapes()) else { return false };
         // Who asked for session tracking is told of variables that are set, by the server.
         let tracked = caps::has(self.caps, caps::SESSION_TRACK);
+        if tracked && self.state.tracks() {
+            return false;
+        }
         let mut state = self.state.clone();
         for setting in &settings {
             let user = match setting {

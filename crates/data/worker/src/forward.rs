@@ -85,6 +85,7 @@ impl Session {
                     state: &self.state,
                     user_variables: sees(job),
                     remembered: self.remembered(job),
+                    tracking: self.tracking(job),
                     snapshot: &job.epoch.snapshot,
                     new_connection: job.plan.new_connection,
                 };
@@ -135,10 +136,9 @@ impl Session {
             backend.last_session = self.life;
             let asked = self.command_for(backend, job).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
+            let held = backend.holds;
             backend.holds.before(job.class);
-            if self.calls_strangers(job) {
-                backend.holds.add(Hold::Routine);
-            }
+            self.hold_for_routines(backend, job, held);
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
                 backend.look_at_answer();
             }
@@ -191,6 +191,13 @@ impl Session {
                 backend.holds.remove(Hold::InsertId);
             } else {
                 backend.insert_id_left -= 1;
+            }
+        }
+        if backend.unreported && backend.idle == Idle::Proven && backend.holds.is_empty() {
+            let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job))).await;
+            if heard.is_err() {
+                self.core.pools.release(backend);
+                return heard;
             }
         }
         if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {

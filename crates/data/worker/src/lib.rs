@@ -37,5 +37,6 @@ mod several;
 mod statement;
 mod stats;
 mod stop;
+mod tracked;
 
 pub use crate::core::{Core, Setup, run};

@@ -212,6 +212,7 @@ impl Copy {
             // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
             user_variables: sees_user_variables(&class),
             remembered: None,
+            tracking: backend::Tracking::Any,
             new_connection: false,
         };
         let Ok(mut backend) = core.pools.acquire(&want).await else {
@@ -249,7 +250,7 @@ impl Copy {
 
     /// The command there, and its response to the end.
     async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
-        backend.sync(&self.state, sees_user_variables(class), None).await?;
+        backend.sync(&self.state, sees_user_variables(class), None, backend::Tracking::Any).await?;
         if backend.takes_several() {
             // Whoever may send several has them copied one by one.
             backend.take_several(false).await?;
