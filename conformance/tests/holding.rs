@@ -275,11 +275,14 @@ fn beside(proxy: &Proxy, other: &Raw) -> Result<Raw, String> {
 }
 
 fn beside_with(proxy: &Proxy, other: &Raw, collation: u8) -> Result<Raw, String> {
+    // Those on the other core stay until it is found: who comes goes where the fewest are.
+    let mut elsewhere = Vec::new();
     loop {
         let (client, _) = Raw::log_in_with(proxy.port, b"", collation).map_err(|error| error.to_string())?;
         if client.id % 2 == other.id % 2 {
             return Ok(client);
         }
+        elsewhere.push(client);
     }
 }
 

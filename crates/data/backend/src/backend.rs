@@ -82,11 +82,15 @@ pub struct Backend {
     pub(crate) queries: u64,
     pub(crate) tally: Rc<Tally>,
     pub(crate) in_use: bool,
+    /// Its connection lives on, on another core, and its permit with it.
+    pub(crate) lent: bool,
 }
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        self.place.permits.give();
+        if !self.lent {
+            self.place.permits.give();
+        }
         if self.in_use {
             self.place.end_use();
         }
@@ -464,6 +468,14 @@ impl Backend {
             self.forget_prepared(id);
         }
         self.cursor_ended(client);
+    }
+
+    /// Whoever has the connection next knows none of them.
+    pub(crate) fn close_all_prepared(&mut self) {
+        for id in self.prepared.ids() {
+            self.close_statement(id);
+        }
+        self.prepared.clear();
     }
 
     /// COM_STMT_CLOSE has no response: it goes along with the next command.

@@ -95,6 +95,7 @@ impl Pools {
                     queries: 0,
                     tally: self.tally.clone(),
                     in_use: true,
+                    lent: false,
                 });
                 room.keep();
                 if let Some(text) = init_connect(want) {

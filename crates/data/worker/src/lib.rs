@@ -20,10 +20,12 @@ mod held;
 mod infile;
 mod keeper;
 mod kill;
+mod lanes;
 mod learn;
 mod lexing;
 mod mirror;
 mod packing;
+mod peers;
 mod prepared;
 mod preparing;
 mod received;
@@ -40,3 +42,4 @@ mod stop;
 mod tracked;
 
 pub use crate::core::{Core, Setup, run};
+pub use crate::peers::{FromPeer, Peer};

@@ -102,7 +102,7 @@ impl Follower {
     }
 
     /// Number of the last packet that the client was sent.
-    fn last_seq(&self) -> u8 {
+    pub(crate) fn last_seq(&self) -> u8 {
         match self {
             Self::Same(response) => response.last_seq(),
             Self::Sifted(sift) => sift.response().last_seq(),

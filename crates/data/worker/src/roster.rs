@@ -81,8 +81,13 @@ impl Entry {
 
     /// The connection that it uses.
     pub(crate) fn works_on(&self, hostgroup: u32, backend: &Backend) {
+        self.uses(hostgroup, backend.place(), &backend.conn.socket().local());
+    }
+
+    /// The same, of one that others use as well.
+    pub(crate) fn uses(&self, hostgroup: u32, place: &Rc<backend::Place>, local: &rt::Address) {
         self.hostgroup.set(Some(hostgroup));
-        self.server.replace(Some((backend.place().clone(), backend.conn.socket().local())));
+        self.server.replace(Some((place.clone(), local.clone())));
         self.cut.set(false);
     }
 
