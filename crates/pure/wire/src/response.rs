@@ -26,11 +26,9 @@ use crate::{Malformed, ok, status};
 
 mod recode;
 mod report;
-mod sift;
 mod sum;
 
 pub use recode::{Recode, fuzz_recode};
-pub use sift::{Sift, Sifted};
 pub use sum::{RowSum, Summed};
 
 /// What was asked, and so what shape the answer has.
@@ -189,8 +187,8 @@ trait Watch {
     fn rows(&mut self, _bytes: &[u8]) {}
     /// The packet that has begun is the last of definitions which no EOF follows.
     fn definitions_end(&mut self) {}
-    /// A packet that decides something. `at` is where its header begins in the chunk, if all of it lies there.
-    fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8], _at: Option<usize>) {}
+    /// A packet that decides something.
+    fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8]) {}
 }
 
 impl Watch for () {}
@@ -367,7 +365,7 @@ impl Response {
                     };
                     self.number(seq)?;
                     let taken = self.take(payload, Some(at))?;
-                    watch.take(taken, seq, payload, Some(at));
+                    watch.take(taken, seq, payload);
                     at += HEADER_LEN + len;
                 }
             }
@@ -434,7 +432,7 @@ impl Response {
                 Verdict::Take => {
                     self.number(seq)?;
                     let taken = self.take(payload, None)?;
-                    watch.take(taken, seq, payload, None);
+                    watch.take(taken, seq, payload);
                 }
             }
         }
