@@ -143,12 +143,14 @@ class Way:
     def __init__(self, name, port, process=None, after=None):
         self.name, self.port, self.process, self.after = name, port, process, after
 
-    def measure(self, connections, seconds):
-        """One second to warm up, then a run: (queries a second, CPU µs a query, of it user, p99 ms)."""
+    def measure(self, connections, seconds, server):
+        """One second to warm up, then a run: (queries a second, CPU µs a query, of it user, p99 ms, CPU µs of the server a query)."""
         subprocess.run(sysbench(self.port, connections, 1) + ["run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         before = cpu(self.process.pid) if self.process else (0, 0)
+        behind = sum(cpu(server.process.pid))
         ran = subprocess.run(sysbench(self.port, connections, seconds) + ["run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         after = cpu(self.process.pid) if self.process else (0, 0)
+        behind = sum(cpu(server.process.pid)) - behind
         queries = re.search(r"queries:\s+(\d+)\s+\(([\d.]+) per sec", ran.stdout)
         if ran.returncode != 0 or not queries:
             say(f"  {self.name} at {connections}: " + ran.stdout.strip().splitlines()[-1])
@@ -156,7 +158,7 @@ class Way:
         count = int(queries.group(1))
         p99 = float(re.search(r"99th percentile:\s+([\d.]+)", ran.stdout).group(1))
         user, system = after[0] - before[0], after[1] - before[1]
-        return float(queries.group(2)), (user + system) / count * 1e6, user / count * 1e6, p99
+        return float(queries.group(2)), (user + system) / count * 1e6, user / count * 1e6, p99, behind / count * 1e6
 
 
 def haproxy(folder, server):
@@ -231,15 +233,18 @@ mysql_query_rules =
 """
 
 
-def millrace(folder, server, target, driver, workers, cached=False):
-    """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0. A104: or from the cache, once they are there."""
+def millrace(folder, server, target, driver, workers, cached=False, pipelined=False):
+    """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0. A104: or from the cache, once they are there.
+    Pipelined: reads share connections in flight."""
     port, admin = free_port(), free_port()
-    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}")
+    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}")
     os.makedirs(home)
     path = os.path.join(home, "proxysql.cnf")
     with open(path, "w") as file:
         text = CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD)
         file.write(text.replace("destination_hostgroup = 1,", "destination_hostgroup = 1, cache_ttl = 600000,") if cached else text)
+        if pipelined:
+            file.write('mysql_hostgroup_attributes = ( { hostgroup_id = 1, hostgroup_settings = "{\\"pipelining\\":16}" } )\n')
     command = [os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", home, "--io-driver", driver]
     process = start(command, home, "millrace")
     wait_for(port, process, "Millrace")
@@ -248,7 +253,7 @@ def millrace(folder, server, target, driver, workers, cached=False):
         asked = "".join(f"SELECT c FROM sbtest{table} WHERE id={row};\n" for table in (1, 2) for row in range(1, 20001))
         subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", f"-u{USER}", f"-p{PASSWORD}", SCHEMA],
                        input=asked, text=True, check=True, stdout=subprocess.DEVNULL)
-    return Way(f"Millrace, {'cached' if cached else '2 rules'}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
+    return Way(f"Millrace, {'cached' if cached else '2 rules'}{', pipelined' * pipelined}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
 
 
 def sessions(way, count):
@@ -321,7 +326,7 @@ def main():
     reading.add_argument("--seconds", type=int, default=4, help="of one run (4)")
     reading.add_argument("--rounds", type=int, default=3, help="of every way, interleaved (3)")
     reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
-    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace)")
+    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined)")
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
                          help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
@@ -342,11 +347,14 @@ def main():
         makers += [(f"relay {driver}", lambda driver=driver: relay(folder, server, wish.target, driver)) for driver in ("uring", "epoll")]
         makers += [(f"millrace {driver} {workers}", lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers))
                    for driver in ("uring", "epoll") for workers in (1, 2)]
+        makers += [(f"millrace-pipelined {driver} {workers}",
+                    lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers, pipelined=True))
+                   for driver in ("uring", "epoll") for workers in (1, 2)]
         makers += [("millrace cached", lambda: millrace(folder, server, wish.target, "uring", 1, cached=True))]
         ways = [make() for name, make in makers if not words or any(word in name for word in words)]
         ways = [way for way in ways if way]
         try:
-            figures = rounds(ways, connections, wish)
+            figures = rounds(ways, connections, wish, server)
             idle = []
             if wish.sessions:
                 for way in ways:
@@ -364,13 +372,13 @@ def main():
     report(ways, connections, figures, idle, wish)
 
 
-def rounds(ways, connections, wish):
+def rounds(ways, connections, wish, server):
     figures = {}
     for turn in range(wish.rounds):
         for count in connections:
             for way in ways:
                 say(f"round {turn + 1} of {wish.rounds}, {count} connections: {way.name}")
-                measured = way.measure(count, wish.seconds)
+                measured = way.measure(count, wish.seconds, server)
                 if measured:
                     figures.setdefault((way.name, count), []).append(measured)
     return {key: [statistics.median(column) for column in zip(*rows)] + [len(rows)] for key, rows in figures.items()}
@@ -379,7 +387,7 @@ def rounds(ways, connections, wish):
 def report(ways, connections, figures, idle, wish):
     lines = [f"sysbench oltp_point_select, text protocol, 2 x 20,000 rows, MariaDB on the same machine ({os.cpu_count()} cores); "
              f"medians of {wish.rounds} rounds of {wish.seconds} s", ""]
-    lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms |", "|--:|:--|--:|--:|--:|--:|--:|--:|"]
+    lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms | server's CPU µs/query |", "|--:|:--|--:|--:|--:|--:|--:|--:|--:|"]
     table = []
     for count in connections:
         direct = figures.get(("direct", count))
@@ -387,14 +395,14 @@ def report(ways, connections, figures, idle, wish):
         for way in ways:
             row = figures.get((way.name, count))
             if not row:
-                lines.append(f"| {count} | {way.name} | failed | | | | | |")
+                lines.append(f"| {count} | {way.name} | failed | | | | | | |")
                 continue
-            qps, cost, user, p99, _ = row
+            qps, cost, user, p99, behind, _ = row
             share = f"{qps / direct[0]:.2f}" if direct else ""
             ratio = f"{cost / peer[1]:.2f}" if peer and way.process else ""
             costs = (f"{cost:.1f}", f"{user:.1f}") if way.process else ("", "")
-            lines.append(f"| {count} | {way.name} | {qps:,.0f} | {share} | {costs[0]} | {costs[1]} | {ratio} | {p99:.2f} |")
-            table.append([count, way.name, round(qps, 1), share, *costs, ratio, p99])
+            lines.append(f"| {count} | {way.name} | {qps:,.0f} | {share} | {costs[0]} | {costs[1]} | {ratio} | {p99:.2f} | {behind:.1f} |")
+            table.append([count, way.name, round(qps, 1), share, *costs, ratio, p99, behind])
     if idle:
         lines += ["", f"| {wish.sessions} idle sessions | resident bytes each | private dirty bytes each |", "|:--|--:|--:|"]
         lines += [f"| {name} | {total:,.0f} | {private:,.0f} |" for name, total, private in idle]
@@ -405,7 +413,7 @@ def report(ways, connections, figures, idle, wish):
         file.write(text)
     with open(os.path.join(out, "bench.csv"), "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["connections", "way", "queries_s", "of_direct", "cpu_us_query", "user_us_query", "of_haproxy", "p99_ms"])
+        writer.writerow(["connections", "way", "queries_s", "of_direct", "cpu_us_query", "user_us_query", "of_haproxy", "p99_ms", "server_cpu_us_query"])
         writer.writerows(table)
     print(text)
     say(f"(also in {os.path.relpath(out)}/bench.md and bench.csv)")

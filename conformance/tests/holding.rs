@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
@@ -24,6 +25,8 @@ fn main() {
         ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
         ("a_lock_that_is_held_is_not_reset_away", reset_of_held),
         ("a_stored_function_leaves_nothing_to_the_next_session", routines),
+        ("what_programs_change_is_the_sessions_own", programs),
+        ("who_asks_for_tracking_is_told_what_a_server_tells", tracked),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
     ])
 }
@@ -272,11 +275,14 @@ fn beside(proxy: &Proxy, other: &Raw) -> Result<Raw, String> {
 }
 
 fn beside_with(proxy: &Proxy, other: &Raw, collation: u8) -> Result<Raw, String> {
+    // Those on the other core stay until it is found: who comes goes where the fewest are.
+    let mut elsewhere = Vec::new();
     loop {
         let (client, _) = Raw::log_in_with(proxy.port, b"", collation).map_err(|error| error.to_string())?;
         if client.id % 2 == other.id % 2 {
             return Ok(client);
         }
+        elsewhere.push(client);
     }
 }
 
@@ -341,6 +347,89 @@ fn routines(driver: Driver) -> Outcome {
         asked(&mut third, "SELECT conf.one(), CONCAT('a', UPPER('b')), NOW()")?;
         asked(&mut third, "COMMIT")?;
         same(held(&proxy, &third)?.as_str(), "")?;
+    }
+    Ok(())
+}
+
+/// Triggers and procedures that change a session, with errors in the middle of it.
+const PROGRAMS: &str = "CREATE TABLE conf.fires (a INT PRIMARY KEY); CREATE TABLE conf.sets (a INT);
+    CREATE TRIGGER conf.fire BEFORE INSERT ON conf.fires FOR EACH ROW SET SESSION time_zone = '+05:00', max_sort_length = 500;
+    CREATE TRIGGER conf.set BEFORE INSERT ON conf.sets FOR EACH ROW SET @of_trigger = 7;
+    CREATE PROCEDURE conf.moves() SET SESSION time_zone = '+06:00', SESSION group_concat_max_len = 2000;
+    CREATE PROCEDURE conf.hides() SELECT 5 INTO @hidden;";
+
+fn programs(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root(PROGRAMS)?;
+        // A reader and a writer: what is changed on one connection is wanted on another.
+        proxy.admin(&format!("INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME", server.port))?;
+        set(&proxy, "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0")?;
+        let what = "SELECT @@time_zone, @@max_sort_length, @@group_concat_max_len, @of_trigger, @hidden";
+        let elsewhere = format!("/* hostgroup=1 */ {what}");
+        for (statements, holds) in [
+            (&["INSERT INTO conf.fires VALUES (1)"][..], ""),
+            // It fails after the trigger has run; an error does not tell.
+            (&["INSERT INTO conf.fires VALUES (1)", "SELECT 1"], ""),
+            (&["INSERT INTO conf.sets VALUES (1)"], "Untold"),
+            (&["CALL conf.moves()"], "Procedure Unread"),
+            (&["CALL conf.hides()"], "Procedure"),
+        ] {
+            let (mut direct, mut client) = (log_in_at(server.port)?, log_in(&proxy)?);
+            asked(&mut direct, "USE conf")?;
+            asked(&mut client, "USE conf")?;
+            for sql in statements {
+                let _duplicate = (direct.ask(sql), client.ask(sql));
+                if statements.len() == 1 {
+                    server.root("DELETE FROM conf.fires WHERE a = 1")?;
+                    let _the_one_that_the_direct_client_wrote = client.ask(sql);
+                }
+            }
+            // Values are asked for when the client has its answer.
+            soon(holds, || held(&proxy, &client)).map_err(|words| format!("{vendor}, {statements:?}: {words}"))?;
+            let wanted = asked(&mut direct, what)?;
+            let found = asked(&mut client, if holds.contains("Procedure") || holds == "Untold" { what } else { &elsewhere })?;
+            expect(found == wanted, || format!("{vendor}, after {statements:?}: {found:?} instead of {wanted:?}"))?;
+            // Whoever has that connection next has nothing of it.
+            let mut next = beside(&proxy, &client)?;
+            drop(client);
+            let fresh = asked(&mut log_in_at(server.port)?, what)?;
+            for sql in [what, &elsewhere, what] {
+                let found = asked(&mut next, sql)?;
+                expect(found == fresh, || format!("{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn log_in_at(port: u16) -> Result<Raw, String> {
+    Raw::log_in(port).map_err(|error| error.to_string())
+}
+
+/// All that the server says, session changes included, as a client with CLIENT_SESSION_TRACK sees it.
+fn tracked(driver: Driver) -> Outcome {
+    use conformance::raw::Raw as Bytes;
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root(PROGRAMS)?;
+        // MySQL shall know the account's password before a login without TLS.
+        let warm_up = conformance::cache::root().join("conformance/scenarios/warm-up.txt");
+        let _either_way = Client::MariaDbCli.run(app(server.port), &warm_up);
+        let caps = wire::caps::SESSION_TRACK | wire::caps::DEPRECATE_EOF;
+        for statements in [
+            &["INSERT INTO conf.sets VALUES (1)", "SET @x = 1", "SET time_zone = '+01:00'", "SET sql_mode = ''", "USE conf"][..],
+            &["INSERT INTO conf.sets VALUES (1)", "SELECT @@session_track_system_variables, @@session_track_state_change", "SHOW VARIABLES LIKE 'session_track%'"],
+            &["INSERT INTO conf.sets VALUES (1)", "SET session_track_state_change = 1", "SET @x = 1", "INSERT INTO conf.sets VALUES (1)", "SET sql_mode = ''"],
+            &["SET session_track_system_variables = 'sql_mode'", "SET sql_mode = '', time_zone = '+02:00'", "CALL conf.moves()", "SET session_track_system_variables = DEFAULT", "CALL conf.moves()"],
+            &["CALL conf.moves()", "BEGIN", "INSERT INTO conf.sets VALUES (1)", "COMMIT", "SELECT @@time_zone"],
+        ] {
+            let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
+            for sql in statements {
+                let (wanted, found) = (direct.query(sql)?, client.query(sql)?);
+                expect(found == wanted, || format!("{vendor}, {sql} of {statements:?}:\n{found}\ninstead of\n{wanted}"))?;
+            }
+        }
     }
     Ok(())
 }

@@ -18,6 +18,8 @@ pub struct Verdict {
     pub answered: u64,
     /// Errors that a fault explains, and connections that broke.
     pub excused: u64,
+    /// Statements that shared a connection in flight, connections that one core lent to another, and clients that it handed over.
+    pub between: [u64; 3],
     /// Transactions and single inserts that were acknowledged.
     pub committed: u64,
 }
@@ -42,6 +44,8 @@ pub(crate) struct Judge {
     violations: RefCell<Vec<String>>,
     answered: Cell<u64>,
     excused: Cell<u64>,
+    /// As in the verdict.
+    pub(crate) between: Cell<[u64; 3]>,
     fates: RefCell<BTreeMap<String, Fate>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
@@ -57,6 +61,7 @@ impl Judge {
             violations: RefCell::default(),
             answered: Cell::new(0),
             excused: Cell::new(0),
+            between: Cell::default(),
             fates: RefCell::default(),
             seen: RefCell::default(),
         }
@@ -165,6 +170,7 @@ impl Judge {
             violations: self.violations.borrow().clone(),
             answered: self.answered.get(),
             excused: self.excused.get(),
+            between: self.between.get(),
             committed: committed as u64,
         }
     }

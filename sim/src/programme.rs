@@ -145,7 +145,8 @@ impl Session<'_> {
     async fn step(&mut self) -> Goes {
         let open = self.own.in_transaction;
         match self.chance.below(100) {
-            0..=11 => self.few().await,
+            0..=7 => self.few().await,
+            8..=11 => self.many_few().await,
             12..=17 => self.same().await,
             18..=32 => self.state(false).await,
             33..=38 => self.state(true).await,
@@ -294,6 +295,14 @@ impl Session<'_> {
         let tag = self.tag();
         let sql = format!("SELECT '{tag}' FROM few");
         self.plain(&sql, &tag, 1 + tag.len() % 3).await
+    }
+
+    /// Short reads one after another, which others may send meanwhile, too.
+    async fn many_few(&mut self) -> Goes {
+        for _ in 0..self.chance.between(5, 25) {
+            self.few().await?;
+        }
+        Ok(())
     }
 
     async fn big(&mut self) -> Goes {
@@ -546,8 +555,10 @@ impl Session<'_> {
     /// Goes away in the middle of an answer.
     async fn leave(&mut self) -> Goes {
         let tag = self.tag();
-        let sql = if self.chance.percent(70) {
+        let sql = if self.chance.percent(50) {
             format!("SELECT '{tag}' FROM big LIMIT 2000")
+        } else if self.chance.percent(50) {
+            format!("SELECT '{tag}' FROM few")
         } else {
             self.judge.fate(&tag, if self.own.autocommit && !self.own.in_transaction { Fate::Unknown } else { Fate::Never });
             format!("INSERT INTO log VALUES ('{tag}')")

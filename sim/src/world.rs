@@ -5,7 +5,7 @@ use crate::judge::{Judge, Verdict};
 use crate::programme;
 use crate::server::{PASSWORD, Server};
 use bridge::{Ask, Counter, Report, ToCore};
-use config::{RuleRow, Rules, ServerRow, Servers, Snapshot, UserRow, Users, Variables};
+use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, UserRow, Users, Variables};
 use rt::permits::Registry;
 use rt::sim::{Faults, Limits};
 use rt::{Address, Rt, mailbox};
@@ -35,8 +35,12 @@ pub struct World {
     pub weather: Weather,
     /// How many clients there are.
     pub clients: u64,
+    /// How many cores share the work.
+    pub cores: u32,
     /// `max_connections` of each server.
     pub connections: u32,
+    /// How many statements may be in flight on one connection.
+    pub depth: u32,
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -75,7 +79,9 @@ impl World {
             faults.refuse = chance.below(60) as f64 / 1000.0;
             faults.lose_connect = chance.below(10) as f64 / 1000.0;
         }
-        Self { seed, weather, clients, connections, faults }
+        let cores = u32::try_from(chance.between(1, 3)).unwrap_or(1);
+        let depth = *chance.one_of(&[0, 2, 3, 16]);
+        Self { seed, weather, clients, cores, connections, depth, faults }
     }
 
     fn rough(&self) -> bool {
@@ -109,30 +115,8 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     let master = Server::start(&rt, &judge, "a", address("10.0.0.1:3306"), chance(10));
     let replica = Server::start(&rt, &judge, "b", address("10.0.0.2:3306"), chance(11));
     let proxy = address("127.0.0.1:6033");
-    let (tell, mailbox) = mailbox::channel(64);
     let (notes, noted) = mailbox::channel::<String>(100_000);
-    let setup = worker::Setup {
-        index: 0,
-        cores: 1,
-        snapshot: Arc::new(snapshot(world)),
-        registry: Registry::new(),
-        cache: cache::Cache::new(world.seed),
-        listen: vec![proxy.clone()],
-        acceptor: None,
-        peers: Vec::new(),
-        mailbox,
-        // The judge is of this thread, the core's note of any.
-        note: Arc::new(move |words| drop(notes.try_send(words.to_owned()))),
-        ready: Box::new(|()| ()),
-    };
-    let (done, core_ended) = rt::local::oneshot();
-    let (core_rt, core_judge) = (rt.clone(), judge.clone());
-    rt.spawn(async move {
-        if let Err(error) = worker::run(core_rt, setup).await {
-            core_judge.accuse("core", &error.to_string());
-        }
-        let _nobody = done.send(());
-    });
+    let (tells, cores_ended) = start_cores(&rt, &judge, world, &proxy, &notes);
     rt.yield_now().await;
 
     // Clients, and what happens to the servers meanwhile.
@@ -160,14 +144,16 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     judge.rough.set(false);
     programme::live(rt.clone(), judge.clone(), proxy, world.clients, chance(3)).await;
     rt.sleep(SETTLE).await;
-    judge_rest(&rt, &judge, &tell, world.connections).await;
+    judge_rest(&rt, &judge, &tells, world.connections).await;
 
     // It ends when it is told to.
-    let stop = tell.clone();
-    let done = Box::new(move |()| drop(stop.try_send(ToCore::Stop)));
-    let _full = tell.try_send(ToCore::Drain { done });
-    let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
-    judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
+    for (tell, core_ended) in tells.into_iter().zip(cores_ended) {
+        let stop = tell.clone();
+        let done = Box::new(move |()| drop(stop.try_send(ToCore::Stop)));
+        let _full = tell.try_send(ToCore::Drain { done });
+        let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
+        judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
+    }
     // A server that is frozen hears of an end when it thaws.
     let frozen = if world.weather == Weather::Disastrous { FROZEN_MAX } else { Duration::ZERO };
     let late = 4 * world.faults.latency_max + 2 * world.faults.stall_max + Duration::from_millis(50) + frozen;
@@ -180,6 +166,50 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         judge.tell("core noted", &words);
     }
     judge.verdict(world.seed)
+}
+
+/// Cores that share their listening address, their limits and their cache, all in this one thread.
+fn start_cores(
+    rt: &Rt,
+    judge: &Rc<Judge>,
+    world: &World,
+    proxy: &Address,
+    notes: &mailbox::Sender<String>,
+) -> (Vec<mailbox::Sender<ToCore>>, Vec<rt::local::Receiver<()>>) {
+    let (registry, cache, snapshot) = (Registry::new(), cache::Cache::new(world.seed), Arc::new(snapshot(world)));
+    let (tells, letters): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
+    let (hands, handed): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
+    let all = tells.iter().zip(hands).map(|(control, hand)| worker::Peer { control: control.clone(), hand });
+    let all: Vec<_> = all.collect();
+    let mut ended = Vec::new();
+    for ((index, mailbox), from_peers) in (0..world.cores).zip(letters).zip(handed) {
+        let notes = notes.clone();
+        let setup = worker::Setup {
+            index,
+            cores: world.cores,
+            snapshot: snapshot.clone(),
+            registry: registry.clone(),
+            cache: cache.clone(),
+            listen: vec![proxy.clone()],
+            acceptor: None,
+            peers: (0..world.cores).zip(&all).map(|(other, peer)| (other != index).then(|| peer.clone())).collect(),
+            from_peers,
+            mailbox,
+            // The judge is of this thread, the core's note of any.
+            note: Arc::new(move |words| drop(notes.try_send(words.to_owned()))),
+            ready: Box::new(|()| ()),
+        };
+        let (done, core_ended) = rt::local::oneshot();
+        let (core_rt, core_judge) = (rt.clone(), judge.clone());
+        rt.spawn(async move {
+            if let Err(error) = worker::run(core_rt, setup).await {
+                core_judge.accuse("core", &error.to_string());
+            }
+            let _nobody = done.send(());
+        });
+        ended.push(core_ended);
+    }
+    (tells, ended)
 }
 
 fn chance_of(chance: &mut Chance, most: Duration) -> Duration {
@@ -209,18 +239,28 @@ async fn disasters(rt: &Rt, judge: &Judge, servers: &[Rc<Server>], mut chance: C
     }
 }
 
-/// What the core says of itself when all clients have left.
-async fn judge_rest(rt: &Rt, judge: &Judge, tell: &mailbox::Sender<ToCore>, max: u32) {
+/// What the cores say of themselves when all clients have left.
+async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], max: u32) {
     for what in [Ask::Global, Ask::Pool, Ask::Processes] {
-        let (answer, answered) = mailbox::channel(1);
-        let reply = Box::new(move |report| drop(answer.try_send(report)));
-        let _full = tell.try_send(ToCore::Ask { what, reset: false, reply });
-        let Ok(Some(report)) = rt.timeout(Duration::from_secs(1), answered.recv()).await else {
-            judge.accuse("core", &format!("{what:?} is not answered"));
-            continue;
-        };
+        let mut merged: Option<Report> = None;
+        for tell in tells {
+            let (answer, answered) = mailbox::channel(1);
+            let reply = Box::new(move |report| drop(answer.try_send(report)));
+            let _full = tell.try_send(ToCore::Ask { what, reset: false, reply });
+            let Ok(Some(report)) = rt.timeout(Duration::from_secs(1), answered.recv()).await else {
+                judge.accuse("core", &format!("{what:?} is not answered"));
+                continue;
+            };
+            match &mut merged {
+                Some(merged) => merged.merge(report),
+                None => merged = Some(report),
+            }
+        }
+        let Some(report) = merged else { continue };
         match report {
             Report::Global(counts) => {
+                let between = [Counter::StatementsInLanes, Counter::ServerConnectionsLent, Counter::ClientsHandedOver];
+                judge.between.set(between.map(|counter| counts.value(counter)));
                 for counter in [
                     Counter::ClientConnectionsConnected,
                     Counter::ClientConnectionsNonIdle,
@@ -278,7 +318,13 @@ fn snapshot(world: &World) -> Snapshot {
         ..RuleRow::default()
     };
     let users = Users::build(["miller", "baker"].map(user), &variables).expect("users of this file");
-    let servers = Servers::build([server(0, "10.0.0.1"), server(1, "10.0.0.2")], [], []).expect("servers of this file");
+    let pipelining = HostgroupAttributesRow {
+        hostgroup_id: 1,
+        hostgroup_settings: format!(r#"{{"pipelining":{}}}"#, world.depth),
+        ..HostgroupAttributesRow::default()
+    };
+    let servers = [server(0, "10.0.0.1"), server(1, "10.0.0.2")];
+    let servers = Servers::build(servers, [pipelining], []).expect("servers of this file");
     let cached = RuleRow {
         match_digest: None,
         match_pattern: Some(format!("^{}$", programme::SAME)),

@@ -9,7 +9,7 @@ const SEEDS: u64 = 50;
 
 /// Plays seeds and asks that no oracle complains, and that it was no idle play.
 fn hold(weather: Weather, first: u64) {
-    let (mut answered, mut excused, mut committed) = (0, 0, 0);
+    let (mut answered, mut excused, mut committed, mut between) = (0, 0, 0, [0; 3]);
     let mut failing = Vec::new();
     for seed in first..first + SEEDS {
         let world = World::with(seed, weather);
@@ -18,6 +18,7 @@ fn hold(weather: Weather, first: u64) {
                 answered += verdict.answered;
                 excused += verdict.excused;
                 committed += verdict.committed;
+                between.iter_mut().zip(verdict.between).for_each(|(sum, n)| *sum += n);
                 if let Some(violation) = verdict.violations.first() {
                     failing.push(format!("{weather:?} {seed}: {violation}"));
                 }
@@ -25,7 +26,10 @@ fn hold(weather: Weather, first: u64) {
             Err(_) => failing.push(format!("{weather:?} {seed}: it never ends, or the world broke")),
         }
     }
+    let [shared, lent, handed] = between;
     println!("{weather:?}: {answered} answered, {excused} excused by faults, {committed} committed");
+    println!("{shared} answered in lanes, {lent} connections lent, {handed} clients handed over");
+    assert!(shared > SEEDS && lent > SEEDS && handed > SEEDS / 2, "{shared}, {lent}, {handed}");
     assert!(
         failing.is_empty(),
         "cargo run -p sim -- --weather {} SEED\n{}",

@@ -212,8 +212,11 @@ impl Threads {
         let registry = Registry::new();
         let cache = cache::Cache::new(RandomState::new().hash_one(0));
         let (mailboxes, letters): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
-        for (index, mailbox) in (0..cores).zip(letters) {
-            let others = (0..cores).zip(&mailboxes).map(|(other, tell)| (other != index).then(|| tell.clone()));
+        let (hands, handed): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
+        let all = mailboxes.iter().zip(hands).map(|(control, hand)| worker::Peer { control: control.clone(), hand });
+        let all: Vec<_> = all.collect();
+        for ((index, mailbox), from_peers) in (0..cores).zip(letters).zip(handed) {
+            let others = (0..cores).zip(&all).map(|(other, peer)| (other != index).then(|| peer.clone()));
             let peers = others.collect();
             let lines = log.clone();
             // A Unix socket has one owner; the kernel spreads TCP over all.
@@ -232,6 +235,7 @@ impl Threads {
                     listen: own,
                     acceptor: Some(acceptor),
                     peers,
+                    from_peers,
                     mailbox,
                     note: Arc::new(move |words: &str| lines.line(words)),
                     ready: Box::new(move |()| ready.say()),

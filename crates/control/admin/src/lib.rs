@@ -18,7 +18,6 @@ mod digests;
 #[cfg(test)]
 mod durability;
 pub mod engine;
-mod extended;
 pub mod file;
 #[cfg(test)]
 mod firewall;

@@ -17,7 +17,9 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// So much longer the first in another core's line must have waited than ours before we leave a server's room to it. Less would have
 /// connections closed here and opened there all the time.
-const GIVE_WAY: Duration = Duration::from_millis(50);
+pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
+/// The same where the connection itself can go there: nothing is closed and opened.
+pub(crate) const LEND_WAY: Duration = Duration::from_millis(5);
 
 /// So many connections per second are no limit.
 const UNLIMITED: u64 = 1_000_000;
@@ -107,6 +109,12 @@ impl Pools {
                 Got::Idle(backend) => return Ok(backend),
                 Got::Room(room) => room,
             };
+            if !want.new_connection
+                && self.others_have(room.place())
+                && let Some(backend) = Box::pin(self.borrow(group, want)).await
+            {
+                return Ok(backend);
+            }
             let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT };
             match Box::pin(self.open(room, want, key)).await {
                 // OFFLINE_HARD since it was begun.
@@ -156,6 +164,7 @@ impl Pools {
         self.tally.up(Counter::ServerConnectionsDelayed);
         let turn = group.queue.join(begun);
         let mut told = None;
+        let mut asked: Option<Instant> = None;
         loop {
             if turn.is_first() {
                 if let Some(got) = self.look(group, want, begun) {
@@ -163,7 +172,13 @@ impl Pools {
                 }
                 // The other cores shall know how long we wait; servers may have come or gone since the last look.
                 drop(told.take());
+                group.lanes.ring();
                 told = Some(Told::tell(group, self.line, begun, self.rt.now()));
+                let now = self.rt.now();
+                if asked.is_none_or(|asked| now - asked >= LOOK_AGAIN) {
+                    asked = Some(now);
+                    self.ask_for(want);
+                }
             }
             let left = limit.saturating_sub(self.rt.now() - begun);
             if left.is_zero() {
@@ -208,14 +223,19 @@ impl Pools {
         (max < UNLIMITED).then(|| Rate { permits: permits(), max: u32::try_from(max).unwrap_or(u32::MAX) })
     }
 
+    /// Does somebody on another core wait for the server?
+    pub(crate) fn is_wanted_elsewhere(&self, place: &Place) -> bool {
+        self.gives_way(place, None, Duration::ZERO)
+    }
+
     /// Does somebody on another core wait so much longer for this server than whoever came to us at `since`?
-    pub(crate) fn gives_way(&self, place: &Place, since: Option<Instant>) -> bool {
+    pub(crate) fn gives_way(&self, place: &Place, since: Option<Instant>, longer: Duration) -> bool {
         // One look at a counter is all that it costs while nobody waits.
         if place.permits.wanted() == 0 {
             return false;
         }
         place.permits.waits_elsewhere(self.line).is_some_and(|other| {
-            since.is_none_or(|since| other.saturating_add(u64::try_from(GIVE_WAY.as_nanos()).unwrap_or(u64::MAX)) < since.as_ns())
+            since.is_none_or(|since| other.saturating_add(u64::try_from(longer.as_nanos()).unwrap_or(u64::MAX)) < since.as_ns())
         })
     }
 
@@ -227,7 +247,7 @@ impl Pools {
         while !open.is_empty() {
             let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
             let place = open.swap_remove(at);
-            if self.gives_way(place, Some(since)) {
+            if self.gives_way(place, Some(since), GIVE_WAY) {
                 continue;
             }
             let max = place.server().max_connections;
@@ -251,7 +271,7 @@ impl Pools {
     }
 
     /// An idle connection for this session: of the server that the weights choose, else of any; the one that needs least to be brought there.
-    fn take_idle(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
+    pub(crate) fn take_idle(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
         let takes = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
@@ -309,7 +329,7 @@ enum Fit {
 }
 
 fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
-    match backend.need(want.state, want.user_variables, want.remembered) {
+    match backend.need(want.state, want.user_variables, want.remembered, want.tracking) {
         Need::Nothing => Fit::Exact,
         Need::Another => Fit::No,
         Need::Steps { .. } | Need::Reset => Fit::Some,

@@ -32,7 +32,7 @@ impl Unread {
 }
 
 /// What a server says to a question.
-enum Answer {
+pub(crate) enum Answer {
     Rows(Rows),
     Refused(u16),
     TooLong,
@@ -105,7 +105,7 @@ impl Backend {
     }
 
     /// A question of ours, and its whole answer.
-    async fn ask(&mut self, question: &str) -> Result<Answer, BackendFailed> {
+    pub(crate) async fn ask(&mut self, question: &str) -> Result<Answer, BackendFailed> {
         let mut payload = Vec::with_capacity(question.len() + 1);
         wire::command::write_query(&mut payload, question.as_bytes(), self.hello.caps);
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);

@@ -3,7 +3,7 @@
 use crate::place::{Place, bump};
 use crate::prepared::Here;
 use crate::sync::{self, Foreign, Need, Ways};
-use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally};
+use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
@@ -73,16 +73,24 @@ pub struct Backend {
     pub(crate) closing: Vec<u8>,
     /// The server takes several statements in one text.
     pub(crate) several: bool,
+    /// How the server tells of every change in its session, if we have asked for that.
+    pub(crate) tracking: Option<Rc<crate::track::Told>>,
+    /// A statement has failed that may have changed what the server has not told yet: an error tells nothing.
+    pub unreported: bool,
     pub(crate) opened: Instant,
     pub(crate) since: Instant,
     pub(crate) queries: u64,
     pub(crate) tally: Rc<Tally>,
     pub(crate) in_use: bool,
+    /// Its connection lives on, on another core, and its permit with it.
+    pub(crate) lent: bool,
 }
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        self.place.permits.give();
+        if !self.lent {
+            self.place.permits.give();
+        }
         if self.in_use {
             self.place.end_use();
         }
@@ -208,17 +216,18 @@ impl Backend {
     }
 
     /// What it takes until a statement of a session may run here: `remembered` as in [`crate::Want`].
-    pub(crate) fn need(&self, want: &State, user_variables: bool, remembered: Option<u32>) -> Need {
+    pub(crate) fn need(&self, want: &State, user_variables: bool, remembered: Option<u32>, tracking: Tracking) -> Need {
         // What is held is the session's own.
         let free = self.holds.is_empty();
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
-        sync::whole_need(&self.state, want, user_variables, Foreign { statement: foreign, variables: free }, self.ways)
+        let foreign = Foreign { statement: foreign, variables: free };
+        self.with_tracking(sync::whole_need(&self.state, want, user_variables, foreign, self.ways), tracking)
     }
 
     /// Whether all that [`Backend::sync`] would do is done.
     #[must_use]
-    pub fn is_ready(&self, want: &State, user_variables: bool, remembered: Option<u32>) -> bool {
-        self.need(want, user_variables, remembered) == Need::Nothing
+    pub fn is_ready(&self, want: &State, user_variables: bool, remembered: Option<u32>, tracking: Tracking) -> bool {
+        self.need(want, user_variables, remembered, tracking) == Need::Nothing
     }
 
     /// Brings the session's state here, with its user variables if a statement may see them, and without what the server remembers of
@@ -227,15 +236,25 @@ impl Backend {
     /// # Errors
     /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
     /// [`BackendFailed::Unfit`] when there is no way.
-    pub async fn sync(&mut self, want: &State, user_variables: bool, remembered: Option<u32>) -> Result<(), BackendFailed> {
+    pub async fn sync(
+        &mut self,
+        want: &State,
+        user_variables: bool,
+        remembered: Option<u32>,
+        tracking: Tracking,
+    ) -> Result<(), BackendFailed> {
         loop {
-            match self.need(want, user_variables, remembered) {
+            match self.need(want, user_variables, remembered, tracking) {
                 Need::Nothing => return Ok(()),
                 // A reset would take away what it is held for, and nobody would tell the client.
                 Need::Reset if self.holds.carry_state() => return Err(BackendFailed::Unfit),
                 Need::Reset => self.reset().await?,
                 Need::Another => return Err(BackendFailed::Unfit),
                 Need::Steps { sets, schema } => {
+                    if tracking == Tracking::Off {
+                        // What the session sets of it by itself comes after what we take back.
+                        self.track(tracking).await?;
+                    }
                     let before = self.state.clone();
                     #[cfg(feature = "planted")]
                     let sets = if crate::planted::FORGET_SETS.get() { Vec::new() } else { sets };
@@ -257,6 +276,9 @@ impl Backend {
                     self.state = State { schema: before.schema, user, ..want.clone() };
                     if schema {
                         self.init_db(&want.schema).await?;
+                    }
+                    if tracking == Tracking::On {
+                        self.track(tracking).await?;
                     }
                     return Ok(());
                 }
@@ -298,6 +320,7 @@ impl Backend {
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
         self.state = sync::reset(&self.state, self.ways);
         self.last_session = 0;
+        (self.tracking, self.unreported) = (None, false);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
         self.owned = None;
@@ -445,6 +468,14 @@ impl Backend {
             self.forget_prepared(id);
         }
         self.cursor_ended(client);
+    }
+
+    /// Whoever has the connection next knows none of them.
+    pub(crate) fn close_all_prepared(&mut self) {
+        for id in self.prepared.ids() {
+            self.close_statement(id);
+        }
+        self.prepared.clear();
     }
 
     /// COM_STMT_CLOSE has no response: it goes along with the next command.

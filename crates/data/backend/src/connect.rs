@@ -28,15 +28,11 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::PLUGIN_AUTH
     | caps::PLUGIN_AUTH_LENENC
     | caps::SESSION_TRACK
-    | caps::DEPRECATE_EOF
-    | caps::QUERY_ATTRIBUTES;
+    | caps::DEPRECATE_EOF;
 
 /// What follows the client, because it changes what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps =
     caps::FOUND_ROWS | caps::NO_SCHEMA | caps::LOCAL_FILES | caps::IGNORE_SPACE | caps::MULTI_RESULTS | caps::PS_MULTI_RESULTS;
-
-/// What a connection says of itself for a client that has said nothing.
-const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -92,11 +88,14 @@ impl Pools {
                     prepared: Here::default(),
                     closing: Vec::new(),
                     several: false,
+                    tracking: None,
+                    unreported: false,
                     opened: now,
                     since: now,
                     queries: 0,
                     tally: self.tally.clone(),
                     in_use: true,
+                    lent: false,
                 });
                 room.keep();
                 if let Some(text) = init_connect(want) {
@@ -117,6 +116,8 @@ impl Pools {
                     }
                 }
                 if let Attempt::Again(why) = &failed {
+                    // Who comes back may be another version.
+                    place.tracks.take();
                     place.failed(
                         self.rt.now(),
                         variables.mysql_shun_on_failures,
@@ -175,16 +176,13 @@ impl Pools {
             let _best_effort = socket.keepalive(Some(idle));
         }
         let tls = self.connector(&server, want)?;
-        let id = want.session.to_string();
-        let own = [("millrace_session_id", id.as_str())];
-        let attributes = want.attributes.with(if want.session == 0 { &[] } else { &own }, UNNAMED);
         let account = Account {
             user: want.user,
             secret,
             database: None,
             caps: ALWAYS | (want.caps & OF_CLIENT),
             charset: want.collation,
-            attributes: &attributes,
+            attributes: &[],
             compression: server.compression.then(|| compression(&want.snapshot.variables)),
             tls: tls.as_ref(),
             host: &server.hostname,

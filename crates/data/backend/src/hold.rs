@@ -45,13 +45,18 @@ pub enum Hold {
     NotAllowed,
     /// mysql-connection_delay_multiplex_ms have not passed since the last statement there.
     Delay,
+    /// A procedure was called that may have left what nobody tells.
+    Procedure,
     /// A function of users was called that nobody has said to be harmless: it may have set, locked or made anything there.
     Routine,
+    /// The server has said that something of its session changed, and neither it nor the statement says what: a trigger may have set a
+    /// user variable or made a temporary table.
+    Untold,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 20] = [
+const ALL: [Hold; 22] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -70,7 +75,9 @@ const ALL: [Hold; 20] = [
     Hold::Cursor,
     Hold::NotAllowed,
     Hold::Delay,
+    Hold::Procedure,
     Hold::Routine,
+    Hold::Untold,
     Hold::UnknownState,
 ];
 
@@ -150,7 +157,7 @@ impl Holds {
             (Leaves::XA, Hold::Xa),
             (Leaves::HANDLER, Hold::Handler),
             (Leaves::SEQUENCE, Hold::Sequence),
-            (Leaves::UNKNOWN_STATE, Hold::UnknownState),
+            (Leaves::UNKNOWN_STATE, if is_call(class) { Hold::Procedure } else { Hold::UnknownState }),
         ] {
             if leaves.intersects(mark) {
                 self.add(hold);
@@ -198,6 +205,12 @@ impl Holds {
         self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);
         self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
     }
+}
+
+/// CALL, and nothing else.
+#[must_use]
+pub fn is_call(class: &Class<'_>) -> bool {
+    class.command == sql::CommandCounter::Call && class.against == Some(sql::Against::Procedure)
 }
 
 /// What an answer told.

@@ -90,8 +90,6 @@ mod tests {
         let users = Users::build([row], &Variables::default()).unwrap();
         let snapshot = Snapshot { users: Arc::new(users), ..Snapshot::default() };
         let want = Want {
-            session: 0,
-            attributes: &wire::connect_attributes::ConnectAttributes::default(),
             hostgroup: 0,
             user: "app",
             secret: proven,
@@ -100,6 +98,7 @@ mod tests {
             state: &crate::State::new("", 45),
             user_variables: false,
             remembered: None,
+            tracking: crate::Tracking::Any,
             snapshot: &snapshot,
             new_connection: false,
         };

@@ -28,6 +28,8 @@ pub struct Place {
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     pub(crate) numbers: Numbers,
+    /// What it tells of changes in sessions.
+    pub(crate) tracks: RefCell<crate::track::Tracks>,
     host: Arc<str>,
 }
 
@@ -69,6 +71,7 @@ impl Place {
             told: Cell::new(None),
             second_password: RefCell::default(),
             numbers: Numbers::default(),
+            tracks: RefCell::default(),
             host,
         })
     }

@@ -1,9 +1,12 @@
 //! All servers of this core, and the connections that wait there for a session.
 
+use crate::acquire::{GIVE_WAY, LEND_WAY};
 use crate::backend::{Backend, Idle};
+use crate::lane::Lanes;
+use crate::lend::{Neighbours, Wishes};
 use crate::place::Place;
 use crate::queue::Queue;
-use crate::{State, Tally};
+use crate::{State, Tally, Tracking};
 use bridge::{Counter, FreeConnectionRow, PoolRow};
 use config::{Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
@@ -16,7 +19,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::connect_attributes::ConnectAttributes;
 
 /// What a session needs.
 #[derive(Debug)]
@@ -31,16 +33,14 @@ pub struct Want<'a> {
     pub caps: wire::caps::Caps,
     /// Collation of its login.
     pub collation: u16,
-    /// Its id, 0 for none. A connection that is opened for it tells the server this and the attributes.
-    pub session: u32,
-    /// What the client said of itself at login.
-    pub attributes: &'a ConnectAttributes,
     /// What it has set.
     pub state: &'a State,
     /// Whether its user variables matter.
     pub user_variables: bool,
     /// Whose statements a server shall remember, if the command asks for what it remembers: ids, warnings, counts of rows.
     pub remembered: Option<u32>,
+    /// What its command needs the server to tell.
+    pub tracking: Tracking,
     /// The configuration that its command runs under.
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.
@@ -59,6 +59,7 @@ pub struct Pools {
     pub(crate) registry: Registry,
     /// Which line of waiting commands is ours, among those of all cores.
     pub(crate) line: usize,
+    pub(crate) neighbours: Rc<Neighbours>,
     /// Connections that are open only to say KILL.
     pub(crate) kills: Cell<u32>,
     note: Note,
@@ -79,6 +80,9 @@ pub(crate) struct Group {
     pub(crate) places: RefCell<Vec<Rc<Place>>>,
     /// Commands of this core that wait for a connection.
     pub(crate) queue: Queue,
+    pub(crate) lanes: Lanes,
+    /// Connections that other cores wait for.
+    pub(crate) wishes: Wishes,
     /// When an operator was last told that somebody waited in vain.
     pub(crate) told: Cell<Option<rt::Instant>>,
     /// Idle connections kept, in percent of `max_connections`, where the hostgroup says otherwise than the variable.
@@ -95,6 +99,7 @@ impl Pools {
             groups: RefCell::default(),
             connectors: RefCell::default(),
             line: registry.line(),
+            neighbours: Rc::default(),
             kills: Cell::new(0),
             registry,
             note: Box::new(note),
@@ -177,13 +182,21 @@ impl Pools {
         let shareable = backend.idle == Idle::Proven && backend.holds.is_empty() && backend.conn.is_idle();
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
         let group = self.group(hostgroup);
-        let wanted = self.gives_way(&place, group.queue.first_since());
-        if shareable && young && place.keeps() && !wanted {
-            self.tally.up(Counter::MyhgmPoolPush);
-            place.idle.borrow_mut().push(backend);
-        } else {
-            self.tally.up(Counter::MyhgmPoolDestroy);
-            drop(backend);
+        let since = group.queue.first_since();
+        let mut kept = (shareable && young && place.keeps()).then_some(backend);
+        if kept.is_some() && self.gives_way(&place, since, LEND_WAY) {
+            kept = kept.and_then(|backend| self.pass_on(&group, backend));
+            if kept.is_none() {
+                // It is on its way to who has waited longest.
+                return group.queue.call();
+            }
+        }
+        match kept.filter(|_| !self.gives_way(&place, since, GIVE_WAY)) {
+            Some(backend) => {
+                self.tally.up(Counter::MyhgmPoolPush);
+                place.idle.borrow_mut().push(backend);
+            }
+            None => self.tally.up(Counter::MyhgmPoolDestroy),
         }
         group.queue.call();
     }
@@ -195,7 +208,7 @@ impl Pools {
             self.release(backend);
             return;
         }
-        if !backend.holds.need_reset() && backend.state.autocommit {
+        if !backend.holds.need_reset() && !backend.unreported && backend.state.autocommit {
             backend.holds = crate::Holds::default();
             self.release(backend);
             return;
@@ -219,7 +232,7 @@ impl Pools {
                 let max = u64::from(place.server().max_connections);
                 let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
                 let keep = usize::try_from((max * free_pct).div_ceil(100)).unwrap_or(usize::MAX).max(1);
-                let wanted = self.gives_way(place, group.queue.first_since());
+                let wanted = self.gives_way(place, group.queue.first_since(), GIVE_WAY);
                 let mut idle = place.idle.borrow_mut();
                 let max_age = self.max_age.get();
                 idle.retain(|b| b.conn.is_idle() && (max_age.is_zero() || now - b.opened < max_age));

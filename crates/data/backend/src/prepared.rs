@@ -226,6 +226,11 @@ impl Here {
         close
     }
 
+    /// The server's ids of all of them.
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.0.iter().map(|entry| entry.id).collect()
+    }
+
     pub(crate) fn clear(&mut self) -> usize {
         let n = self.0.len();
         self.0.clear();

@@ -126,6 +126,12 @@ impl State {
         self.variables.as_ref()?.get(name).map(|value| &**value)
     }
 
+    /// Whether the client has set something of what the server is to tell of changes.
+    #[must_use]
+    pub fn tracks(&self) -> bool {
+        self.variables().any(|(name, _)| name.starts_with("session_track_"))
+    }
+
     /// A variable was set.
     pub fn set(&mut self, name: &str, value: &str) {
         let all = self.variables.get_or_insert_default();

@@ -2,10 +2,11 @@
 
 use crate::compare::Verdicts;
 use crate::epoch::Epoch;
+use crate::lanes::Brief;
 use crate::mirror::Mirrors;
-use crate::roster::{Entry, Roster};
+use crate::peers::{self, FromPeer, Loads, Peer};
+use crate::roster::Roster;
 use crate::scratch::Scratch;
-use crate::session::live;
 use crate::stats::{Alarms, Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
 use bridge::{Ask, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
@@ -37,8 +38,10 @@ pub struct Setup {
     pub listen: Vec<Address>,
     /// Our certificate; none if there is no TLS.
     pub acceptor: Option<Acceptor>,
-    /// The mailboxes of all cores but this one, by their index.
-    pub peers: Vec<Option<mailbox::Sender<ToCore>>>,
+    /// All cores but this one, by their index.
+    pub peers: Vec<Option<Peer>>,
+    /// What they say.
+    pub from_peers: mailbox::Receiver<FromPeer>,
     /// What the control plane says, and now and then a peer.
     pub mailbox: mailbox::Receiver<ToCore>,
     /// Hears what an operator should read.
@@ -58,7 +61,8 @@ pub struct Core {
     pub(crate) rt: Rt,
     pub(crate) index: u32,
     pub(crate) cores: u32,
-    pub(crate) peers: Vec<Option<mailbox::Sender<ToCore>>>,
+    pub(crate) peers: Vec<Option<Peer>>,
+    pub(crate) loads: Loads,
     epoch: RefCell<Rc<Epoch>>,
     registry: Registry,
     pub(crate) pools: Rc<Pools>,
@@ -66,6 +70,7 @@ pub struct Core {
     pub(crate) flights: Flights,
     pub(crate) statements: Statements,
     pub(crate) tally: Rc<Tally>,
+    pub(crate) brief: Brief,
     pub(crate) digests: Digests,
     pub(crate) commands: Commands,
     pub(crate) errors: Errors,
@@ -94,7 +99,7 @@ impl std::fmt::Debug for Core {
 }
 
 /// A place among a limited number, given back when dropped.
-pub(crate) struct Seat(Option<Arc<Permits>>);
+pub(crate) struct Seat(pub(crate) Option<Arc<Permits>>);
 
 impl Drop for Seat {
     fn drop(&mut self) {
@@ -114,11 +119,14 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let pools = Rc::new(Pools::new(rt.clone(), setup.registry.clone(), tally.clone(), move |words| note(words)));
     let epoch = Rc::new(Epoch::new(&setup.snapshot.for_core()));
     pools.adopt(&epoch.snapshot);
+    let (others, speak) = peers::speak(setup.index, &setup.peers);
+    pools.meet(others, speak);
     let core = Rc::new(Core {
         rt: rt.clone(),
         index: setup.index,
         cores: setup.cores,
         peers: setup.peers,
+        loads: Loads::new(&setup.registry, setup.index, setup.cores),
         epoch: RefCell::new(epoch),
         registry: setup.registry,
         pools,
@@ -126,6 +134,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         flights: Flights::default(),
         statements: Statements::default(),
         tally,
+        brief: Brief::default(),
         digests: Digests::default(),
         commands: Commands::default(),
         errors: Errors::default(),
@@ -148,6 +157,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         let listener = listen(&rt, &address)?;
         rt.spawn(core.clone().welcome(address, Some(listener)));
     }
+    rt.spawn(core.clone().hear_peers(setup.from_peers));
     rt.spawn(core.clone().sweep());
     if core.index == 0 {
         // It is one for all cores.
@@ -264,10 +274,10 @@ impl Core {
                     }
                 },
             };
-            match rt::select(open.accept(), self.doors.wait()).await {
-                Either::Left(Ok(socket)) => {
+            match rt::select(open.accept_for_any(), self.doors.wait()).await {
+                Either::Left(Ok(client)) => {
                     self.tally.up(Counter::ClientConnectionsCreated);
-                    self.rt.spawn(live(self.clone(), socket));
+                    self.place(client);
                 }
                 Either::Left(Err(error)) => {
                     // Too many open files, most often: wait for some to close.
@@ -418,7 +428,6 @@ impl Core {
 
     fn processes(&self) -> Vec<ProcessRow> {
         let now = self.rt.now();
-        let extended = self.epoch().snapshot.variables.mysql_show_processlist_extended > 0;
         let rows = self.roster.all().into_iter().map(|entry| {
             let server = entry.server.borrow();
             let (local_host, local_port) = match server.as_ref().map(|(_, local)| local) {
@@ -451,15 +460,8 @@ impl Core {
                 command: entry.command.get(),
                 time_ms: u64::try_from((now - entry.since.get()).as_millis()).unwrap_or(u64::MAX),
                 info: entry.info(),
-                attributes: if extended { attributes(&entry) } else { Vec::new() },
             }
         });
         rows.collect()
     }
-}
-
-/// What the client of a session has said of itself.
-fn attributes(entry: &Entry) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    entry.attributes.borrow().iter().map(|(name, value)| (text(name), text(value))).collect()
 }

@@ -147,7 +147,7 @@ mod tests {
         let (stream, third) = four_rows();
         for client in [SERVER, caps::PROTOCOL_41] {
             for size in 1..=stream.len() {
-                let mut follower = Follower::new(Expect::Query, SERVER, client, Turn::after(0), 0, 2);
+                let mut follower = Follower::new(Expect::Query, (SERVER, client), None, Turn::after(0), 0, 2);
                 let mut cut = Cut::after(2);
                 let (mut got, mut seq, mut ended) = (Vec::new(), None, false);
                 for chunk in stream.chunks(size) {

@@ -11,6 +11,8 @@ pub(crate) struct Epoch {
     pub(crate) digest: DigestOptions,
     /// Whether statements must be digested: see [`Snapshot::needs_digests`].
     pub(crate) digests: bool,
+    /// Whether statements share connections in flight in some hostgroup.
+    pub(crate) pipelines: bool,
     /// Matches of each rule, by its position in the chain.
     pub(crate) hits: RefCell<Vec<u64>>,
     /// Which rules match which digests, as far as statements have asked.
@@ -24,7 +26,8 @@ impl Epoch {
         let digest = snapshot.variables.digest_options();
         let digests = snapshot.needs_digests();
         let hits = RefCell::new(vec![0; snapshot.rules.chain().len()]);
-        Self { snapshot, digest, digests, hits, memo: RefCell::default() }
+        let pipelines = snapshot.servers.iter().any(|hostgroup| hostgroup.attributes.pipelining > 1);
+        Self { snapshot, digest, digests, pipelines, hits, memo: RefCell::default() }
     }
 
     /// Whose server we say we are: the vendors differ in what a reset and a refused change of user leave.

@@ -2,6 +2,7 @@
 
 use crate::answer::Complaint;
 use crate::asked::Asked;
+use crate::lanes;
 use crate::ready::sees;
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
@@ -10,6 +11,7 @@ use backend::{Backend, BackendFailed, Hold, Idle, Want};
 use bridge::{Counter, Failure, Retry};
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
+use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::packet;
 
@@ -19,6 +21,9 @@ impl Session {
         let delay = job.plan.delay_ms.unwrap_or(v.mysql_default_query_delay);
         if delay > 0 {
             self.core.rt.sleep(Duration::from_millis(delay)).await;
+        }
+        if let ControlFlow::Break(told) = self.pipelined(job).await? {
+            return Ok(told);
         }
         let mut tries = job.plan.retries.map_or(v.mysql_query_retries_on_failure, u64::from);
         loop {
@@ -82,11 +87,10 @@ impl Session {
                     secret: &self.secret,
                     caps: self.caps,
                     collation: self.collation,
-                    session: self.entry.id,
-                    attributes: &self.attributes,
                     state: &self.state,
                     user_variables: sees(job),
                     remembered: self.remembered(job),
+                    tracking: self.tracking(job),
                     snapshot: &job.epoch.snapshot,
                     new_connection: job.plan.new_connection,
                 };
@@ -137,11 +141,10 @@ impl Session {
             backend.last_session = self.life;
             let asked = self.command_for(backend, job).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
+            let held = backend.holds;
             backend.holds.before(job.class);
-            if self.calls_strangers(job) {
-                backend.holds.add(Hold::Routine);
-            }
-            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query(_)) {
+            self.hold_for_routines(backend, job, held);
+            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
                 backend.look_at_answer();
             }
             if job.class.multi {
@@ -159,8 +162,12 @@ impl Session {
                 rows_max: job.plan.rows_max,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
             };
-            let sent = self.core.rt.now();
+            let (sent, before) = (self.core.rt.now(), lanes::received(backend));
+            let has_habits = self.has_habits(job);
             let relayed = relay(self, backend, &ask).await;
+            if has_habits && relayed.is_ok() {
+                self.note_habit(job, self.core.rt.now() - sent, lanes::received(backend) - before);
+            }
             if job.epoch.snapshot.variables.mysql_stats_time_backend_query {
                 let took = u64::try_from((self.core.rt.now() - sent).as_nanos()).unwrap_or(u64::MAX);
                 self.core.tally.add(Counter::BackendQueryTimeNsec, took);
@@ -193,6 +200,13 @@ impl Session {
                 backend.holds.remove(Hold::InsertId);
             } else {
                 backend.insert_id_left -= 1;
+            }
+        }
+        if backend.unreported && backend.idle == Idle::Proven && backend.holds.is_empty() {
+            let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job))).await;
+            if heard.is_err() {
+                self.core.pools.release(backend);
+                return heard;
             }
         }
         if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {

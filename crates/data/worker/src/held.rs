@@ -8,7 +8,7 @@ use sql::{Class, Reads};
 pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
     let has = |any: &[Hold]| any.iter().any(|hold| holds.has(*hold));
     has(&[Hold::TemporaryTable, Hold::TableLock, Hold::SqlPrepare, Hold::Handler])
-        || (lock_on_set && has(&[Hold::UserVariable, Hold::UnknownState]))
+        || (lock_on_set && has(&[Hold::UserVariable, Hold::Procedure, Hold::Untold, Hold::UnknownState]))
 }
 
 /// Connections kept by a session.
@@ -91,6 +91,9 @@ impl Held {
             (Reads::LAST_INSERT_ID, Hold::InsertId),
             (Reads::FOUND_ROWS, Hold::FoundRows),
             (Reads::USER_VARIABLE, Hold::UserVariable),
+            (Reads::USER_VARIABLE, Hold::Procedure),
+            (Reads::USER_VARIABLE, Hold::Untold),
+            (Reads::USER_VARIABLE, Hold::Routine),
             (Reads::PREPARED, Hold::SqlPrepare),
             (Reads::HANDLER, Hold::Handler),
             (Reads::SEQUENCE, Hold::Sequence),

@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{Backend, Killing};
+use backend::{Backend, Joined, Killing};
 use bridge::{Killed, ToCore};
 use config::Snapshot;
 use rt::mailbox;
@@ -31,7 +31,7 @@ impl Core {
         let Some(Some(peer)) = self.peers.get(core as usize) else { return Killed::Unknown };
         let (answer, answered) = mailbox::channel(1);
         let reply = Box::new(move |killed| drop(answer.try_send(killed)));
-        if peer.try_send(ToCore::Kill { session, statement_only, owner: Some(Arc::from(owner)), reply }).is_err() {
+        if peer.control.try_send(ToCore::Kill { session, statement_only, owner: Some(Arc::from(owner)), reply }).is_err() {
             return Killed::Unknown;
         }
         self.rt.timeout(ANSWER, answered.recv()).await.ok().flatten().unwrap_or(Killed::Unknown)
@@ -43,11 +43,11 @@ impl Session {
     pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let order = if job.class.multi { None } else { sql::kill(job.sent()) };
         match (job.what, order) {
-            (What::Query(_), Some(order)) => {
+            (What::Query, Some(order)) => {
                 let session = order.session.unwrap_or_else(|| u64::from(self.entry.id));
                 self.kill(job.epoch, session, order.statement_only).await?;
             }
-            (What::Query(_), None) => {
+            (What::Query, None) => {
                 let words = "The proxy understands KILL [CONNECTION | QUERY] with the number of a session only, in a statement of its own";
                 self.refuse(&Complaint::with(1235, "42000", words)).await?;
             }
@@ -88,6 +88,19 @@ impl Session {
             user: self.user.username.to_string(),
             secret: self.secret.clone(),
             snapshot: snapshot.clone(),
+        }
+    }
+
+    /// Of a statement that shares its connection.
+    pub(crate) fn killing_of(&self, joined: &Joined) -> Killing {
+        Killing {
+            place: joined.place().clone(),
+            address: joined.peer().clone(),
+            thread_id: joined.thread_id(),
+            statement_only: false,
+            user: self.user.username.to_string(),
+            secret: self.secret.clone(),
+            snapshot: self.core.epoch().snapshot.clone(),
         }
     }
 

@@ -3,14 +3,13 @@
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
-use crate::settings::{Meaning, meaning};
+use crate::settings::{Meaning, may_run_programs, meaning};
 use backend::{Answered, Backend, Hold, Owned};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::time::Duration;
 use wire::response::Outcome;
 use wire::status;
-use wire::track::Change;
 
 impl Session {
     /// `executed`: the server's id of the statement that was executed, if one was.
@@ -44,14 +43,9 @@ impl Session {
         if response.is_session_track_lost() {
             backend.holds.add(Hold::UnknownState);
         }
-        let mut schema = None;
-        for change in response.changes() {
-            if let Change::Schema(name) = change {
-                match std::str::from_utf8(name) {
-                    Ok(name) => schema = Some(name.to_owned()),
-                    Err(_) => backend.holds.add(Hold::UnknownState),
-                }
-            }
+        let mut schema = self.learn_changes(backend, job.class, job.sent(), response);
+        if error && backend.tells_all() && may_run_programs(job.class) {
+            backend.unreported = true;
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             self.learn_variables(backend, job.class, job.sent(), error);
@@ -79,7 +73,7 @@ impl Session {
             {
                 statement.params.set(prepared.params);
                 statement.columns.set(prepared.columns);
-                self.add_prepared(job, preparing, prepared.params);
+                self.add_prepared(job, preparing);
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 backend.learn_prepared(statement, prepared.id, max);
             }
@@ -92,9 +86,7 @@ impl Session {
             }
         }
         if let Some(name) = schema {
-            self.state.schema = name.as_str().into();
-            backend.state_mut().schema = self.state.schema.clone();
-            self.entry.schema.replace(self.state.schema.clone());
+            self.is_in(backend, &name);
         }
         Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows(), from_cache: false }
     }

@@ -4,7 +4,6 @@
 mod absorb;
 mod answer;
 mod asked;
-mod attributes;
 mod cached;
 mod certificate;
 mod change_user;
@@ -21,10 +20,12 @@ mod held;
 mod infile;
 mod keeper;
 mod kill;
+mod lanes;
 mod learn;
 mod lexing;
 mod mirror;
 mod packing;
+mod peers;
 mod prepared;
 mod preparing;
 mod received;
@@ -38,5 +39,7 @@ mod several;
 mod statement;
 mod stats;
 mod stop;
+mod tracked;
 
 pub use crate::core::{Core, Setup, run};
+pub use crate::peers::{FromPeer, Peer};

@@ -18,8 +18,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::attributes::Attributes;
-use wire::connect_attributes::ConnectAttributes;
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Summed};
 
@@ -63,7 +61,7 @@ pub(crate) struct Mirrors {
 
 /// What is sent.
 enum Payload {
-    Text(Box<[u8]>, Attributes),
+    Text(Box<[u8]>),
     Execution(Kept),
 }
 
@@ -76,8 +74,6 @@ pub(crate) struct Copy {
     secret: Secret,
     caps: wire::caps::Caps,
     collation: u16,
-    session: u32,
-    attributes: Rc<ConnectAttributes>,
     state: State,
     client_address: Box<str>,
     timeout_ms: Option<u64>,
@@ -90,7 +86,7 @@ impl Session {
         let mirror = job.plan.mirror.as_deref()?;
         let payload = match (job.what, &mirror.leg.statement) {
             _ if !is_free(job.class) => None,
-            (What::Query(attributes), statement) => Some(Payload::Text(statement.of(job.text).into(), attributes.clone())),
+            (What::Query, statement) => Some(Payload::Text(statement.of(job.text).into())),
             (What::Execute(execution), plan::Text::AsIs) => Some(Payload::Execution(execution.keep())),
             (What::Execute(_) | What::Raw(..), _) => None,
             // Its executions are copied.
@@ -112,8 +108,6 @@ impl Session {
             secret: self.secret.clone(),
             caps: self.caps,
             collation: self.collation,
-            session: self.entry.id,
-            attributes: self.attributes.clone(),
             state,
             client_address: self.entry.client.0.as_str().into(),
             timeout_ms: mirror.timeout_ms,
@@ -192,14 +186,14 @@ impl Drop for Running {
 impl Copy {
     fn text(&self) -> &[u8] {
         match &self.payload {
-            Payload::Text(text, _) => text,
+            Payload::Text(text) => text,
             Payload::Execution(kept) => &kept.prepared.sql,
         }
     }
 
     fn bytes(&self) -> usize {
         match &self.payload {
-            Payload::Text(text, attributes) => text.len() + attributes.bytes().len(),
+            Payload::Text(text) => text.len(),
             Payload::Execution(kept) => kept.bytes(),
         }
     }
@@ -213,13 +207,12 @@ impl Copy {
             secret: &self.secret,
             caps: self.caps,
             collation: self.collation,
-            session: self.session,
-            attributes: &self.attributes,
             state: &self.state,
             snapshot: &epoch.snapshot,
             // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
             user_variables: sees_user_variables(&class),
             remembered: None,
+            tracking: backend::Tracking::Any,
             new_connection: false,
         };
         let Ok(mut backend) = core.pools.acquire(&want).await else {
@@ -257,16 +250,16 @@ impl Copy {
 
     /// The command there, and its response to the end.
     async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
-        backend.sync(&self.state, sees_user_variables(class), None).await?;
+        backend.sync(&self.state, sees_user_variables(class), None, backend::Tracking::Any).await?;
         if backend.takes_several() {
             // Whoever may send several has them copied one by one.
             backend.take_several(false).await?;
         }
         let mut command = Vec::new();
         let expect = match &self.payload {
-            Payload::Text(text, attributes) => {
+            Payload::Text(text) => {
                 let caps = backend.hello.caps;
-                packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, text, attributes, caps));
+                packet::append_with(&mut command, &mut 0, |out| wire::command::write_query(out, text, caps));
                 Expect::Query
             }
             Payload::Execution(kept) => {
@@ -274,7 +267,7 @@ impl Copy {
                 for command in kept.long_data(id) {
                     backend.send(command).await?;
                 }
-                packet::append_with(&mut command, &mut 0, |out| kept.write(out, id, backend.hello.caps));
+                packet::append_with(&mut command, &mut 0, |out| kept.write(out, id));
                 Expect::Execute
             }
         };

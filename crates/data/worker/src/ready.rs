@@ -4,7 +4,7 @@ use crate::relay::Failed;
 use crate::session::Session;
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed};
+use backend::{Backend, BackendFailed, Hold, Holds};
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
 use std::future::Future;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use wire::caps;
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
-const REMEMBERED: Reads = Reads::WARNINGS
+pub(crate) const REMEMBERED: Reads = Reads::WARNINGS
     .with(Reads::LAST_INSERT_ID)
     .with(Reads::FOUND_ROWS)
     .with(Reads::ROW_COUNT)
@@ -41,7 +41,7 @@ impl Session {
     /// A server takes several statements only where the client asked for it, and where there may be several.
     fn several(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
-        if matches!(job.what, What::Query(_)) {
+        if matches!(job.what, What::Query) {
             allowed && (backend.takes_several() || job.sent().contains(&b';'))
         } else {
             backend.takes_several()
@@ -56,25 +56,36 @@ impl Session {
         };
         prepared
             && self.several(backend, job) == backend.takes_several()
-            && backend.is_ready(&self.state, sees(job), self.remembered(job))
+            && backend.is_ready(&self.state, sees(job), self.remembered(job), self.tracking(job))
     }
 
-    /// Whether a function is called that is neither the server's own nor among those that the operator says to be harmless.
-    pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
-        if !job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
-            return false;
+    /// What routines of users may leave, unless the operator says that they only read.
+    /// `before`: what held the connection before this statement.
+    pub(crate) fn hold_for_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
+        let leaves = job.class.leaves;
+        if backend::is_call(job.class) && leaves.intersects(Leaves::UNKNOWN_STATE) {
+            if !before.has(Hold::Procedure) && !self.calls_strangers(job) {
+                backend.holds.remove(Hold::Procedure);
+            }
+        } else if leaves.intersects(Leaves::UNKNOWN_FUNCTION) && self.calls_strangers(job) {
+            backend.holds.add(Hold::Routine);
         }
+    }
+
+    /// Whether a routine is called that is neither the server's own nor among those that the operator says to be harmless.
+    fn calls_strangers(&self, job: &Job<'_>) -> bool {
         let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
         let harmless = |routine: &sql::Routine<'_>| {
             split.only_reads(routine.schema.as_deref().unwrap_or(self.state.schema.as_bytes()), &routine.name)
         };
-        !sql::calls(job.sent(), self.lexing()).iter().all(harmless)
+        let called = sql::calls(job.sent(), self.lexing());
+        called.is_empty() || !called.iter().all(harmless)
     }
 
     /// Brings the session's state and its prepared statement onto a connection.
     pub(crate) async fn make_ready(&self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         let work = async {
-            backend.sync(&self.state, sees(job), self.remembered(job)).await?;
+            backend.sync(&self.state, sees(job), self.remembered(job), self.tracking(job)).await?;
             let several = self.several(backend, job);
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
@@ -110,7 +121,7 @@ impl Session {
     }
 
     /// Work of ours on a connection: as long as it may take, and as long as the client is there and nothing has `stopped` it.
-    async fn watched<T>(
+    pub(crate) async fn watched<T>(
         &self,
         limit_ms: u64,
         work: impl Future<Output = Result<T, BackendFailed>>,

@@ -13,9 +13,11 @@ use bridge::Counter;
 use net::NetError;
 use rt::{Chunk, Either};
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 use wire::caps::Caps;
-use wire::response::{Expect, Follow, Outcome, Recode, Response, Summed};
+use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
+use wire::track::Wish;
 
 /// Why a response did not reach the client.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ const UNKNOWN_STATEMENT: u16 = 1243;
 /// Whoever follows the response.
 pub(crate) enum Follower {
     Same(Response),
+    /// The server tells more than the client asked for.
+    Sifted(Sift),
     /// The client does not speak as the server does.
     Other(Recode),
 }
@@ -72,24 +76,36 @@ impl Follower {
     pub(crate) fn response(&self) -> &Response {
         match self {
             Self::Same(response) => response,
+            Self::Sifted(sift) => sift.response(),
             Self::Other(recode) => recode.response(),
         }
     }
 
-    pub(crate) fn new(expect: Expect, server: Caps, client: Caps, turn: Turn, sent: u8, flags: u16) -> Self {
+    pub(crate) fn new(
+        expect: Expect,
+        (server, client): (Caps, Caps),
+        wish: Option<Rc<Wish>>,
+        turn: Turn,
+        sent: u8,
+        flags: u16,
+    ) -> Self {
         // What was sent may have been longer or shorter than what came.
         let ahead = turn.sent.wrapping_sub(sent);
         if ahead == 0 && !turn.more && !Recode::is_needed(server, client) {
-            Self::Same(Response::expect(expect, server).to_packet(sent))
+            match wish.filter(|_| wire::caps::has(client, wire::caps::SESSION_TRACK)) {
+                None => Self::Same(Response::expect(expect, server).to_packet(sent)),
+                Some(wish) => Self::Sifted(Sift::expect(expect, server, wish).to_packet(sent)),
+            }
         } else {
-            Self::Other(Recode::expect(expect, server, client, flags).to_packet(sent).after(ahead, turn.more))
+            Self::Other(Recode::expect(expect, server, client, flags).to_packet(sent).after(ahead, turn.more).telling(wish))
         }
     }
 
     /// Number of the last packet that the client was sent.
-    fn last_seq(&self) -> u8 {
+    pub(crate) fn last_seq(&self) -> u8 {
         match self {
             Self::Same(response) => response.last_seq(),
+            Self::Sifted(sift) => sift.response().last_seq(),
             Self::Other(recode) => recode.last_seq(),
         }
     }
@@ -103,6 +119,7 @@ impl Follower {
     fn resume(&mut self) {
         match self {
             Self::Same(response) => response.resume(),
+            Self::Sifted(sift) => sift.resume(),
             Self::Other(recode) => recode.resume(),
         }
     }
@@ -118,6 +135,19 @@ impl Follower {
                     Ok((chunk, Some(used)))
                 }
             },
+            Self::Sifted(sift) => {
+                let (passed, follow) = sift.follow(&chunk)?;
+                let end = if let Follow::Ended { used } = follow { Some(used) } else { None };
+                let out = match passed {
+                    Sifted::AsIs(n) => {
+                        let mut chunk = chunk;
+                        chunk.truncate(n);
+                        chunk
+                    }
+                    Sifted::Instead(out) => Chunk::from(out),
+                };
+                Ok((out, end))
+            }
             Self::Other(recode) => {
                 let mut out = Vec::with_capacity(chunk.len() + 16);
                 match recode.follow(&chunk, &mut out)? {
@@ -132,7 +162,14 @@ impl Follower {
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
     let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, compare } = *ask;
-    let mut follower = Follower::new(expect, backend.hello.caps, session.caps, session.turn, sent, backend.holds.flags());
+    let mut follower = Follower::new(
+        expect,
+        (backend.hello.caps, session.caps),
+        backend.wish(),
+        session.turn,
+        sent,
+        backend.holds.flags(),
+    );
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }

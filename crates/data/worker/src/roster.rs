@@ -9,7 +9,6 @@ use rt::local::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::connect_attributes::ConnectAttributes;
 
 /// Bytes of a running statement that the processlist shows.
 const INFO_MAX: usize = 100;
@@ -29,7 +28,6 @@ pub(crate) struct Entry {
     pub(crate) user: RefCell<Rc<str>>,
     pub(crate) schema: RefCell<Rc<str>>,
     pub(crate) client: (String, u16),
-    pub(crate) attributes: RefCell<Rc<ConnectAttributes>>,
     pub(crate) command: Cell<&'static str>,
     pub(crate) hostgroup: Cell<Option<u32>>,
     pub(crate) server: RefCell<Option<(Rc<backend::Place>, rt::Address)>>,
@@ -54,7 +52,6 @@ impl Entry {
             user: RefCell::new("".into()),
             schema: RefCell::new("".into()),
             client,
-            attributes: RefCell::default(),
             command: Cell::new("Connect"),
             hostgroup: Cell::new(None),
             server: RefCell::new(None),
@@ -84,8 +81,13 @@ impl Entry {
 
     /// The connection that it uses.
     pub(crate) fn works_on(&self, hostgroup: u32, backend: &Backend) {
+        self.uses(hostgroup, backend.place(), &backend.conn.socket().local());
+    }
+
+    /// The same, of one that others use as well.
+    pub(crate) fn uses(&self, hostgroup: u32, place: &Rc<backend::Place>, local: &rt::Address) {
         self.hostgroup.set(Some(hostgroup));
-        self.server.replace(Some((backend.place().clone(), backend.conn.socket().local())));
+        self.server.replace(Some((place.clone(), local.clone())));
         self.cut.set(false);
     }
 

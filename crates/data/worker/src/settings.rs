@@ -23,7 +23,7 @@ pub(crate) enum Meaning<'a> {
 }
 
 /// Variables whose value is used up, or means this very connection.
-const BOUND: [&str; 7] =
+pub(crate) const BOUND: [&str; 7] =
     ["insert_id", "last_insert_id", "identity", "rand_seed1", "rand_seed2", "pseudo_thread_id", "sql_log_bin"];
 
 /// `before` is the state in which the statement was written.
@@ -133,11 +133,16 @@ pub(crate) fn is_certain(text: &[u8]) -> bool {
 /// May this statement see user variables? Those that name one do; writes may run triggers, and functions and procedures of the
 /// user's own may read any.
 pub(crate) fn sees_user_variables(class: &Class<'_>) -> bool {
+    class.reads.intersects(Reads::USER_VARIABLE) || may_run_programs(class)
+}
+
+/// May it run triggers, procedures, functions of users, or statements that its text does not show?
+pub(crate) fn may_run_programs(class: &Class<'_>) -> bool {
     use CommandCounter as C;
-    class.reads.intersects(Reads::USER_VARIABLE)
-        || class.multi
+    class.multi
         || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE)
         || matches!(class.command, C::Insert | C::Replace | C::Update | C::Delete | C::Load | C::Call | C::Execute)
+        || class.against == Some(sql::Against::Change)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use rt::Instant;
 use sql::{Class, Leaves};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use wire::attributes::Attributes;
 use wire::response::Expect;
 
 /// What is to be done, all decided.
@@ -42,8 +41,8 @@ impl<'a> Job<'a> {
 /// What is sent to the server.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
-    /// COM_QUERY with the text of the plan, and what the client has sent along.
-    Query(&'a Attributes),
+    /// COM_QUERY with the text of the plan.
+    Query,
     /// This payload as it is.
     Raw(&'a [u8], Expect),
     /// COM_STMT_PREPARE.
@@ -56,7 +55,7 @@ impl<'a> What<'a> {
     /// The text that a server gets for the client's.
     pub(crate) fn sent(self, plan: &'a Plan, text: &'a [u8]) -> &'a [u8] {
         match self {
-            What::Query(_) | What::Prepare(_) => plan.remade().unwrap_or(text),
+            What::Query | What::Prepare(_) => plan.remade().unwrap_or(text),
             What::Execute(execution) => &execution.prepared.sql,
             What::Raw(..) => text,
         }
@@ -119,7 +118,7 @@ impl Session {
         let prepared = match what {
             What::Execute(execution) => Some(&*execution.prepared.sql),
             What::Raw(..) => Some(text),
-            What::Query(_) | What::Prepare(_) => None,
+            What::Query | What::Prepare(_) => None,
         };
         let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });

@@ -5,7 +5,6 @@ use crate::{Conn, NetError};
 use std::fmt;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
-use wire::connect_attributes::ConnectAttributes;
 use wire::frame::Algorithm;
 use wire::ed25519;
 use wire::handshake::{AuthReply, First, Login, SslRequest};
@@ -44,7 +43,7 @@ pub struct Account<'a> {
     /// Collation of the connection.
     pub charset: u16,
     /// Connection attributes.
-    pub attributes: &'a ConnectAttributes,
+    pub attributes: &'a [(String, String)],
     /// Compression, if the server has it.
     pub compression: Option<Compression>,
     /// TLS is required when this is there.
@@ -177,7 +176,7 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         auth_response: response.unwrap_or_default(),
         database: account.database.map(str::to_owned),
         auth_plugin: Some(plugin.name().to_owned()),
-        attributes: account.attributes.clone(),
+        attributes: account.attributes.to_vec(),
         zstd_level: account.compression.map_or(0, |compression| compression.zstd_level),
     };
     let mut payload = Vec::with_capacity(256);

@@ -28,6 +28,26 @@ pub struct Conn {
     sent: u64,
 }
 
+/// A connection that no core has just now: see [`Conn::part`].
+#[derive(Debug)]
+pub struct Parted {
+    handed: rt::Handed,
+    tls: Option<Box<Session>>,
+    received: u64,
+    sent: u64,
+}
+
+impl Parted {
+    /// It is this core's from now on.
+    ///
+    /// # Errors
+    /// As [`rt::Rt::adopt`].
+    pub fn adopt(self, rt: &rt::Rt) -> std::io::Result<Conn> {
+        let Self { handed, tls, received, sent } = self;
+        Ok(Conn { tls, received, sent, ..Conn::new(rt.adopt(handed)?) })
+    }
+}
+
 /// One packet: a payload and, when it came in one piece, its header before it.
 #[derive(Debug)]
 pub struct Packet {
@@ -135,6 +155,16 @@ impl Conn {
             && self.tls.as_ref().is_none_or(|tls| tls.is_drained())
             && self.packed.as_ref().is_none_or(|packed| packed.is_drained())
             && self.socket.is_idle()
+    }
+
+    /// Takes an idle connection from this core, for another to adopt; what is left here is only to be dropped. None if it is not idle or does not
+    /// stay so, or is compressed.
+    pub async fn part(&mut self) -> Option<Parted> {
+        if !self.is_idle() || self.packed.is_some() {
+            return None;
+        }
+        let handed = self.socket.hand_over().await?;
+        Some(Parted { handed, tls: self.tls.take(), received: self.received, sent: self.sent })
     }
 
     /// The bytes that came next, as they came. An empty chunk is the end.

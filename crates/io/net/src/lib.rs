@@ -10,7 +10,7 @@ mod server;
 pub mod tls;
 
 pub use client::{Account, Compression, Hello, Refused, Secret, login};
-pub use conn::{Conn, Packet};
+pub use conn::{Parted, Conn, Packet};
 pub use error::NetError;
 pub use server::{Credential, Door, Entered, Found, LoginFailed, authenticate_again, welcome};
 pub use tls::Shown;

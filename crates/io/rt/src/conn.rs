@@ -54,6 +54,11 @@ pub(crate) struct State {
 
     pub(crate) finish: Finish,
 
+    /// It leaves this core: nothing more is received here.
+    pub(crate) parting: bool,
+    /// The same end in the same simulated world is somebody else's.
+    pub(crate) handed: bool,
+
     /// The `Socket` is gone; what is unsent has some time left.
     pub(crate) dropped: bool,
 
@@ -144,6 +149,14 @@ impl Conn {
         self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
+    /// Another descriptor of the same connection; its place where there are no descriptors. None when the process has too many.
+    pub(crate) fn duplicate(&self) -> Option<Result<OwnedFd, u32>> {
+        match &self.fd {
+            Some(fd) => fd.try_clone().ok().map(Ok),
+            None => Some(Err(self.place.get())),
+        }
+    }
+
     pub(crate) fn peer(&self) -> Address {
         self.peer.get_or_init(|| sys::peer_address(self.fd()).unwrap_or(Address::Unix(PathBuf::new()))).clone()
     }
@@ -161,7 +174,7 @@ impl State {
 
     /// May bytes still come?
     pub(crate) fn is_open(&self) -> bool {
-        !self.eof && self.recv_error == 0 && !self.dropped
+        !self.eof && self.recv_error == 0 && !self.dropped && !self.parting
     }
 
     /// Has the peer ended the connection, or its half of it?

@@ -5,12 +5,14 @@
 use crate::chunk::{CHUNK_LEN, Chunk};
 use crate::conn::{Conn, Listening, NOWHERE, State, errno};
 use crate::core::{Core, LINGER};
+use crate::handed::{Handed, Kind};
 use crate::io::Wait;
 use crate::sys::{self, Poller, RawAddress};
 use crate::{Address, ListenOptions, Listener, Socket};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -87,6 +89,17 @@ impl Epoll {
         let added = self.poller.add(conn.fd(), IN | OUT | HALF | EDGE, u64::from(conn.place.get()));
         let socket = Socket::new(core.clone(), conn);
         added.map(|()| socket)
+    }
+
+    pub(crate) fn adopt_fd(&self, core: &Rc<Core>, fd: OwnedFd) -> io::Result<Socket> {
+        let conn = Conn::new(Some(fd), None, None);
+        conn.state.borrow_mut().writable = true;
+        self.adopt(core, conn)
+    }
+
+    /// What comes from now on is another core's to hear of: closing our descriptor would not end it, since it has a copy.
+    pub(crate) fn let_go(&self, conn: &Conn) {
+        self.poller.remove(conn.fd());
     }
 
     pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
@@ -258,15 +271,11 @@ impl Epoll {
         added.map(|()| listener)
     }
 
-    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
         let mut state = listening.state.borrow_mut();
         while state.readable {
             match sys::accept(listening.fd()) {
-                Ok(fd) => {
-                    let conn = Conn::new(Some(fd), None, None);
-                    conn.state.borrow_mut().writable = true;
-                    return Poll::Ready(self.adopt(core, conn));
-                }
+                Ok(fd) => return Poll::Ready(Ok(Handed(Kind::Fd(fd)))),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => state.readable = false,
                 // The one that we would have accepted left before.
                 Err(e) if matches!(e.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}

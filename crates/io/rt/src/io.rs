@@ -4,6 +4,7 @@ use crate::chunk::Chunk;
 use crate::conn::{Conn, Listening, State};
 use crate::core::{Core, Instant};
 use crate::epoll::Epoll;
+use crate::handed::{Handed, Kind};
 use crate::sim::Sim;
 use crate::uring::Uring;
 use crate::{Address, Driver, ListenOptions, Listener, Socket};
@@ -97,8 +98,23 @@ impl Io {
         each!(self, d => d.listen(core, at, o))
     }
 
-    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
-        each!(self, d => d.poll_accept(core, listening, cx))
+    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
+        each!(self, d => d.poll_accept(listening, cx))
+    }
+
+    /// A connection that another core, or nobody yet, had.
+    pub(crate) fn adopt(&self, core: &Rc<Core>, handed: Handed) -> io::Result<Socket> {
+        match (self, handed.0) {
+            (Self::Uring(d), Kind::Fd(fd)) => Ok(d.adopt_fd(core, fd)),
+            (Self::Epoll(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
+            (Self::Sim(d), Kind::Sim(place)) => d.adopt(core, place),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a connection of another driver")),
+        }
+    }
+
+    /// Begins to let go of a connection that will be another core's. It is let go of when nothing of it is with the kernel.
+    pub(crate) fn let_go(&self, conn: &Rc<Conn>) {
+        each!(self, d => d.let_go(conn));
     }
 
     /// The listener was dropped.

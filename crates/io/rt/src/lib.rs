@@ -53,6 +53,7 @@
 //! | `io.rs` | the seam: an enum of three drivers |
 //! | `uring/`, `epoll.rs`, [`sim`] | the drivers |
 //! | `sys.rs` | system calls, wrapped once |
+//! | `handed.rs` | a connection between two cores |
 //! | `recycled.rs` | futures on the heap whose memory is used again |
 //! | `mailbox.rs`, `local.rs`, `permits.rs`, `select.rs` | how tasks and cores meet |
 //! | `address.rs`, `resolve.rs`, `random.rs`, `driver.rs` | the rest |
@@ -102,6 +103,7 @@ mod core;
 mod driver;
 mod epoll;
 mod executor;
+mod handed;
 mod io;
 pub mod local;
 pub mod mailbox;
@@ -120,6 +122,7 @@ pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};
 pub use core::{Elapsed, Instant, Rt};
 pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
+pub use handed::Handed;
 pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};

@@ -1,8 +1,9 @@
 //! Sockets and listeners as tasks see them: one API over all drivers.
 
 use crate::chunk::Chunk;
-use crate::conn::{Conn, Finish, Listening, State, UNSENT_MAX, errno};
+use crate::conn::{Conn, Finish, Listening, Receiving, State, UNSENT_MAX, errno};
 use crate::core::Core;
+use crate::handed::{Handed, Kind};
 use crate::{Address, sys};
 use std::fmt;
 use std::future::poll_fn;
@@ -39,7 +40,13 @@ impl Listener {
     /// The next connection. An error (too many open files, say) concerns one attempt; the listener lives on, but sleep a little
     /// before the next attempt, because the reason may still be there. Cancel-safe.
     pub async fn accept(&self) -> io::Result<Socket> {
-        poll_fn(|cx| self.core.io.poll_accept(&self.core, &self.listening, cx)).await
+        let handed = self.accept_for_any().await?;
+        self.core.io.adopt(&self.core, handed)
+    }
+
+    /// The same, for whichever core [adopts](crate::Rt::adopt) it.
+    pub async fn accept_for_any(&self) -> io::Result<Handed> {
+        poll_fn(|cx| self.core.io.poll_accept(&self.listening, cx)).await
     }
 
     /// Where it listens; with the port that the kernel chose, if it was asked for port 0.
@@ -158,6 +165,40 @@ impl Socket {
         }
     }
 
+    /// Takes an idle connection from this core, for another to [adopt](crate::Rt::adopt). None if it was not idle, or does not stay so: then
+    /// it is over. What is left here is only to be dropped.
+    pub async fn hand_over(&self) -> Option<Handed> {
+        if !self.is_idle() {
+            return None;
+        }
+        self.conn.state.borrow_mut().parting = true;
+        self.core.io.let_go(&self.conn);
+        poll_fn(|cx| {
+            let mut state = self.conn.state.borrow_mut();
+            if matches!(state.receiving, Receiving::Off | Receiving::Starved) {
+                return Poll::Ready(());
+            }
+            state.reader.register(cx);
+            Poll::Pending
+        })
+        .await;
+        let quiet = {
+            let state = self.conn.state.borrow();
+            state.inbox.is_empty() && state.unsent == 0 && !state.is_over()
+        };
+        if !quiet {
+            return None;
+        }
+        let handed = match self.conn.duplicate()? {
+            Ok(fd) => Kind::Fd(fd),
+            Err(place) => {
+                self.conn.state.borrow_mut().handed = true;
+                Kind::Sim(place)
+            }
+        };
+        Some(Handed(handed))
+    }
+
     fn tell(&self, state: &mut State) {
         if !state.dirty {
             state.dirty = true;
@@ -226,6 +267,9 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        if self.conn.state.borrow().handed {
+            return;
+        }
         self.conn.state.borrow_mut().abandon();
         self.core.io.release(&self.core, &self.conn);
     }

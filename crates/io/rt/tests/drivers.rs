@@ -55,6 +55,8 @@ on_every_driver! {
     two_tasks_send_on_one_socket;
     a_listener_that_is_dropped_accepts_no_more;
     an_accept_can_be_cancelled;
+    a_connection_that_is_handed_over_speaks_on;
+    a_connection_that_is_not_idle_is_not_handed_over;
     a_unix_socket_echoes;
     a_literal_address_resolves_at_once;
     random_lives_leave_nothing_behind;
@@ -70,6 +72,45 @@ async fn the_other_end_has_the_right_address(rt: Rt) {
     assert_ne!(a.local().port(), 0);
     a.keepalive(Some(60)).unwrap();
     a.keepalive(None).unwrap();
+}
+
+async fn a_connection_that_is_handed_over_speaks_on(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    let mut b = b;
+    for turn in 0..20u8 {
+        a.send(vec![turn]).await.unwrap();
+        assert_eq!(&*b.recv().await.unwrap(), [turn]);
+        let peer = b.peer();
+        let handed = b.hand_over().await.expect("nothing is on its way");
+        drop(b);
+        // What comes while it belongs to nobody is not lost.
+        a.send(vec![turn, turn]).await.unwrap();
+        rt.sleep(Duration::from_millis(2)).await;
+        b = rt.adopt(handed).unwrap();
+        assert_eq!(b.peer(), peer);
+        assert_eq!(&*b.recv().await.unwrap(), [turn, turn]);
+        b.send(vec![turn]).await.unwrap();
+        assert_eq!(&*a.recv().await.unwrap(), [turn]);
+    }
+    drop(b);
+    assert!(a.recv().await.map_or(true, |end| end.is_empty()), "its end is seen");
+}
+
+async fn a_connection_that_is_not_idle_is_not_handed_over(rt: Rt) {
+    let (a, b) = pair(&rt).await;
+    a.send(vec![1]).await.unwrap();
+    while b.is_idle() {
+        rt.sleep(Duration::from_millis(1)).await;
+    }
+    assert!(b.hand_over().await.is_none());
+    drop(b);
+    assert!(a.recv().await.map_or(true, |end| end.is_empty()));
+    let (a, b) = pair(&rt).await;
+    drop(a);
+    while b.is_idle() {
+        rt.sleep(Duration::from_millis(1)).await;
+    }
+    assert!(b.hand_over().await.is_none());
 }
 
 async fn a_slow_reader_stops_its_writer(rt: Rt) {

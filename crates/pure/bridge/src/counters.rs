@@ -34,10 +34,15 @@ counters! {
     ClientConnectionsCreated, "Client_Connections_created", "Clients accepted.";
     ClientConnectionsNonIdle, "Client_Connections_non_idle", "Clients with a command running now.";
     ClientConnectionsLocked, "Client_Connections_hostgroup_locked", "Clients whose state binds all their statements to their user's own hostgroup, as of the end of their last command.";
+    ClientsHandedOver, "Millrace_clients_handed_over", "Clients that were accepted by one core and are served by another, which had fewer.";
     ServerConnectionsAborted, "Server_Connections_aborted", "Connections to servers that failed or broke.";
     ServerConnectionsConnected, "Server_Connections_connected", "Connections to servers now.";
     ServerConnectionsCreated, "Server_Connections_created", "Connections to servers opened.";
     ServerConnectionsDelayed, "Server_Connections_delayed", "Commands that had to wait for a connection.";
+    ServerConnectionsLent, "Millrace_server_connections_lent", "Idle connections to servers that one core sent to another, which needed one.";
+    LanesOpened, "Millrace_lanes_opened", "Connections to servers that began to be shared by statements in flight, where hostgroup_settings.pipelining allows it.";
+    StatementsInLanes, "Millrace_statements_pipelined", "Statements that were answered over such a connection.";
+    StatementsLeftLane, "Millrace_statements_left_pipeline", "Statements that had joined such a connection and were asked again alone.";
     ComAutocommit, "Com_autocommit", "SET statements received that begin with autocommit.";
     ComAutocommitFiltered, "Com_autocommit_filtered", "Those of them that were answered without a server.";
     ComCommit, "Com_commit", "COMMIT received.";

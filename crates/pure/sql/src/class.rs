@@ -768,6 +768,7 @@ impl<'a> Scan<'a> {
                 self.leaves(Leaves::FLUSH_READ_LOCK);
             }
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
+            Some(b'S') if word.is("SESSION_VARIABLES") => self.class.reads |= Reads::SESSION_VARIABLE,
             Some(b'S') if word.is_any(&["SELECT", "SET"]) => rest.functions = true,
             Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
             Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => {

@@ -70,6 +70,15 @@ impl<'a> Ok<'a> {
         Ok(ok)
     }
 
+    /// The same with these session changes, which may be none.
+    pub(crate) const fn with_changes<'b>(self, changes: &'b [u8]) -> Ok<'b>
+    where
+        'a: 'b,
+    {
+        let status = if changes.is_empty() { self.status & !status::SESSION_STATE_CHANGED } else { self.status };
+        Ok { status, changes, ..self }
+    }
+
     /// Writes the payload with header byte 0x00, as `caps` of the reader want it.
     pub fn write(&self, out: &mut Vec<u8>, caps: Caps) {
         self.write_as(out, OK_HEADER, caps);

@@ -26,9 +26,11 @@ use crate::{Malformed, ok, status};
 
 mod recode;
 mod report;
+mod sift;
 mod sum;
 
 pub use recode::{Recode, fuzz_recode};
+pub use sift::{Sift, Sifted};
 pub use sum::{RowSum, Summed};
 
 /// What was asked, and so what shape the answer has.
@@ -187,8 +189,8 @@ trait Watch {
     fn rows(&mut self, _bytes: &[u8]) {}
     /// The packet that has begun is the last of definitions which no EOF follows.
     fn definitions_end(&mut self) {}
-    /// A packet that decides something.
-    fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8]) {}
+    /// A packet that decides something. `at` is where its header begins in the chunk, if all of it lies there.
+    fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8], _at: Option<usize>) {}
 }
 
 impl Watch for () {}
@@ -365,7 +367,7 @@ impl Response {
                     };
                     self.number(seq)?;
                     let taken = self.take(payload, Some(at))?;
-                    watch.take(taken, seq, payload);
+                    watch.take(taken, seq, payload, Some(at));
                     at += HEADER_LEN + len;
                 }
             }
@@ -432,7 +434,7 @@ impl Response {
                 Verdict::Take => {
                     self.number(seq)?;
                     let taken = self.take(payload, None)?;
-                    watch.take(taken, seq, payload);
+                    watch.take(taken, seq, payload, None);
                 }
             }
         }

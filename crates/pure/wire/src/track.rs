@@ -4,6 +4,7 @@
 //! Each change is a type byte and a length-encoded block, so several OK packets' changes can be read as one sequence.
 
 use crate::read::Reader;
+use crate::write::Write as _;
 
 /// One change. Bytes are what the server sent; values are as `SELECT @@name` shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +58,64 @@ fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     })
 }
 
+/// What a session wants to be told, in the words of its `session_track_` variables. Of GTIDs and transactions it is told all that the
+/// server says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// `session_track_system_variables`; `None` for `*`.
+    variables: Option<Vec<Box<str>>>,
+    schema: bool,
+    state: bool,
+}
+
+impl Wish {
+    /// Variables as their names with commas between, or `*`; the schema; that something of the session changed.
+    #[must_use]
+    pub fn new(variables: &str, schema: bool, state: bool) -> Self {
+        let names = || variables.split(',').map(|name| name.trim().to_ascii_lowercase().into()).collect();
+        Self { variables: (variables.trim() != "*").then(names), schema, state }
+    }
+
+    /// Whether this variable is among them.
+    #[must_use]
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.variables.as_ref().is_none_or(|names| names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name)))
+    }
+
+    /// What remains of the changes of an OK packet, as [`changes`] reads them.
+    #[must_use]
+    pub fn of(&self, raw: &[u8]) -> Vec<u8> {
+        let mut r = Reader::new(raw);
+        let mut out = Vec::with_capacity(raw.len());
+        while let (Ok(kind), Ok(block)) = (r.u8(), r.lenenc_bytes()) {
+            let wanted = match change(kind, block) {
+                Some(Change::Variable { name, .. }) => self.has(name),
+                Some(Change::Schema(_)) => self.schema,
+                Some(Change::State(_)) => self.state,
+                _ => true,
+            };
+            if wanted {
+                out.u8(kind);
+                out.lenenc_bytes(block);
+            }
+        }
+        out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_is_told_what_it_wished_for() {
+        let raw = b"\x00\x0f\x0aautocommit\x03OFF\x00\x05\x01b\x02ON\x01\x05\x04test\x02\x011\x05\x09\x08T_______";
+        let told = |wish: Wish| changes(&wish.of(raw)).map(|change| format!("{change:?}")).collect::<Vec<_>>().len();
+        assert_eq!(told(Wish::new("*", true, true)), 5);
+        assert_eq!(told(Wish::new("time_zone, AUTOCOMMIT", true, false)), 3);
+        assert_eq!(told(Wish::new("", false, false)), 1);
+        assert_eq!(Wish::new("*", true, true).of(raw), raw);
+    }
 
     #[test]
     fn every_kind_of_change_is_read() {

@@ -97,7 +97,7 @@ impl Client {
             auth_response: response,
             database: None,
             auth_plugin: Some(plugin.name().into()),
-            attributes: Default::default(),
+            attributes: Vec::new(),
             zstd_level: 0,
         };
         client.send(|out| login.write(out)).await;

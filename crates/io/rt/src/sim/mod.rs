@@ -21,6 +21,7 @@ use crate::chunk::{Chunk, Pool};
 use crate::conn::{Conn, Listening, NOWHERE, State, errno};
 use crate::core::{Clock, Core, Rt};
 use crate::executor::Executor;
+use crate::handed::{Handed, Kind};
 use crate::io::{Io, Wait};
 use crate::random::Random;
 use crate::{Address, ListenOptions, Listener, Socket};
@@ -267,9 +268,9 @@ impl Sim {
         Ok(Listener::new(core.clone(), listening))
     }
 
-    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
         match self.world.borrow_mut().accept(listening.place.get()) {
-            Some(conn) => Poll::Ready(Ok(Socket::new(core.clone(), conn))),
+            Some(conn) => Poll::Ready(Ok(Handed(Kind::Sim(conn.place.get())))),
             None if listening.place.get() == NOWHERE => Poll::Ready(Err(errno(libc::EBADF))),
             None => {
                 listening.state.borrow_mut().waker.register(cx);
@@ -277,6 +278,18 @@ impl Sim {
             }
         }
     }
+
+    pub(crate) fn adopt(&self, core: &Rc<Core>, place: u32) -> io::Result<Socket> {
+        let conn = self.world.borrow().conn(place).ok_or_else(|| errno(libc::EBADF))?;
+        {
+            let mut state = conn.state.borrow_mut();
+            (state.parting, state.handed) = (false, false);
+        }
+        Ok(Socket::new(core.clone(), conn))
+    }
+
+    /// All cores are in this world: nothing has to be let go of.
+    pub(crate) fn let_go(&self, _: &Conn) {}
 
     pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
         self.world.borrow_mut().unlisten(listening.place.replace(NOWHERE));

@@ -248,6 +248,11 @@ impl World {
         Ok(listening)
     }
 
+    /// The connection whose end is there.
+    pub(super) fn conn(&self, place: u32) -> Option<Rc<Conn>> {
+        self.ends.get(&place).map(|end| end.conn.clone())
+    }
+
     pub(super) fn accept(&mut self, place: u32) -> Option<Rc<Conn>> {
         self.listeners.get_mut(&place)?.queue.pop_front()
     }

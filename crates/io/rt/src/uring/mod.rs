@@ -10,6 +10,7 @@ mod ring;
 use crate::chunk::{Buffer, Chunk, Pool};
 use crate::conn::{Conn, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno};
 use crate::core::{Core, LINGER, Sleep};
+use crate::handed::{Handed, Kind as From};
 use crate::io::Wait;
 use crate::sys::{self, RawAddress};
 use crate::{Address, ListenOptions, Listener, Socket};
@@ -168,6 +169,17 @@ impl Uring {
         Socket::new(core.clone(), conn)
     }
 
+    pub(crate) fn adopt_fd(&self, core: &Rc<Core>, fd: OwnedFd) -> Socket {
+        let socket = self.adopt(core, Conn::new(Some(fd), None, None));
+        self.receive(socket.conn(), &mut socket.conn().state.borrow_mut());
+        socket
+    }
+
+    /// Nothing is received here any more once the cancellation has come back.
+    pub(crate) fn let_go(&self, conn: &Conn) {
+        self.stop_receiving(conn, &mut conn.state.borrow_mut());
+    }
+
     // Turns.
 
     pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
@@ -284,6 +296,9 @@ impl Uring {
         if state.dropped {
             drop(state);
             self.settle(conn);
+        } else if state.parting {
+            // Who hands it over waits for this.
+            state.reader.fire();
         } else if state.is_full() {
             self.stop_receiving(conn, &mut state);
         } else {
@@ -550,7 +565,7 @@ impl Uring {
         }
     }
 
-    pub(crate) fn poll_accept(&self, core: &Rc<Core>, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
+    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
         let mut state = listening.state.borrow_mut();
         if let Some(fd) = state.queue.pop_front() {
             let again = state.queue.len() < ACCEPTED_MAX / 2 && state.error == 0;
@@ -558,9 +573,7 @@ impl Uring {
             if again {
                 self.accept(listening);
             }
-            let socket = self.adopt(core, Conn::new(Some(fd), None, None));
-            self.receive(socket.conn(), &mut socket.conn().state.borrow_mut());
-            return Poll::Ready(Ok(socket));
+            return Poll::Ready(Ok(Handed(From::Fd(fd))));
         }
         if listening.place.get() == NOWHERE {
             return Poll::Ready(Err(errno(libc::EBADF)));

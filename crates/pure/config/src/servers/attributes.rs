@@ -25,6 +25,8 @@ pub struct HostgroupAttributes {
     pub ignore_session_variables: Box<[Box<str>]>,
     /// `hostgroup_settings.handle_warnings`; `None` for mysql-handle_warnings.
     pub handle_warnings: Option<bool>,
+    /// `hostgroup_settings.pipelining`: so many statements of several sessions may be in flight on one connection; 0 for none but one.
+    pub pipelining: u32,
     /// `hostgroup_settings.read_hostgroup` and what belongs to it: this hostgroup writes, that one reads.
     pub split: Option<Split>,
     /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for mysql-monitor_slave_lag_when_null.
@@ -46,6 +48,7 @@ impl Default for HostgroupAttributes {
             throttle_connections_per_sec: 1_000_000,
             ignore_session_variables: Box::default(),
             handle_warnings: None,
+            pipelining: 0,
             split: None,
             monitor_slave_lag_when_null: None,
             servers_defaults: ServersDefaults::default(),
@@ -88,6 +91,7 @@ impl HostgroupAttributes {
         let mut settings = Members::of(&row.hostgroup_settings, "hostgroup_settings", &key, refusals);
         let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
         let monitor_slave_lag_when_null = settings.number("monitor_slave_lag_when_null", (0, 604_800));
+        let pipelining = settings.number("pipelining", (0, 64)).unwrap_or(0);
         let split = settings.split();
         if split.as_ref().is_some_and(|split| i64::from(split.read_hostgroup) == row.hostgroup_id) {
             settings.refuse("has a 'read_hostgroup' that is this hostgroup: nothing would be split");
@@ -120,6 +124,7 @@ impl HostgroupAttributes {
             ),
             ignore_session_variables: ignored,
             handle_warnings,
+            pipelining,
             split,
             monitor_slave_lag_when_null,
             servers_defaults,
@@ -198,7 +203,7 @@ mod tests {
             hostgroup_id: 7,
             autocommit: 0,
             ignore_session_variables: r#"["SQL_MODE","time_zone"]"#.into(),
-            hostgroup_settings: r#"{"handle_warnings":0}"#.into(),
+            hostgroup_settings: r#"{"handle_warnings":0,"pipelining":16}"#.into(),
             servers_defaults: r#"{"weight":5,"use_ssl":1}"#.into(),
             ..HostgroupAttributesRow::default()
         };
@@ -206,7 +211,7 @@ mod tests {
         let attributes = &servers.hostgroup(7).unwrap().attributes;
         assert_eq!(attributes.autocommit, Some(false));
         assert_eq!(attributes.ignore_session_variables.iter().map(|n| &**n).collect::<Vec<_>>(), ["sql_mode", "time_zone"]);
-        assert_eq!(attributes.handle_warnings, Some(false));
+        assert_eq!((attributes.handle_warnings, attributes.pipelining), (Some(false), 16));
         let defaults = ServersDefaults { weight: Some(5), max_connections: None, use_ssl: Some(true) };
         assert_eq!(attributes.servers_defaults, defaults);
         assert_eq!(servers.attributes_rows(), [row]);

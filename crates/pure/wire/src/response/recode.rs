@@ -6,7 +6,9 @@
 use super::{Expect, Follow, Response, Taken, Watch};
 use crate::caps::{self, Caps};
 use crate::packet::{self, HEADER_LEN};
+use crate::track::Wish;
 use crate::{Malformed, ok, status};
+use std::rc::Rc;
 
 /// Follows one response and writes it for the client as it comes.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct Recode {
     status: u16,
     /// SERVER_STATUS_* flags that every result has besides its own.
     more: u16,
+    /// Which session changes the client is told; all if `None`.
+    wish: Option<Rc<Wish>>,
 }
 
 impl Recode {
@@ -33,7 +37,7 @@ impl Recode {
     /// that the server does not send; the flags after the command come too late for it.
     pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
         let response = Response::expect(expect, server);
-        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0 }
+        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0, wish: None }
     }
 
     /// As [`Response::to_packet`].
@@ -53,6 +57,13 @@ impl Recode {
         self
     }
 
+    /// The client is told no other session changes than these.
+    #[must_use]
+    pub fn telling(mut self, wish: Option<Rc<Wish>>) -> Self {
+        self.wish = wish;
+        self
+    }
+
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
     pub const fn is_needed(server: Caps, client: Caps) -> bool {
         (server ^ client) & (caps::DEPRECATE_EOF | caps::SESSION_TRACK) != 0
@@ -61,10 +72,10 @@ impl Recode {
     /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
     /// connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
-        let Self { response, server, client, shift, last_seq, full, eof_due, status, more } = self;
+        let Self { response, server, client, shift, last_seq, full, eof_due, status, more, wish } = self;
         let cursor = matches!(response.expect, Expect::Execute);
         let mut copy =
-            Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status, more: *more };
+            Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status, more: *more, wish: wish.as_deref() };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
             copy.eof_if_due();
@@ -101,6 +112,7 @@ struct Copy<'a> {
     eof_due: &'a mut bool,
     status: u16,
     more: u16,
+    wish: Option<&'a Wish>,
 }
 
 impl Copy<'_> {
@@ -165,11 +177,14 @@ impl Watch for Copy<'_> {
         *self.eof_due = !caps::has(self.client, caps::DEPRECATE_EOF);
     }
 
-    fn take(&mut self, taken: Taken, seq: u8, payload: &[u8]) {
+    fn take(&mut self, taken: Taken, seq: u8, payload: &[u8], _: Option<usize>) {
         let ok = match taken {
             Taken::AsIs => ok::Ok::default(),
             Taken::DefinitionsEof | Taken::Ok | Taken::End => self.said(payload),
         };
+        let wished = self.wish.filter(|_| !ok.changes.is_empty() && caps::has(self.client, caps::SESSION_TRACK));
+        let wished = wished.map(|wish| wish.of(ok.changes));
+        let ok = wished.as_ref().map_or(ok, |changes| ok.with_changes(changes));
         if taken == Taken::End && self.cursor && ok.status & status::CURSOR_EXISTS != 0 {
             *self.eof_due = false;
         }

@@ -127,7 +127,7 @@ impl Watch for Rows {
         self.rows_next = true;
     }
 
-    fn take(&mut self, taken: Taken, _: u8, _: &[u8]) {
+    fn take(&mut self, taken: Taken, _: u8, _: &[u8], _: Option<usize>) {
         self.rows_next = false;
         self.left = 0;
         self.in_rows = taken == Taken::DefinitionsEof;

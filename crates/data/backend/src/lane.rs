@@ -1,0 +1,470 @@
+//! A connection on which statements of several sessions are in flight, in order: a lane.
+//!
+//! Only reads go there that may as well be asked again, and no session sees a byte before its answer is whole. So whatever is not a plain, small answer
+//! ends in [`Landed::Alone`]: the session asks in the ordinary way, as if nothing had been.
+//!
+//! ```text
+//! join() ─> outgoing ─┐                    ┌─ whole, small, nothing but rows ─> Landed::Answer
+//!                     ├─ the lane's task ──┤
+//!                     └─ flying, in order ─┴─ anything else, late, broken ────> Landed::Alone
+//! ```
+
+use crate::backend::{Backend, Idle, NOBODY};
+use crate::place::{Place, bump};
+use crate::pools::{Group, Pools, Want};
+use crate::state::State;
+use crate::sync::{self, Foreign, Need, Ways};
+use crate::Killing;
+use bridge::Counter;
+use rt::local::{Bell, Receiver, Sender, oneshot};
+use rt::{Address, Chunk, Either, Instant};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+use wire::caps::Caps;
+use wire::response::{Expect, Follow, Outcome, Response};
+use wire::status;
+
+/// An answer in a lane is at most so long: it is gathered before its session gets it.
+pub const ANSWER_LEN_MAX: usize = 16 << 10;
+/// What is longer is followed so far, for those behind it; then the lane ends.
+const DRAINED_LEN_MAX: usize = 256 << 10;
+/// Who is behind a statement that takes longer leaves the lane.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// A lane without statements is given back after so long.
+const REST: Duration = Duration::from_millis(20);
+/// After lanes of a hostgroup had to be left, none is begun for so long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Connections of a hostgroup on one core that become lanes before any of them is filled.
+const WIDTH: usize = 4;
+/// How many statements a lane has in flight at first.
+const DEPTH_FIRST: u32 = 4;
+
+/// What a session gets.
+#[derive(Debug)]
+pub enum Landed {
+    /// All of it: one result, without warnings, and nothing has changed.
+    Answer(Vec<u8>, Box<Response>),
+    /// Ask in the ordinary way. `unfit`: the answer was none that may be given here, as the next will be.
+    Alone {
+        /// Whether the statement itself is the reason.
+        unfit: bool,
+    },
+}
+
+/// A statement in flight.
+struct Flying {
+    answer: Sender<Landed>,
+    response: Response,
+    bytes: Vec<u8>,
+    /// Of an answer that is too long.
+    drained: usize,
+    since: Instant,
+}
+
+/// A connection, as those see it who share it.
+pub struct Lane {
+    place: Rc<Place>,
+    local: Address,
+    peer: Address,
+    thread_id: u32,
+    caps: Caps,
+    user: Rc<str>,
+    own_caps: Caps,
+    state: State,
+    ways: Ways,
+    outgoing: RefCell<Vec<u8>>,
+    /// Commands in `outgoing`.
+    outgoing_n: Cell<u64>,
+    flying: RefCell<VecDeque<Flying>>,
+    /// Nobody joins any more.
+    closed: Cell<bool>,
+    /// Some left it while their statements were on their way.
+    left_behind: Cell<bool>,
+    /// How the server is told to end what runs, once nobody waits for it.
+    killing: RefCell<Option<Killing>>,
+    news: Bell,
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Lane({} in flight on {:?})", self.flying.borrow().len(), self.place)
+    }
+}
+
+/// The lanes of a hostgroup on this core.
+pub(crate) struct Lanes {
+    all: RefCell<Vec<Rc<Lane>>>,
+    /// Statements that may be in flight on each: more while all goes well, fewer when somebody had to leave.
+    depth: Cell<u32>,
+    /// What the configuration allows.
+    depth_max: Cell<u32>,
+    pause_until: Cell<Option<Instant>>,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self { all: RefCell::default(), depth: Cell::new(DEPTH_FIRST), depth_max: Cell::new(0), pause_until: Cell::new(None) }
+    }
+}
+
+impl Lanes {
+    /// Somebody waits for a connection: those without work give theirs back.
+    pub(crate) fn ring(&self) {
+        for lane in self.all.borrow().iter() {
+            lane.news.ring();
+        }
+    }
+
+    fn went_well(&self) {
+        self.depth.set((self.depth.get() + 1).min(self.depth_max.get()));
+    }
+
+    fn went_badly(&self, now: Instant) {
+        self.depth.set((self.depth.get() / 2).max(1));
+        self.pause_until.set(Some(now + PAUSE));
+    }
+}
+
+/// A statement that has joined a lane.
+pub struct Joined {
+    /// Where its answer comes.
+    pub answer: Receiver<Landed>,
+    lane: Rc<Lane>,
+}
+
+impl std::fmt::Debug for Joined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.lane.fmt(f)
+    }
+}
+
+impl Joined {
+    /// The server.
+    #[must_use]
+    pub fn place(&self) -> &Rc<Place> {
+        &self.lane.place
+    }
+
+    /// Our end of the connection.
+    #[must_use]
+    pub fn local(&self) -> &Address {
+        &self.lane.local
+    }
+
+    /// Its end.
+    #[must_use]
+    pub fn peer(&self) -> &Address {
+        &self.lane.peer
+    }
+
+    /// The server's number of the connection.
+    #[must_use]
+    pub fn thread_id(&self) -> u32 {
+        self.lane.thread_id
+    }
+
+    /// What the server speaks there.
+    #[must_use]
+    pub fn caps(&self) -> Caps {
+        self.lane.caps
+    }
+
+    /// Nobody waits for this statement any more. `killing`: how it is ended on the server when nobody waits for another one there either.
+    pub fn leave(self, killing: Option<Killing>) {
+        let Self { answer, lane } = self;
+        drop(answer);
+        if let Some(killing) = killing {
+            lane.killing.replace(Some(killing));
+        }
+        lane.news.ring();
+    }
+}
+
+impl Lane {
+    fn serves(&self, want: &Want<'_>, now: Instant) -> bool {
+        let foreign = Foreign { statement: false, variables: false };
+        !self.closed.get()
+            && *self.user == *want.user
+            && self.own_caps == want.caps & crate::connect::OF_CLIENT
+            && self.place.takes(now)
+            && sync::whole_need(&self.state, want.state, false, foreign, self.ways) == Need::Nothing
+    }
+
+    fn len(&self) -> usize {
+        self.flying.borrow().len()
+    }
+
+    fn join(self: &Rc<Self>, text: &[u8], now: Instant) -> Joined {
+        let mut outgoing = self.outgoing.borrow_mut();
+        wire::packet::append_with(&mut outgoing, &mut 0, |out| wire::command::write_query(out, text, self.caps));
+        self.outgoing_n.set(self.outgoing_n.get() + 1);
+        let (tell, answer) = oneshot();
+        let response = Response::expect(Expect::Query, self.caps).to_packet(0);
+        self.flying.borrow_mut().push_back(Flying { answer: tell, response, bytes: Vec::new(), drained: 0, since: now });
+        self.news.ring();
+        Joined { answer, lane: self.clone() }
+    }
+
+    /// Those from this place of the row on ask elsewhere.
+    fn send_away(&self, from: usize) -> usize {
+        let gone: Vec<Flying> = {
+            let mut flying = self.flying.borrow_mut();
+            let from = from.min(flying.len());
+            flying.drain(from..).collect()
+        };
+        let n = gone.len();
+        for one in gone {
+            let _gone_already = one.answer.send(Landed::Alone { unfit: false });
+        }
+        n
+    }
+
+    fn is_left(&self) -> bool {
+        let flying = self.flying.borrow();
+        !flying.is_empty() && flying.iter().all(|one| one.answer.is_closed())
+    }
+}
+
+impl Pools {
+    /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`: the statements that may be in flight on a
+    /// connection at once at most.
+    #[must_use]
+    pub fn join(self: &Rc<Self>, want: &Want<'_>, text: &[u8], depth: u32) -> Option<Joined> {
+        let group = self.group(want.hostgroup);
+        let now = self.rt.now();
+        let lanes = &group.lanes;
+        // Who waits for a connection comes first: lanes run empty and are given back.
+        if !group.queue.is_empty() || lanes.pause_until.get().is_some_and(|until| now < until) {
+            return None;
+        }
+        lanes.depth_max.set(depth);
+        let depth = lanes.depth.get().min(depth);
+        let (fewest, serving) = {
+            let all = lanes.all.borrow();
+            let serving: Vec<&Rc<Lane>> = all.iter().filter(|lane| lane.serves(want, now)).collect();
+            (serving.iter().min_by_key(|lane| lane.len()).map(|lane| (*lane).clone()), serving.len())
+        };
+        let free = fewest.as_ref().is_some_and(|lane| lane.len() == 0 || serving >= WIDTH && lane.len() < depth as usize);
+        if let Some(lane) = fewest.as_ref().filter(|_| free) {
+            return Some(lane.join(text, now));
+        }
+        // One more, if a connection is at hand that needs nothing to be done.
+        match self.at_once(want) {
+            Some(backend) if may_be_lane(&backend, want) => Some(self.begin(&group, backend).join(text, now)),
+            Some(backend) => {
+                self.release(backend);
+                None
+            }
+            None => fewest.filter(|lane| lane.len() < depth as usize).map(|lane| lane.join(text, now)),
+        }
+    }
+
+    fn begin(self: &Rc<Self>, group: &Rc<Group>, mut backend: Box<Backend>) -> Rc<Lane> {
+        backend.last_session = NOBODY;
+        let lane = Rc::new(Lane {
+            place: backend.place.clone(),
+            local: backend.conn.socket().local(),
+            peer: backend.conn.socket().peer(),
+            thread_id: backend.hello.thread_id,
+            caps: backend.hello.caps,
+            user: backend.key.user.clone(),
+            own_caps: backend.key.caps,
+            state: backend.state.clone(),
+            ways: backend.ways,
+            outgoing: RefCell::default(),
+            outgoing_n: Cell::new(0),
+            flying: RefCell::default(),
+            closed: Cell::new(false),
+            left_behind: Cell::new(false),
+            killing: RefCell::default(),
+            news: Bell::new(),
+        });
+        group.lanes.all.borrow_mut().push(lane.clone());
+        self.tally.up(Counter::LanesOpened);
+        let run = Run { pools: self.clone(), group: group.clone(), lane: lane.clone() };
+        self.rt.spawn(async move {
+            run.on(backend).await;
+        });
+        lane
+    }
+}
+
+fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
+    backend.holds.is_empty()
+        && !backend.several
+        && backend.conn.compression().is_none()
+        && backend.need(want.state, false, None) == Need::Nothing
+}
+
+/// The task of a lane.
+struct Run {
+    pools: Rc<Pools>,
+    group: Rc<Group>,
+    lane: Rc<Lane>,
+}
+
+impl Drop for Run {
+    /// However it ends.
+    fn drop(&mut self) {
+        self.lane.closed.set(true);
+        self.group.lanes.all.borrow_mut().retain(|lane| !Rc::ptr_eq(lane, &self.lane));
+        self.lane.send_away(0);
+    }
+}
+
+impl Run {
+    async fn on(&self, mut backend: Box<Backend>) {
+        let healthy = self.fly(&mut backend).await;
+        self.lane.closed.set(true);
+        if !healthy {
+            backend.idle = Idle::Doubtful;
+            let killing = self.lane.killing.take().filter(|_| self.lane.is_left());
+            self.lane.send_away(0);
+            self.pools.release(backend);
+            if let Some(killing) = killing {
+                let _if_not_the_closed_connection_ends_it = self.pools.kill(&killing).await;
+            }
+            return;
+        }
+        self.pools.release(backend);
+    }
+
+    /// Until it is to be given back (`true`) or closed.
+    async fn fly(&self, backend: &mut Backend) -> bool {
+        let lane = &self.lane;
+        loop {
+            let out = std::mem::take(&mut *lane.outgoing.borrow_mut());
+            if !out.is_empty() {
+                let n = lane.outgoing_n.take();
+                bump(&lane.place.numbers.queries, n - 1);
+                backend.queries += n - 1;
+                if backend.send(Chunk::from(out)).await.is_err() {
+                    return false;
+                }
+            }
+            if lane.is_left() {
+                // Nobody waits for what the server does here.
+                return false;
+            }
+            let now = self.pools.rt.now();
+            let head = lane.flying.borrow().front().map(|head| head.since);
+            if head.is_none() && (lane.closed.get() || self.is_wanted() || !lane.place.takes(now)) {
+                return true;
+            }
+            let patience = match head {
+                None => REST,
+                // Nobody is behind it any more: its own session knows how long it may take.
+                Some(_) if lane.closed.get() => Duration::from_secs(3600),
+                Some(since) => PATIENCE.saturating_sub(now - since).max(Duration::from_millis(1)),
+            };
+            match self.pools.rt.timeout(patience, rt::select(backend.recv(), lane.news.heard())).await {
+                Ok(Either::Left(Ok(chunk))) => {
+                    if !self.came(backend, &chunk) {
+                        return false;
+                    }
+                }
+                Ok(Either::Left(Err(_broken))) => return false,
+                Ok(Either::Right(())) => {}
+                Err(_rested) if head.is_none() => return true,
+                Err(_late) => self.look_at_head(),
+            }
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.group.queue.is_empty() || self.pools.is_wanted_elsewhere(&self.lane.place)
+    }
+
+    /// The first takes long: those behind it do not wait for it.
+    fn look_at_head(&self) {
+        let now = self.pools.rt.now();
+        let late = self.lane.flying.borrow().front().is_some_and(|head| now - head.since >= PATIENCE);
+        if late && !self.lane.closed.get() {
+            self.lane.closed.set(true);
+            // What they have sent is on its way already: the connection is closed behind the first.
+            if self.lane.send_away(1) > 0 {
+                self.lane.left_behind.set(true);
+                self.group.lanes.went_badly(now);
+            }
+        }
+    }
+
+    /// Bytes came: each answer to whom it belongs. False when the connection is of no more use.
+    fn came(&self, backend: &mut Backend, chunk: &[u8]) -> bool {
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            let mut flying = self.lane.flying.borrow_mut();
+            let Some(head) = flying.front_mut() else { return false };
+            let Ok(follow) = head.response.follow(rest) else { return false };
+            let (used, ended) = match follow {
+                Follow::More => (rest.len(), false),
+                Follow::Ended { used } => (used, true),
+            };
+            if head.drained > 0 || head.bytes.len() + used > ANSWER_LEN_MAX {
+                head.drained += std::mem::take(&mut head.bytes).len() + used;
+                if head.drained > DRAINED_LEN_MAX {
+                    return self.overflows(flying.pop_front());
+                }
+            } else {
+                head.bytes.extend_from_slice(&rest[..used]);
+            }
+            rest = &rest[used..];
+            if !ended {
+                return true;
+            }
+            let Some(head) = flying.pop_front() else { return false };
+            drop(flying);
+            let response = head.response;
+            let unchanged = leaves_no_trace(&response);
+            let plain = head.drained == 0 && is_plain(&response);
+            let landed = if plain && unchanged {
+                self.pools.tally.up(Counter::StatementsInLanes);
+                Landed::Answer(head.bytes, Box::new(response))
+            } else {
+                Landed::Alone { unfit: true }
+            };
+            let _left_already = head.answer.send(landed);
+            if !unchanged {
+                // What follows ran on another state than its session's.
+                return false;
+            }
+            // Each is measured from when it is the first.
+            let now = self.pools.rt.now();
+            if let Some(next) = self.lane.flying.borrow_mut().front_mut() {
+                next.since = now;
+            } else {
+                backend.ended(chunk.len() - rest.len(), chunk.len());
+            }
+            if self.lane.left_behind.get() {
+                return false;
+            }
+            self.group.lanes.went_well();
+        }
+        true
+    }
+
+    fn overflows(&self, head: Option<Flying>) -> bool {
+        if let Some(head) = head {
+            let _left_already = head.answer.send(Landed::Alone { unfit: true });
+        }
+        false
+    }
+}
+
+/// One result and nothing to tell of it.
+fn is_plain(response: &Response) -> bool {
+    matches!(response.outcome(), Outcome::Ok) && response.results() == 1 && response.columns() > 0 && response.warnings() == 0
+}
+
+/// The connection is as it was. Of an error nothing is known but that it was one, which changes nothing in a read.
+fn leaves_no_trace(response: &Response) -> bool {
+    let known = match response.outcome() {
+        Outcome::Ok => response.is_status_known() && response.status() & status::AUTOCOMMIT != 0,
+        Outcome::Err { .. } => true,
+        Outcome::LocalInfile(_) => false,
+    };
+    let open = status::IN_TRANS | status::IN_TRANS_READONLY | status::CURSOR_EXISTS;
+    known && response.status() & open == 0 && !response.is_session_track_lost() && response.session_track().is_empty()
+}

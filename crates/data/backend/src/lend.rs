@@ -1,0 +1,437 @@
+//! Idle connections that go from one core to another: who has none and needs one asks, who has one that fits sends it.
+//!
+//! A connection is asked for by the first of a line only, and by who is about to open one although other cores have some. What is sent joins
+//! the idle connections of the core that asked; its permit travels with it.
+
+use crate::backend::{Backend, Idle, Key};
+use crate::connect::OF_CLIENT;
+use crate::place::Place;
+use crate::pools::{Group, Pools, Want};
+use crate::prepared::Here;
+use crate::state::Variables;
+use crate::sync::Ways;
+use crate::{Holds, Names, State};
+use bridge::Counter;
+use net::{Hello, Parted};
+use rt::Instant;
+use rt::local::Notify;
+use rt::permits::Permits;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::caps::Caps;
+
+/// So long who could open a connection waits for the answers of the others.
+const ANSWER: Duration = Duration::from_millis(5);
+/// So long a wish that could not be granted is remembered: who still waits asks again before.
+const REMEMBERED: Duration = Duration::from_millis(60);
+/// Wishes of other cores that a hostgroup remembers.
+const WISHES_MAX: usize = 64;
+
+/// What one core's pools say to another's.
+#[derive(Debug)]
+pub enum Word {
+    /// Somebody waits for an idle connection.
+    Wanted(Wanted),
+    /// Here is one.
+    Lent(Box<Lent>),
+    /// There is none to spare: the number of the wish.
+    NotLent(u64),
+}
+
+/// What somebody waits for.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    hostgroup: u32,
+    user: Arc<str>,
+    caps: Caps,
+    /// Of the asking core; 0 when nobody waits for the answer itself.
+    number: u64,
+    /// No room is left at its servers: one that fits nobody is to be closed for it.
+    no_room: bool,
+}
+
+/// A connection on its way. Dropped, it is closed and its permit given back.
+pub struct Lent {
+    conn: Option<Parted>,
+    permit: Option<Arc<Permits>>,
+    hostgroup: u32,
+    host: Arc<str>,
+    port: u16,
+    hello: Hello,
+    user: Box<str>,
+    caps: Caps,
+    schema: Box<str>,
+    names: SentNames,
+    autocommit: bool,
+    variables: Option<Variables>,
+    ways: Ways,
+    init_connect: Option<Box<str>>,
+    closing: Vec<u8>,
+    several: bool,
+    last_session: u32,
+    opened: Instant,
+    since: Instant,
+    queries: u64,
+    number: u64,
+}
+
+impl std::fmt::Debug for Lent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Lent({} {}:{})", self.hostgroup, self.host, self.port)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            permit.give();
+        }
+    }
+}
+
+/// [`Names`] between threads.
+#[derive(Debug)]
+enum SentNames {
+    Collation(u16),
+    Written(Box<str>),
+    Unknown,
+}
+
+impl From<&Names> for SentNames {
+    fn from(names: &Names) -> Self {
+        match names {
+            Names::Collation(id) => Self::Collation(*id),
+            Names::Written(words) => Self::Written((&**words).into()),
+            Names::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl From<&SentNames> for Names {
+    fn from(names: &SentNames) -> Self {
+        match names {
+            SentNames::Collation(id) => Self::Collation(*id),
+            SentNames::Written(words) => Self::Written((&**words).into()),
+            SentNames::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// The other cores, as the pools of this one reach them. By default there are none.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    /// Says a word to a core; whether it was left there.
+    speak: RefCell<Option<Speak>>,
+    others: RefCell<Vec<u32>>,
+    last: Cell<u64>,
+    /// Who waits for answers.
+    asked: RefCell<Vec<Rc<Asked>>>,
+}
+
+/// Says a word to a core of this index, and whether that was possible.
+pub type Speak = Box<dyn Fn(u32, Word) -> Result<(), ()>>;
+
+impl Neighbours {
+    fn say(&self, to: u32, word: Word) -> Result<(), ()> {
+        self.speak.borrow().as_ref().map_or(Err(()), |speak| speak(to, word))
+    }
+}
+
+struct Asked {
+    number: u64,
+    unanswered: Cell<usize>,
+    bell: Notify,
+}
+
+/// A wish of another core.
+struct Wish {
+    core: u32,
+    wanted: Wanted,
+    at: Instant,
+}
+
+/// What other cores want of a hostgroup.
+#[derive(Default)]
+pub(crate) struct Wishes(RefCell<Vec<Wish>>);
+
+impl Wishes {
+    fn remember(&self, core: u32, wanted: Wanted, now: Instant) {
+        let mut all = self.0.borrow_mut();
+        // One for each core: who waits first there.
+        all.retain(|wish| wish.core != core && now - wish.at < REMEMBERED);
+        if all.len() < WISHES_MAX {
+            all.push(Wish { core, wanted, at: now });
+        }
+    }
+
+    /// The oldest wish that this connection would grant.
+    fn take_for(&self, backend: &Backend, now: Instant) -> Option<(u32, Wanted)> {
+        let mut all = self.0.borrow_mut();
+        if all.is_empty() {
+            return None;
+        }
+        all.retain(|wish| now - wish.at < REMEMBERED);
+        let at = all.iter().position(|wish| is_fit(backend, &wish.wanted))?;
+        let wish = all.remove(at);
+        Some((wish.core, wish.wanted))
+    }
+}
+
+/// Could the session that asks bring its state there? Whoever takes it there says that in the end.
+fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
+    backend.key.caps == wanted.caps && *backend.key.user == *wanted.user && may_travel(backend)
+}
+
+/// What only this core can know, such as values of user variables, does not travel; nor does a compressed stream.
+fn may_travel(backend: &Backend) -> bool {
+    backend.state.user.is_none() && backend.owned.is_none() && backend.conn.compression().is_none()
+}
+
+impl Pools {
+    /// There are other cores, `others` by their indexes, and this is how they are spoken to.
+    pub fn meet(&self, others: Vec<u32>, speak: Speak) {
+        self.neighbours.others.replace(others);
+        self.neighbours.speak.replace(Some(speak));
+    }
+
+    /// A core has said this.
+    pub fn hear(&self, from: u32, word: Word) {
+        match word {
+            Word::Wanted(wanted) => self.wanted(from, wanted),
+            Word::Lent(lent) => self.arrived(*lent),
+            Word::NotLent(number) => self.answered(number),
+        }
+    }
+
+    /// Asks all others. Nobody waits for the answers: what comes joins the idle connections here, and the line is called.
+    pub(crate) fn ask_for(&self, want: &Want<'_>) {
+        if !want.new_connection {
+            self.ask(want, 0, true);
+        }
+    }
+
+    /// Whether some other core may have a connection to the server.
+    pub(crate) fn others_have(&self, place: &Place) -> bool {
+        let own = place.numbers.used.get() + place.idle.borrow().len() as u64;
+        // The room that was taken for a new one counts, too.
+        u64::from(place.permits.taken()) > own + 1 && !self.neighbours.others.borrow().is_empty()
+    }
+
+    /// Asks all others, and waits a moment for what comes.
+    pub(crate) async fn borrow(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
+        let number = self.neighbours.last.get() + 1;
+        self.neighbours.last.set(number);
+        let asked = Rc::new(Asked { number, unanswered: Cell::new(0), bell: Notify::new() });
+        self.neighbours.asked.borrow_mut().push(asked.clone());
+        let _until_it_ends = Asking { pools: self, number };
+        asked.unanswered.set(self.ask(want, number, false));
+        let until = self.rt.now() + ANSWER;
+        while asked.unanswered.get() > 0 && self.rt.now() < until {
+            let _late = self.rt.timeout(until - self.rt.now(), asked.bell.wait()).await;
+            if let Some(backend) = self.take_idle(group, want) {
+                return Some(backend);
+            }
+        }
+        None
+    }
+
+    /// How many were asked.
+    fn ask(&self, want: &Want<'_>, number: u64, no_room: bool) -> usize {
+        let speak = self.neighbours.speak.borrow();
+        let Some(speak) = speak.as_ref() else { return 0 };
+        let wanted = Wanted { hostgroup: want.hostgroup, user: want.user.into(), caps: want.caps & OF_CLIENT, number, no_room };
+        let others = self.neighbours.others.borrow();
+        others.iter().filter(|core| speak(**core, Word::Wanted(wanted.clone())).is_ok()).count()
+    }
+
+    /// Another core wants one.
+    fn wanted(&self, from: u32, wanted: Wanted) {
+        let group = self.group(wanted.hostgroup);
+        let refuse = |wanted: &Wanted| {
+            if wanted.number != 0 {
+                // Who cannot be told waits a little longer.
+                let _full = self.neighbours.say(from, Word::NotLent(wanted.number));
+            }
+        };
+        let now = self.rt.now();
+        if !group.queue.is_empty() {
+            refuse(&wanted);
+            if wanted.no_room {
+                group.wishes.remember(from, wanted, now);
+            }
+            return;
+        }
+        match self.spare(&group, &wanted) {
+            Some(backend) => self.lend(from, backend, wanted.number),
+            None => {
+                refuse(&wanted);
+                if wanted.no_room {
+                    self.make_room(&group);
+                    group.wishes.remember(from, wanted, now);
+                }
+            }
+        }
+    }
+
+    /// The idle connection that was used longest ago, of those that fit.
+    fn spare(&self, group: &Group, wanted: &Wanted) -> Option<Box<Backend>> {
+        let now = self.rt.now();
+        let places = group.places.borrow();
+        for place in places.iter().filter(|place| place.takes(now) && place.weight() > 0) {
+            let mut idle = place.idle.borrow_mut();
+            if let Some(at) = idle.iter().position(|backend| is_fit(backend, wanted) && backend.conn.is_idle()) {
+                return Some(idle.remove(at));
+            }
+        }
+        None
+    }
+
+    /// One that fits nobody there keeps others out.
+    fn make_room(&self, group: &Group) {
+        for place in group.places.borrow().iter() {
+            let full = place.permits.taken() >= place.server().max_connections;
+            let mut idle = place.idle.borrow_mut();
+            if full && !idle.is_empty() {
+                self.tally.up(Counter::MyhgmPoolDestroy);
+                drop(idle.remove(0));
+                return;
+            }
+        }
+    }
+
+    /// A connection that was just given back: to the core that has waited for it, if one has.
+    pub(crate) fn pass_on(&self, group: &Group, backend: Box<Backend>) -> Option<Box<Backend>> {
+        match group.wishes.take_for(&backend, self.rt.now()) {
+            Some((core, wanted)) => {
+                self.lend(core, backend, wanted.number);
+                None
+            }
+            None => Some(backend),
+        }
+    }
+
+    fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {
+        let (neighbours, tally) = (self.neighbours.clone(), self.tally.clone());
+        self.rt.spawn(async move {
+            let Some(conn) = backend.conn.part().await else {
+                // It has spoken unasked, or is over. Its permit is free now.
+                drop(backend);
+                let _full = neighbours.say(to, Word::NotLent(number));
+                return;
+            };
+            let lent = Box::new(Lent::of(&mut backend, conn, number));
+            drop(backend);
+            tally.up(Counter::ServerConnectionsLent);
+            // If it cannot be said, the connection is closed, and its permit free.
+            let _full = neighbours.say(to, Word::Lent(lent));
+        });
+    }
+
+    /// Another core has sent one.
+    fn arrived(&self, mut lent: Lent) {
+        let group = self.group(lent.hostgroup);
+        let number = lent.number;
+        let place = group.places.borrow().iter().find(|p| **p.host() == *lent.host && p.server().port == lent.port).cloned();
+        if let Some(place) = place.filter(|place| place.keeps())
+            && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
+        {
+            let state = State {
+                schema: (&*lent.schema).into(),
+                names: Names::from(&lent.names),
+                autocommit: lent.autocommit,
+                variables: lent.variables.take().map(Rc::new),
+                user: None,
+            };
+            let backend = Backend {
+                conn,
+                hello: lent.hello.clone(),
+                holds: Holds::default(),
+                unread: crate::Unread::default(),
+                owned: None,
+                glimpse: None,
+                insert_id_left: 0,
+                insert_id_until: None,
+                delayed_until: None,
+                idle: Idle::Proven,
+                last_session: lent.last_session,
+                place: place.clone(),
+                key: Key { user: (&*lent.user).into(), caps: lent.caps },
+                state,
+                ways: lent.ways,
+                init_connect: lent.init_connect.take().map(|text| (&*text).into()),
+                prepared: Here::default(),
+                closing: std::mem::take(&mut lent.closing),
+                several: lent.several,
+                opened: lent.opened,
+                since: lent.since,
+                queries: lent.queries,
+                tally: self.tally.clone(),
+                in_use: false,
+                lent: false,
+            };
+            self.tally.up(Counter::ServerConnectionsConnected);
+            // The permit is the new one's.
+            lent.permit = None;
+            place.idle.borrow_mut().push(Box::new(backend));
+        }
+        drop(lent);
+        group.queue.call();
+        self.answered(number);
+    }
+
+    /// One of those that were asked has answered.
+    fn answered(&self, number: u64) {
+        let asked = self.neighbours.asked.borrow().iter().find(|asked| asked.number == number).cloned();
+        if let Some(asked) = asked {
+            asked.unanswered.set(asked.unanswered.get().saturating_sub(1));
+            asked.bell.notify_one();
+        }
+    }
+}
+
+impl Lent {
+    fn of(backend: &mut Backend, conn: Parted, number: u64) -> Self {
+        // Statements that are prepared there are this core's to know.
+        backend.close_all_prepared();
+        // Its permit is not given back when the rest of it is dropped.
+        backend.lent = true;
+        let server = backend.place.server();
+        Self {
+            conn: Some(conn),
+            permit: Some(backend.place.permits.clone()),
+            hostgroup: server.hostgroup,
+            host: backend.place.host().clone(),
+            port: server.port,
+            hello: backend.hello.clone(),
+            user: (&*backend.key.user).into(),
+            caps: backend.key.caps,
+            schema: (&*backend.state.schema).into(),
+            names: SentNames::from(&backend.state.names),
+            autocommit: backend.state.autocommit,
+            variables: backend.state.variables.as_deref().cloned(),
+            ways: backend.ways,
+            init_connect: backend.init_connect.as_deref().map(Into::into),
+            closing: std::mem::take(&mut backend.closing),
+            several: backend.several,
+            last_session: backend.last_session,
+            opened: backend.opened,
+            since: backend.since,
+            queries: backend.queries,
+            number,
+        }
+    }
+}
+
+/// Who asks is forgotten when it does not wait any more.
+struct Asking<'a> {
+    pools: &'a Pools,
+    number: u64,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.pools.neighbours.asked.borrow_mut().retain(|asked| asked.number != self.number);
+    }
+}

@@ -1,0 +1,199 @@
+//! The server's own account of what changes in a session: asked for where programs may run, which change what no text tells, and not
+//! where somebody would see that it was asked for.
+//!
+//! <https://dev.mysql.com/doc/refman/8.4/en/session-state-tracking.html>. What it covers on real servers is in
+//! docs/decisions/0020-what-servers-track.md.
+
+use crate::ask::Answer;
+use crate::sync::Need;
+use crate::{Backend, BackendFailed};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use wire::caps;
+use wire::response::{Expect, Response};
+use wire::track::Wish;
+
+/// What a statement needs of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracking {
+    /// It does not matter.
+    Any,
+    /// It may run a program: the server shall tell.
+    On,
+    /// It would see, or change, what we have asked for.
+    Off,
+}
+
+/// Variables of a session in MySQL 5.7 to 9.7. MySQL has a `*`, which tells of `statement_id` after every statement; names that a server
+/// does not know it passes over.
+#[rustfmt::skip]
+const OF_MYSQL: &str = "auto_increment_increment,auto_increment_offset,autocommit,big_tables,binlog_direct_non_transactional_updates,\
+binlog_format,binlog_row_image,binlog_row_value_options,binlog_rows_query_log_events,block_encryption_mode,bulk_insert_buffer_size,\
+character_set_client,character_set_connection,character_set_database,character_set_filesystem,character_set_results,\
+character_set_server,collation_connection,collation_database,collation_server,completion_type,connection_memory_limit,\
+cte_max_recursion_depth,default_collation_for_utf8mb4,default_storage_engine,default_table_encryption,default_tmp_storage_engine,\
+default_week_format,div_precision_increment,end_markers_in_json,eq_range_index_dive_limit,explain_format,\
+explicit_defaults_for_timestamp,foreign_key_checks,generated_random_password_length,group_concat_max_len,\
+group_replication_consistency,gtid_next,information_schema_stats_expiry,innodb_ddl_buffer_size,innodb_ddl_threads,\
+innodb_ft_enable_stopword,innodb_ft_user_stopword_table,innodb_lock_wait_timeout,innodb_parallel_read_threads,innodb_strict_mode,\
+innodb_table_locks,innodb_tmpdir,interactive_timeout,internal_tmp_mem_storage_engine,join_buffer_size,keep_files_on_create,\
+lc_messages,lc_time_names,lock_wait_timeout,long_query_time,low_priority_updates,max_delayed_threads,max_error_count,\
+max_execution_time,max_heap_table_size,max_insert_delayed_threads,max_join_size,max_length_for_sort_data,max_points_in_geometry,\
+max_seeks_for_key,max_sort_length,max_sp_recursion_depth,max_statement_time,min_examined_row_limit,myisam_sort_buffer_size,\
+myisam_stats_method,net_read_timeout,net_retry_count,net_write_timeout,old_alter_table,old_passwords,optimizer_prune_level,\
+optimizer_search_depth,optimizer_switch,optimizer_trace,optimizer_trace_features,optimizer_trace_limit,\
+optimizer_trace_max_mem_size,optimizer_trace_offset,parser_max_mem_size,preload_buffer_size,print_identified_with_as_hex,profiling,\
+profiling_history_size,query_alloc_block_size,query_cache_type,query_cache_wlock_invalidate,query_prealloc_size,\
+range_alloc_block_size,range_optimizer_max_mem_size,rbr_exec_mode,read_buffer_size,read_rnd_buffer_size,require_row_format,\
+restrict_fk_on_non_standard_key,resultset_metadata,secondary_engine_cost_threshold,select_into_buffer_size,select_into_disk_sync,\
+select_into_disk_sync_delay,session_track_gtids,set_operations_buffer_size,show_create_table_verbosity,\
+show_gipk_in_create_table_and_information_schema,sort_buffer_size,sql_auto_is_null,sql_big_selects,sql_buffer_result,\
+sql_generate_invisible_primary_key,sql_log_bin,sql_log_off,sql_mode,sql_notes,sql_quote_show_create,sql_require_primary_key,\
+sql_safe_updates,sql_select_limit,sql_warnings,terminology_use_previous,time_zone,timestamp,tmp_table_size,\
+transaction_alloc_block_size,transaction_isolation,transaction_prealloc_size,transaction_read_only,tx_isolation,tx_read_only,\
+unique_checks,updatable_views_with_limit,use_secondary_engine,wait_timeout,windowing_use_high_precision,xa_detach_on_prepare";
+
+/// An old server.
+const UNKNOWN_VARIABLE: u16 = 1193;
+const WRONG_VALUE: u16 = 1231;
+
+const ASK: &str = "SELECT @@session_track_system_variables, @@session_track_schema, @@session_track_state_change";
+/// MariaDB says what it has not said yet only in the answer to a statement that itself changes something that is tracked.
+const HEAR: &[u8] = b"SET session_track_schema=1";
+const TURN_OFF: &str =
+    "SET session_track_system_variables=DEFAULT, session_track_schema=DEFAULT, session_track_state_change=DEFAULT";
+
+/// What is known of a server's tracking.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Tracks {
+    /// Nobody has asked yet.
+    #[default]
+    Unknown,
+    /// It does not, or not for us.
+    Not,
+    As(Rc<Told>),
+}
+
+/// How a server tells.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The statement that makes it tell all.
+    turn_on: String,
+    /// What it tells sessions that have not asked for anything.
+    by_default: Rc<Wish>,
+}
+
+impl Backend {
+    /// What clients of this connection are told of all that the server tells: `None` for everything.
+    #[must_use]
+    pub fn wish(&self) -> Option<Rc<Wish>> {
+        self.tracking.as_ref().map(|told| told.by_default.clone())
+    }
+
+    /// Whether the server tells of every change that it can.
+    #[must_use]
+    pub fn tells_all(&self) -> bool {
+        self.tracking.is_some()
+    }
+
+    /// What a statement takes, with what its tracking takes.
+    pub(crate) fn with_tracking(&self, need: Need, tracking: Tracking) -> Need {
+        let turn = match tracking {
+            Tracking::On => self.tracking.is_none() && self.may_track(),
+            Tracking::Off => self.tracking.is_some(),
+            Tracking::Any => false,
+        };
+        match need {
+            Need::Nothing if turn => Need::Steps { sets: Vec::new(), schema: false },
+            other => other,
+        }
+    }
+
+    fn may_track(&self) -> bool {
+        caps::has(self.hello.caps, caps::SESSION_TRACK) && !matches!(*self.place.tracks.borrow(), Tracks::Not)
+    }
+
+    /// Has the server say what it has not told because a statement failed: the changes since.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn hear(&mut self) -> Result<Response, BackendFailed> {
+        self.unreported = false;
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, HEAR, self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        if response.is_status_known() {
+            self.holds.status(response.status());
+        }
+        Ok(response)
+    }
+
+    /// Has the server tell, or not, as the statement needs it.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) async fn track(&mut self, tracking: Tracking) -> Result<(), BackendFailed> {
+        match tracking {
+            Tracking::On if self.tracking.is_none() && self.may_track() => self.turn_on().await,
+            Tracking::Off if self.tracking.is_some() => {
+                self.tracking = None;
+                if matches!(self.ask(TURN_OFF).await?, Answer::Refused(_)) {
+                    // What it tells is ours; nobody else shall see it.
+                    self.holds.add(crate::Hold::UnknownState);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn turn_on(&mut self) -> Result<(), BackendFailed> {
+        let known = self.place.tracks.borrow().clone();
+        let told = match known {
+            Tracks::Not => return Ok(()),
+            Tracks::As(told) => told,
+            Tracks::Unknown => {
+                let Some(told) = self.ask_for_defaults().await? else { return Ok(()) };
+                let told = Rc::new(told);
+                *self.place.tracks.borrow_mut() = Tracks::As(told.clone());
+                told
+            }
+        };
+        match self.ask(&told.turn_on).await? {
+            Answer::Refused(UNKNOWN_VARIABLE | WRONG_VALUE) => *self.place.tracks.borrow_mut() = Tracks::Not,
+            // Just now it may not be said (an XA transaction is prepared): this statement goes without.
+            Answer::Refused(_) => {}
+            _ => self.tracking = Some(told),
+        }
+        Ok(())
+    }
+
+    /// What it tells a session that says nothing, which is what this connection still is.
+    async fn ask_for_defaults(&mut self) -> Result<Option<Told>, BackendFailed> {
+        let rows = match self.ask(ASK).await? {
+            Answer::Rows(rows) => rows,
+            Answer::Refused(UNKNOWN_VARIABLE) => {
+                *self.place.tracks.borrow_mut() = Tracks::Not;
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        let Some([Some(variables), schema, state]) = rows.rows.first().map(Vec::as_slice) else { return Ok(None) };
+        let variables = String::from_utf8_lossy(variables);
+        let on = |cell: &Option<Vec<u8>>| matches!(cell.as_deref(), Some(b"1" | b"ON"));
+        let mariadb = self.hello.version.to_ascii_lowercase().contains("mariadb");
+        let mut names = if mariadb || variables.trim() == "*" { "*".to_owned() } else { OF_MYSQL.to_owned() };
+        // Whoever has been told more than that is told it still.
+        let all = names == "*";
+        for name in variables.split(',').map(str::trim).filter(|name| !all && !name.is_empty()) {
+            let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
+            if plain && !OF_MYSQL.split(',').any(|known| known == name) {
+                let _infallible = write!(names, ",{name}");
+            }
+        }
+        Ok(Some(Told {
+            turn_on: format!("SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"),
+            by_default: Rc::new(Wish::new(&variables, on(schema), on(state))),
+        }))
+    }
+}

@@ -1,0 +1,286 @@
+//! Pipelining: a short read of a session without state joins others in flight on one connection, see `backend::Lane`. Whatever does not go well
+//! there is asked in the ordinary way, as if it had never been.
+
+use crate::answer::Complaint;
+use crate::relay::Follower;
+use crate::ready::sees;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Want};
+use bridge::{Counter, Failure};
+use hashbrown::HashMap;
+use net::NetError;
+use rt::{Chunk, Either, Instant};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::caps;
+use wire::response::{Expect, Recode, Response};
+
+/// Longer statements do not join.
+const TEXT_LEN_MAX: usize = 4 << 10;
+/// So often a statement must have been answered quickly and briefly before it joins.
+const KNOWN: u32 = 4;
+/// What is quick, in microseconds, on the average.
+const QUICK_US: u64 = 10_000;
+/// What is brief, in bytes.
+const BRIEF_LEN_MAX: u64 = ANSWER_LEN_MAX as u64 / 4;
+/// After one that was not as expected, a statement stays alone for so long.
+const ALONE: Duration = Duration::from_secs(10);
+/// Digests that are remembered.
+const DIGESTS_MAX: usize = 4096;
+
+/// What is known of answers, by digest and hostgroup.
+#[derive(Default)]
+pub(crate) struct Brief(RefCell<HashMap<(u64, u32), Habit, foldhash::fast::RandomState>>);
+
+#[derive(Default)]
+struct Habit {
+    times: u32,
+    average_us: u64,
+    alone_until: Option<Instant>,
+}
+
+impl Brief {
+    fn is_known(&self, key: (u64, u32), now: Instant) -> bool {
+        self.0.borrow().get(&key).is_some_and(|habit| {
+            habit.times >= KNOWN && habit.average_us <= QUICK_US && habit.alone_until.is_none_or(|until| until <= now)
+        })
+    }
+
+    fn answered(&self, key: (u64, u32), took: Duration, bytes: u64, now: Instant) {
+        let mut all = self.0.borrow_mut();
+        if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {
+            // Rare, and those that matter are soon known again.
+            all.clear();
+        }
+        let habit = all.entry(key).or_default();
+        if bytes > BRIEF_LEN_MAX {
+            habit.alone_until = Some(now + ALONE);
+            return;
+        }
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        habit.average_us = if habit.times == 0 { us } else { habit.average_us - habit.average_us / 8 + us / 8 };
+        habit.times = habit.times.saturating_add(1);
+    }
+
+    fn was_unfit(&self, key: (u64, u32), now: Instant) {
+        if let Some(habit) = self.0.borrow_mut().get_mut(&key) {
+            habit.alone_until = Some(now + ALONE);
+        }
+    }
+}
+
+/// How its wait in a lane ended.
+enum Event {
+    Landed(Landed),
+    Gone,
+    Told,
+    Late,
+}
+
+impl Session {
+    /// Whether its answer shall be remembered as its habit.
+    pub(crate) fn has_habits(&self, job: &Job<'_>) -> bool {
+        self.depth(job).is_some()
+    }
+
+    /// Statements that may be in flight on one connection to the hostgroup of this one; `None` if it does not join others.
+    fn depth(&self, job: &Job<'_>) -> Option<u32> {
+        if !job.epoch.pipelines {
+            return None;
+        }
+        let snapshot = &job.epoch.snapshot;
+        let v = &snapshot.variables;
+        let attributes = &snapshot.servers.hostgroup(job.plan.hostgroup())?.attributes;
+        let allowed = attributes.pipelining > 1
+            && attributes.multiplex
+            && v.mysql_multiplexing
+            && v.mysql_connection_delay_multiplex_ms == 0
+            && job.plan.multiplex != Some(0)
+            && job.plan.reconnect.unwrap_or(v.mysql_default_reconnect);
+        (allowed && self.may_join(job)).then_some(attributes.pipelining)
+    }
+
+    /// It only reads, its answer is the same on every connection with the session's settings, and nothing of the session is anywhere.
+    fn may_join(&self, job: &Job<'_>) -> bool {
+        let (class, plan) = (job.class, job.plan);
+        let text = job.sent();
+        matches!(job.what, What::Query)
+            && class.plain_read
+            && class.reads.is_empty()
+            && class.leaves.is_empty()
+            && !sees(job)
+            && self.held.is_empty()
+            && self.state.autocommit
+            && self.state.names != Names::Unknown
+            && self.turn.is_first_and_last()
+            && plan.legs.len() == 1
+            && !plan.new_connection
+            && plan.rows_max.is_none()
+            && plan.mirror.as_ref().is_none_or(|mirror| !mirror.compare)
+            && text.len() <= TEXT_LEN_MAX
+            && !(caps::has(self.caps, caps::MULTI_STATEMENTS) && text.contains(&b';'))
+    }
+
+    /// Remembers how long it took, and how much came.
+    pub(crate) fn note_habit(&self, job: &Job<'_>, took: Duration, bytes: u64) {
+        if let Some(digest) = job.digest {
+            self.core.brief.answered((digest, job.plan.hostgroup()), took, bytes, self.core.rt.now());
+        }
+    }
+
+    /// Answers over a lane, or lets the statement through.
+    pub(crate) async fn pipelined(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let Some(depth) = self.depth(job) else { return Ok(ControlFlow::Continue(())) };
+        let hostgroup = job.plan.hostgroup();
+        let key = match job.digest {
+            Some(digest) if self.core.brief.is_known((digest, hostgroup), self.core.rt.now()) => (digest, hostgroup),
+            _ => return Ok(ControlFlow::Continue(())),
+        };
+        let want = Want {
+            hostgroup,
+            user: &self.user.username,
+            secret: &self.secret,
+            caps: self.caps,
+            collation: self.collation,
+            state: &self.state,
+            user_variables: false,
+            remembered: None,
+            snapshot: &job.epoch.snapshot,
+            new_connection: false,
+        };
+        let Some(joined) = self.core.pools.join(&want, job.sent(), depth) else { return Ok(ControlFlow::Continue(())) };
+        self.entry.uses(hostgroup, joined.place(), joined.local());
+        let began = self.core.rt.now();
+        let ended = Box::pin(self.fly(job, joined)).await;
+        let now = self.core.rt.now();
+        if job.epoch.snapshot.variables.mysql_stats_time_backend_query {
+            self.core.tally.add(Counter::BackendQueryTimeNsec, u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX));
+        }
+        match ended? {
+            ControlFlow::Break((told, bytes)) => {
+                self.core.brief.answered(key, now - began, bytes, now);
+                Ok(ControlFlow::Break(told))
+            }
+            ControlFlow::Continue(unfit) => {
+                self.core.tally.up(Counter::StatementsLeftLane);
+                if unfit {
+                    self.core.brief.was_unfit(key, now);
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// Waits for the answer. Continue: whether the statement shall stay alone.
+    async fn fly(&mut self, job: &Job<'_>, mut joined: Joined) -> Result<ControlFlow<(Told, u64), bool>, Ended> {
+        let limit_ms = self.limit_ms(job);
+        let wait = {
+            let gone = rt::select(self.client.socket().closed(), self.entry.told(false));
+            let landed = rt::select(&mut joined.answer, gone);
+            self.core.rt.timeout(Duration::from_millis(limit_ms), landed).await
+        };
+        let event = match wait {
+            Ok(Either::Left(landed)) => Event::Landed(landed.unwrap_or(Landed::Alone { unfit: false })),
+            Ok(Either::Right(Either::Left(()))) => Event::Gone,
+            Ok(Either::Right(Either::Right(()))) => Event::Told,
+            Err(_late) => Event::Late,
+        };
+        let complaint = match event {
+            Event::Landed(Landed::Answer(bytes, response)) => {
+                let server = joined.caps();
+                return self.give(bytes, *response, server).await.map(ControlFlow::Break);
+            }
+            Event::Landed(Landed::Alone { unfit }) => return Ok(ControlFlow::Continue(unfit)),
+            // Its server is taken away: another has the answer, too.
+            Event::Told if self.entry.cut.get() && !self.entry.killed.get() => {
+                joined.leave(None);
+                return Ok(ControlFlow::Continue(false));
+            }
+            Event::Gone => {
+                let killing = job.epoch.snapshot.variables.mysql_kill_backend_connection_when_disconnect;
+                let killing = killing.then(|| self.killing_of(&joined));
+                joined.leave(killing);
+                return Err(Ended::Gone);
+            }
+            Event::Told => Complaint::with(1317, "70100", "Query execution was interrupted"),
+            Event::Late => {
+                let (code, state, words) = BackendFailed::TooSlow { limit_ms }.to_client();
+                Complaint::with(code, state, words)
+            }
+        };
+        // Others may wait for theirs on the connection: the server is told only when nobody does.
+        let killing = self.killing_of(&joined);
+        joined.leave(Some(killing));
+        if self.entry.killed.get() {
+            return Err(Ended::Told(complaint));
+        }
+        self.refuse(&complaint).await?;
+        Ok(ControlFlow::Break((Told::default(), 0)))
+    }
+
+    /// The client gets the answer, in its own dialect, and the cache, if it is to be kept.
+    async fn give(&mut self, bytes: Vec<u8>, response: Response, server: caps::Caps) -> Result<(Told, u64), Ended> {
+        let len = bytes.len() as u64;
+        let (out, follower) = if Recode::is_needed(server, self.caps) {
+            let mut follower = Follower::new(Expect::Query, server, self.caps, self.turn, 0, response.status());
+            let (out, _end) = follower.follow(Chunk::from(bytes)).map_err(NetError::Malformed)?;
+            (out.into_vec(), follower)
+        } else {
+            (bytes, Follower::Same(response))
+        };
+        if let Some(filling) = &mut self.cached.filling {
+            filling.gathered.restart();
+            filling.gathered.add(&out);
+            filling.ended(follower.response());
+        }
+        self.turn.sent = follower.last_seq();
+        self.turn.failed = false;
+        self.modes = follower.response().status() & (wire::status::NO_BACKSLASH_ESCAPES | wire::status::ANSI_QUOTES);
+        let told = Told { rows_affected: 0, rows_sent: follower.response().rows(), from_cache: false };
+        self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        self.hand_over(out).await?;
+        Ok((told, len))
+    }
+}
+
+/// How many bytes have come over a connection.
+pub(crate) fn received(backend: &Backend) -> u64 {
+    backend.conn.bytes().0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_joins_when_it_is_known_to_be_quick_and_brief() {
+        let (brief, key) = (Brief::default(), (7, 1));
+        let at = |s: u64| Instant::from_ns(s * 1_000_000_000);
+        for _ in 0..KNOWN {
+            assert!(!brief.is_known(key, at(0)));
+            brief.answered(key, Duration::from_micros(200), 100, at(0));
+        }
+        assert!(brief.is_known(key, at(0)));
+        assert!(!brief.is_known((7, 2), at(0)));
+        // One long answer, and it stays alone for a while.
+        brief.answered(key, Duration::from_micros(200), BRIEF_LEN_MAX + 1, at(1));
+        assert!(!brief.is_known(key, at(2)));
+        assert!(brief.is_known(key, at(60)));
+        brief.was_unfit(key, at(60));
+        assert!(!brief.is_known(key, at(61)));
+        // Slow ones make it slow.
+        (0..50).for_each(|_| brief.answered(key, Duration::from_millis(100), 100, at(100)));
+        assert!(!brief.is_known(key, at(200)));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let brief = Brief::default();
+        for digest in 0..3 * DIGESTS_MAX as u64 {
+            brief.answered((digest, 0), Duration::ZERO, 1, Instant::from_ns(0));
+        }
+        assert!(brief.0.borrow().len() <= DIGESTS_MAX);
+    }
+}

@@ -1,0 +1,166 @@
+//! What cores say to each other, and which of them a client goes to.
+
+use crate::core::{Core, Seat};
+use crate::session::live;
+use backend::{Speak, Word};
+use bridge::{Counter, ToCore};
+use rt::mailbox::{Receiver, Sender};
+use rt::permits::{Permits, Registry};
+use rt::Handed;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Another core, as this one reaches it.
+#[derive(Clone)]
+pub struct Peer {
+    /// What the control plane would say.
+    pub control: Sender<ToCore>,
+    /// What only cores say to each other.
+    pub hand: Sender<FromPeer>,
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Peer")
+    }
+}
+
+/// A message from one core to another.
+#[derive(Debug)]
+pub struct FromPeer(Said);
+
+#[derive(Debug)]
+enum Said {
+    /// A client that has just come, before a byte was said to it, and its place among the clients of the core that it goes to.
+    Client(Handed, Seat),
+    /// What the pools of a core say, and its index.
+    Pools(u32, Word),
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seat")
+    }
+}
+
+/// Of so many clients of a core, one is the difference to another core that is let be: none while they are few.
+const LET_BE: u32 = 16;
+
+/// How many clients each core has. A client is counted where it goes before it is there, so that two cores do not send theirs to the same.
+pub(crate) struct Loads {
+    cores: Vec<Arc<Permits>>,
+    own: usize,
+}
+
+impl Loads {
+    pub(crate) fn new(registry: &Registry, index: u32, cores: u32) -> Self {
+        let cores = (0..cores).map(|core| registry.get(&format!("clients of core {core}"))).collect();
+        Self { cores, own: index as usize }
+    }
+
+    /// Where a client goes that comes to us: to the core that has the fewest, if that are clearly fewer than ours.
+    fn emptiest(&self) -> usize {
+        let Some(ours) = self.cores.get(self.own).map(|own| own.taken()) else { return self.own };
+        let others = (1..self.cores.len()).map(|step| (self.own + step) % self.cores.len());
+        let fewest = others.map(|core| (self.cores[core].taken(), core)).min_by_key(|(clients, _)| *clients);
+        fewest.filter(|(clients, _)| ours > *clients + ours / LET_BE).map_or(self.own, |(_, core)| core)
+    }
+
+    fn seat(&self, core: usize) -> Seat {
+        let Some(clients) = self.cores.get(core) else { return Seat(None) };
+        Seat(clients.try_take(u32::MAX).then(|| clients.clone()))
+    }
+}
+
+/// How the pools of this core speak to those of the others.
+pub(crate) fn speak(own: u32, peers: &[Option<Peer>]) -> (Vec<u32>, Speak) {
+    let hands: Vec<_> = peers.iter().map(|peer| peer.as_ref().map(|peer| peer.hand.clone())).collect();
+    let others = (0..).zip(&hands).filter(|(_, hand)| hand.is_some()).map(|(core, _)| core).collect();
+    let speak = move |core: u32, word| {
+        let hand = hands.get(core as usize).and_then(Option::as_ref).ok_or(())?;
+        // What comes back is dropped: a connection is closed then.
+        hand.try_send(FromPeer(Said::Pools(own, word))).map_err(drop)
+    };
+    (others, Box::new(speak))
+}
+
+impl Core {
+    /// Serves a client that came to us, or hands it to a core that has fewer.
+    pub(crate) fn place(self: &Rc<Self>, client: Handed) {
+        let to = self.loads.emptiest();
+        let seat = self.loads.seat(to);
+        let Some(Some(peer)) = self.peers.get(to) else { return self.serve(client, seat) };
+        match peer.hand.try_send(FromPeer(Said::Client(client, seat))) {
+            Ok(()) => self.tally.up(Counter::ClientsHandedOver),
+            // It has enough to do, or ends.
+            Err(back) => {
+                if let FromPeer(Said::Client(client, _there)) = back.into_inner() {
+                    self.serve(client, self.loads.seat(self.index as usize));
+                }
+            }
+        }
+    }
+
+    fn serve(self: &Rc<Self>, client: Handed, seat: Seat) {
+        match self.rt.adopt(client) {
+            Ok(socket) => {
+                let core = self.clone();
+                self.rt.spawn(async move {
+                    let _until_it_leaves = seat;
+                    live(core, socket).await;
+                });
+            }
+            Err(error) => self.note(&format!("cannot take a client from another core: {error}")),
+        }
+    }
+
+    /// Does what the other cores say.
+    pub(crate) async fn hear_peers(self: Rc<Self>, mailbox: Receiver<FromPeer>) {
+        while let Some(FromPeer(said)) = mailbox.recv().await {
+            match said {
+                Said::Client(..) if self.is_draining() => {}
+                Said::Client(client, seat) => self.serve(client, seat),
+                Said::Pools(from, word) => self.pools.hear(from, word),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where so many clients go that all come to the first core.
+    fn spread(cores: u32, clients: usize) -> Vec<u32> {
+        let registry = Registry::new();
+        let loads = Loads::new(&registry, 0, cores);
+        for _ in 0..clients {
+            std::mem::forget(loads.seat(loads.emptiest()));
+        }
+        loads.cores.iter().map(|core| core.taken()).collect()
+    }
+
+    #[test]
+    fn clients_that_all_come_to_one_core_are_served_by_all() {
+        assert_eq!(spread(2, 4), [2, 2]);
+        assert_eq!(spread(3, 9), [3, 3, 3]);
+        assert_eq!(spread(1, 3), [3]);
+    }
+
+    #[test]
+    fn a_small_difference_between_many_is_let_be() {
+        let spread = spread(2, 1000);
+        assert!(spread[0] - spread[1] <= 1 + spread[0] / LET_BE, "{spread:?}");
+    }
+
+    #[test]
+    fn who_leaves_makes_room_for_who_comes() {
+        let registry = Registry::new();
+        let (here, there) = (Loads::new(&registry, 0, 2), Loads::new(&registry, 1, 2));
+        let ours: Vec<Seat> = (0..2).map(|_| here.seat(0)).collect();
+        let _theirs: Vec<Seat> = (0..2).map(|_| here.seat(1)).collect();
+        assert_eq!((here.emptiest(), there.emptiest()), (0, 1));
+        drop(ours);
+        assert_eq!((here.emptiest(), there.emptiest()), (0, 0));
+    }
+}

@@ -1,0 +1,169 @@
+//! What the server tells of changes in its session that no text tells: those that triggers, procedures and functions have made.
+
+use crate::ready::REMEMBERED;
+use crate::relay::Failed;
+use crate::session::Session;
+use crate::settings::{BOUND, may_run_programs};
+use crate::statement::{Job, What};
+use backend::{Backend, Hold, Tracking};
+use sql::set::{Scope, Setting};
+use sql::{Class, CommandCounter, Leaves, Reads};
+use wire::response::Response;
+use wire::track::Change;
+
+/// In a statement that names them somebody asks what the server tells, or says it.
+const OURS: &[u8] = b"session_track_";
+
+impl Session {
+    /// Whether the server has to tell what this statement changes.
+    pub(crate) fn tracking(&self, job: &Job<'_>) -> Tracking {
+        let class = job.class;
+        if class.reads.intersects(REMEMBERED) {
+            // What is asked for would be that of our own statement.
+            return Tracking::Any;
+        }
+        if self.state.tracks() || sees_tracking(class, job.sent()) {
+            return Tracking::Off;
+        }
+        if may_run_programs(class) && !matches!(job.what, What::Prepare(_)) { Tracking::On } else { Tracking::Any }
+    }
+
+    /// Takes what a response says of changes: variables are to be asked for, unless the statement has set them itself; what has no name
+    /// keeps the connection. The new schema, if there is one.
+    pub(crate) fn learn_changes(
+        &mut self,
+        backend: &mut Backend,
+        class: &Class<'_>,
+        text: &[u8],
+        response: &Response,
+    ) -> Option<String> {
+        if response.session_track().is_empty() {
+            return None;
+        }
+        backend.unreported = false;
+        let own = if class.leaves.intersects(Leaves::SET) { set_by(text, self.escapes()) } else { Some(Vec::new()) };
+        let (mut schema, mut changed, mut named) = (None, false, false);
+        for change in response.changes() {
+            match change {
+                Change::Schema(name) => {
+                    // A program of another schema goes there and comes back.
+                    named |= name != self.state.schema.as_bytes();
+                    match std::str::from_utf8(name) {
+                        Ok(name) => schema = Some(name.to_owned()),
+                        Err(_) => backend.holds.add(Hold::UnknownState),
+                    }
+                }
+                Change::Variable { name, .. } => {
+                    named = true;
+                    let Some(name) = std::str::from_utf8(name).ok().map(str::to_ascii_lowercase) else { continue };
+                    let known = own.as_ref().is_none_or(|own| own.contains(&name));
+                    if known || name == "autocommit" || name == "statement_id" || name.as_bytes().starts_with(OURS) {
+                        continue;
+                    }
+                    if BOUND.contains(&&*name) {
+                        backend.holds.add(Hold::UnknownState);
+                    } else {
+                        backend.unread.session.insert(name);
+                    }
+                }
+                Change::State(on) => changed |= on,
+                _ => {}
+            }
+        }
+        if changed && !named && !changes_by_itself(class) {
+            backend.holds.add(Hold::Untold);
+        }
+        backend.holds.put(Hold::Unread, !backend.unread.is_empty());
+        schema
+    }
+
+    /// A statement has failed, and what it changed before is not told: the server says it with the next OK.
+    pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        let response = self.watched(limit_ms, backend.hear(), self.entry.told_to_leave()).await?;
+        let schema = self.learn_changes(backend, &sql::class(b"DO 0"), b"DO 0", &response);
+        if let Some(name) = schema {
+            self.is_in(backend, &name);
+        }
+        Ok(())
+    }
+
+    /// The session is in this schema now.
+    pub(crate) fn is_in(&mut self, backend: &mut Backend, schema: &str) {
+        self.state.schema = schema.into();
+        backend.state_mut().schema = self.state.schema.clone();
+        self.entry.schema.replace(self.state.schema.clone());
+    }
+}
+
+/// Would it show what the server was asked to tell, or does it say what the server shall tell?
+fn sees_tracking(class: &Class<'_>, text: &[u8]) -> bool {
+    if !class.sets && !class.reads.intersects(Reads::SESSION_VARIABLE) {
+        return false;
+    }
+    let has = |words: &[u8]| text.windows(words.len()).any(|part| part.eq_ignore_ascii_case(words));
+    if has(OURS) || has(b"session_variables") {
+        return true;
+    }
+    // SHOW VARIABLES, unless all that it may show is named.
+    class.command == CommandCounter::Show && has(b"variables") && (text.contains(&b'%') || !has(b"like") && !has(b"where"))
+}
+
+/// Whether its own text explains that something of the session has changed.
+fn changes_by_itself(class: &Class<'_>) -> bool {
+    const MARKS: Leaves = Leaves::SET
+        .with(Leaves::USER_VARIABLE)
+        .with(Leaves::TEMP_TABLE)
+        .with(Leaves::DROP_TEMP_TABLE)
+        .with(Leaves::SQL_PREPARE)
+        .with(Leaves::SQL_DEALLOCATE);
+    class.leaves.intersects(MARKS) || class.use_db.is_some() || class.ddl
+}
+
+/// The session variables that a SET sets, as servers name them; `None` if that is not known.
+fn set_by(text: &[u8], escapes: bool) -> Option<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for setting in sql::set::parse_in(text, escapes).ok()? {
+        match setting {
+            Setting::Variable(one) if one.scope == Scope::Session => names.push(one.name),
+            Setting::Names { .. } | Setting::CharacterSet(_) => {
+                let sets = ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"];
+                names.extend(sets.map(str::to_owned));
+            }
+            Setting::Transaction { .. } => {
+                let sets = ["transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"];
+                names.extend(sets.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_what_the_server_tells_does_not_see_what_we_have_asked_for() {
+        let sees = |text: &str| sees_tracking(&sql::class(text.as_bytes()), text.as_bytes());
+        for text in [
+            "SELECT @@session_track_schema",
+            "SET SESSION_TRACK_GTIDS=1",
+            "SHOW VARIABLES",
+            "SHOW SESSION VARIABLES LIKE 's%'",
+            "SELECT * FROM performance_schema.session_variables",
+        ] {
+            assert!(sees(text), "{text}");
+        }
+        for text in ["SELECT 1", "SET sql_mode=''", "SHOW VARIABLES LIKE 'version'", "SHOW TABLES", "SELECT @@version"] {
+            assert!(!sees(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_set_explains_what_it_sets() {
+        assert_eq!(set_by(b"SET @@session.Sql_Mode='', @x=1, GLOBAL y=2, time_zone=DEFAULT", true).unwrap(), ["sql_mode", "time_zone"]);
+        assert!(set_by(b"SET NAMES latin1", true).unwrap().contains(&"character_set_results".to_owned()));
+        assert!(set_by(b"SET 1", true).is_none());
+    }
+}

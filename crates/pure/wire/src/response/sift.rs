@@ -1,0 +1,181 @@
+//! A response that a client gets as it comes, but for session changes that it did not ask for.
+//!
+//! The server may have been asked to tell more than the client was to hear. Bytes pass untouched while it tells nothing; of a packet that
+//! may have to be changed none is passed on before all of it is here.
+
+use super::{Expect, Follow, Response, Taken, Watch};
+use crate::caps::Caps;
+use crate::packet::{self, HEADER_LEN};
+use crate::track::Wish;
+use crate::{Malformed, ok};
+use std::rc::Rc;
+
+/// Follows one response to a client with the caps of the server.
+#[derive(Debug)]
+pub struct Sift {
+    response: Response,
+    caps: Caps,
+    wish: Rc<Wish>,
+    /// The beginning of a packet that may have to be changed: the client has not got it yet.
+    back: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
+}
+
+/// What is to be passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sifted {
+    /// So many bytes of the chunk, as they are.
+    AsIs(usize),
+    /// These instead.
+    Instead(Vec<u8>),
+}
+
+impl Sift {
+    /// As [`Response::expect`]; the client is told no other changes than it wished for.
+    #[must_use]
+    pub fn expect(expect: Expect, caps: Caps, wish: Rc<Wish>) -> Self {
+        Self { response: Response::expect(expect, caps), caps, wish, back: Vec::new() }
+    }
+
+    /// As [`Response::to_packet`].
+    #[must_use]
+    pub fn to_packet(mut self, sent: u8) -> Self {
+        self.response = self.response.to_packet(sent);
+        self
+    }
+
+    /// The response, as the server gives it.
+    #[must_use]
+    pub const fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// As [`Response::resume`].
+    pub fn resume(&mut self) {
+        self.response.resume();
+    }
+
+    /// As [`Response::follow`], with what the client is to get.
+    pub fn follow(&mut self, bytes: &[u8]) -> Result<(Sifted, Follow), Malformed> {
+        let mut look = Look { caps: self.caps, found: Vec::new() };
+        let followed = self.response.walk(bytes, &mut look)?;
+        let (used, later) = match followed {
+            Follow::Ended { used } => (used, 0),
+            Follow::More => (bytes.len(), self.response.held.len()),
+        };
+        if look.found.is_empty() && self.back.is_empty() && later == 0 {
+            return Ok((Sifted::AsIs(used), followed));
+        }
+        let before = self.back.len();
+        let mut all = std::mem::take(&mut self.back);
+        all.extend_from_slice(&bytes[..used]);
+        let mut out = Vec::with_capacity(all.len());
+        let mut from = 0;
+        for Found { at, seq, payload } in look.found {
+            // What was cut began where that began that was kept back.
+            let at = at.map_or(0, |at| at + before);
+            out.extend_from_slice(&all[from..at]);
+            from = at + HEADER_LEN + payload.len();
+            self.write(&mut out, seq, &payload);
+        }
+        let to = all.len() - later; // held has no more than what came and was kept back
+        out.extend_from_slice(&all[from..to]);
+        self.back = all.split_off(to);
+        Ok((Sifted::Instead(out), followed))
+    }
+
+    fn write(&self, out: &mut Vec<u8>, mut seq: u8, payload: &[u8]) {
+        let Ok(said) = ok::Ok::read(payload, self.caps) else { return out.extend_from_slice(payload) };
+        let changes = self.wish.of(said.changes);
+        let said = said.with_changes(&changes);
+        packet::append_with(out, &mut seq, |out| {
+            if payload[0] == ok::OK_HEADER { said.write(out, self.caps) } else { said.write_end(out, self.caps) }
+        });
+    }
+}
+
+/// Looks for OK packets with changes.
+struct Look {
+    caps: Caps,
+    found: Vec<Found>,
+}
+
+struct Found {
+    at: Option<usize>,
+    seq: u8,
+    payload: Vec<u8>,
+}
+
+impl Watch for Look {
+    fn take(&mut self, taken: Taken, seq: u8, payload: &[u8], at: Option<usize>) {
+        let may_tell = matches!(taken, Taken::Ok | Taken::End) && payload.len() >= 7;
+        if may_tell && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty()) {
+            self.found.push(Found { at, seq, payload: payload.to_vec() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resultset::{Column, Writer};
+    use crate::{caps, status};
+
+    const CAPS: Caps = caps::PROTOCOL_41 | caps::SESSION_TRACK | caps::DEPRECATE_EOF;
+
+    fn answer(changes: &[u8], last: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let ok = |seq: u8, status: u16, changes: &[u8], out: &mut Vec<u8>| {
+            let mut seq = seq;
+            packet::append_with(out, &mut seq, |payload| {
+                ok::Ok { status, changes, info: b"words", ..ok::Ok::default() }.write(payload, CAPS);
+            });
+        };
+        ok(1, status::MORE_RESULTS, changes, &mut out);
+        let mut writer = Writer::new(&mut out, 1, CAPS, status::MORE_RESULTS);
+        writer.columns(&[Column::text("c")]);
+        for row in ["a", "a longer row than that"] {
+            writer.text_row([Some(row.as_bytes())]);
+        }
+        writer.end(0);
+        ok(7, 2, last, &mut out);
+        out
+    }
+
+    fn sifted(bytes: &[u8], piece: usize, wish: &Rc<Wish>) -> Vec<u8> {
+        let mut sift = Sift::expect(Expect::Query, CAPS, wish.clone()).to_packet(0);
+        let mut got = Vec::new();
+        for chunk in bytes.chunks(piece) {
+            match sift.follow(chunk).unwrap().0 {
+                Sifted::AsIs(n) => got.extend_from_slice(&chunk[..n]),
+                Sifted::Instead(out) => got.extend(out),
+            }
+        }
+        assert!(sift.response().is_ended());
+        got
+    }
+
+    #[test]
+    fn only_changes_that_were_asked_for_pass_however_the_answer_is_cut() {
+        let (mine, theirs) = (&b"\x01\x05\x04test"[..], &b"\x02\x011"[..]);
+        let wish = Rc::new(Wish::new("", true, false));
+        for (came, wanted) in [
+            ((mine, mine), (mine, mine)),
+            ((theirs, mine), (&b""[..], mine)),
+            ((&[theirs, mine].concat()[..], theirs), (mine, &b""[..])),
+            ((&b""[..], &b""[..]), (&b""[..], &b""[..])),
+        ] {
+            let (came, wanted) = (answer(came.0, came.1), answer(wanted.0, wanted.1));
+            for piece in (1..40).chain([came.len()]) {
+                assert_eq!(sifted(&came, piece, &wish), wanted, "{piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_passes_as_it_is() {
+        let bytes = answer(b"", b"");
+        let mut sift = Sift::expect(Expect::Query, CAPS, Rc::new(Wish::default())).to_packet(0);
+        let (all, end) = sift.follow(&bytes).unwrap();
+        assert_eq!((all, end), (Sifted::AsIs(bytes.len()), Follow::Ended { used: bytes.len() }));
+    }
+}
