@@ -184,9 +184,10 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
     backend.key.caps == wanted.caps && *backend.key.user == *wanted.user && may_travel(backend)
 }
 
-/// What only this core can know, such as values of user variables, does not travel; nor does a compressed stream.
+/// What only this core can know, such as values of user variables and what its server was told to tell, does not travel; nor does a compressed
+/// stream.
 fn may_travel(backend: &Backend) -> bool {
-    backend.state.user.is_none() && backend.owned.is_none() && backend.conn.compression().is_none()
+    backend.state.user.is_none() && backend.owned.is_none() && backend.tracking.is_none() && !backend.unreported && backend.conn.compression().is_none()
 }
 
 impl Pools {
@@ -364,6 +365,8 @@ impl Pools {
                 prepared: Here::default(),
                 closing: std::mem::take(&mut lent.closing),
                 several: lent.several,
+                tracking: None,
+                unreported: false,
                 opened: lent.opened,
                 since: lent.since,
                 queries: lent.queries,

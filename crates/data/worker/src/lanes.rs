@@ -6,7 +6,7 @@ use crate::relay::Follower;
 use crate::ready::sees;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Want};
+use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Tracking, Want};
 use bridge::{Counter, Failure};
 use hashbrown::HashMap;
 use net::NetError;
@@ -111,6 +111,7 @@ impl Session {
             && class.reads.is_empty()
             && class.leaves.is_empty()
             && !sees(job)
+            && self.tracking(job) == Tracking::Any
             && self.held.is_empty()
             && self.state.autocommit
             && self.state.names != Names::Unknown
@@ -147,6 +148,7 @@ impl Session {
             state: &self.state,
             user_variables: false,
             remembered: None,
+            tracking: Tracking::Any,
             snapshot: &job.epoch.snapshot,
             new_connection: false,
         };
@@ -224,7 +226,7 @@ impl Session {
     async fn give(&mut self, bytes: Vec<u8>, response: Response, server: caps::Caps) -> Result<(Told, u64), Ended> {
         let len = bytes.len() as u64;
         let (out, follower) = if Recode::is_needed(server, self.caps) {
-            let mut follower = Follower::new(Expect::Query, server, self.caps, self.turn, 0, response.status());
+            let mut follower = Follower::new(Expect::Query, (server, self.caps), None, self.turn, 0, response.status());
             let (out, _end) = follower.follow(Chunk::from(bytes)).map_err(NetError::Malformed)?;
             (out.into_vec(), follower)
         } else {
