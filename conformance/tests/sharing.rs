@@ -1,0 +1,291 @@
+//! What sessions and cores share: clients over the cores, connections between them, and connections in flight.
+#![forbid(unsafe_code)]
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("clients_are_spread_evenly_over_the_cores", spread),
+        ("one_connection_serves_the_clients_of_two_cores_in_the_order_in_which_they_came", in_order),
+        ("cores_lend_each_other_their_idle_connections", lent),
+        ("a_hostgroup_whose_server_hangs_slows_no_other", hanging),
+        ("short_reads_share_connections_and_each_gets_its_own_answer", pipelined),
+        ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
+        ("who_is_killed_leaves_and_the_neighbours_stay", killed),
+    ])
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Outcome {
+    if found == wanted { Ok(()) } else { Err(format!("{found:?} instead of {wanted:?}")) }
+}
+
+/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
+fn vendors() -> Vec<Vendor> {
+    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+}
+
+fn wish(server: &Server) -> Wish {
+    let mut wish = Wish::in_front_of(server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish
+}
+
+fn one_of(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    server.root(by_hand::CREATE_USER)?;
+    let proxy = Proxy::start(driver, &wish(&server))?;
+    Ok((server, proxy))
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
+}
+
+fn counted(proxy: &Proxy, name: &str) -> Result<u64, String> {
+    let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))?;
+    said.trim().parse().map_err(|_| format!("{name} is {said:?}"))
+}
+
+fn soon(wanted: &str, mut attempt: impl FnMut() -> Result<String, String>) -> Outcome {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = attempt()?;
+        if said == wanted {
+            return Ok(());
+        }
+        expect(Instant::now() < until, || format!("wanted {wanted:?}, there is {said:?}"))?;
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until so many sessions run a statement.
+fn running(proxy: &Proxy, n: usize) -> Outcome {
+    let sql = "SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query'";
+    soon(&n.to_string(), || Ok(proxy.admin(sql)?.trim().to_owned()))
+}
+
+fn spread(driver: Driver) -> Outcome {
+    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    let per_core = || {
+        let said = proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist GROUP BY ThreadID ORDER BY ThreadID")?;
+        Ok::<_, String>(said.lines().collect::<Vec<_>>().join(" "))
+    };
+    for n in 1..=4 {
+        let clients: Vec<Raw> = (0..2 * n).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+        soon(&format!("{n} {n}"), per_core)?;
+        drop(clients);
+        soon("", per_core)?;
+    }
+    Ok(())
+}
+
+fn limit(proxy: &Proxy, connections: u32) -> Outcome {
+    proxy.admin(&format!("UPDATE mysql_servers SET max_connections = {connections}; LOAD MYSQL SERVERS TO RUNTIME")).map(drop)
+}
+
+fn in_order(driver: Driver) -> Outcome {
+    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    limit(&proxy, 1)?;
+    let mut holder = log_in(&proxy)?;
+    asked(&mut holder, "BEGIN")?;
+    // Sessions of both cores, one after another.
+    let clients: Vec<Raw> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let mut waiting = Vec::new();
+    for (n, mut client) in clients.into_iter().enumerate() {
+        let sql = format!("INSERT INTO conf.counted (words) VALUES ('{n}')");
+        waiting.push(thread::spawn(move || client.ask(&sql).map(drop)));
+        running(&proxy, n + 1)?;
+        thread::sleep(Duration::from_millis(50));
+    }
+    asked(&mut holder, "COMMIT")?;
+    for one in waiting {
+        one.join().map_err(|_| "a client panicked".to_owned())?.map_err(|error| error.to_string())?;
+    }
+    let rows = asked(&mut holder, "SELECT words FROM conf.counted ORDER BY id DESC LIMIT 6")?;
+    same(rows.concat().join(" ").as_str(), "5 4 3 2 1 0")?;
+    // Nobody waits longer than is allowed.
+    proxy.admin("SET mysql-connect_timeout_server_max = 300; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    asked(&mut holder, "BEGIN")?;
+    let mut others = vec![log_in(&proxy)?, log_in(&proxy)?];
+    for other in &mut others {
+        let said = other.ask("SELECT 1");
+        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
+    }
+    asked(&mut holder, "COMMIT").map(drop)
+}
+
+fn lent(driver: Driver) -> Outcome {
+    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    limit(&proxy, 1)?;
+    let mut clients: Vec<Raw> = (0..2).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    // What one has set goes there with the connection, and is not the other's.
+    asked(&mut clients[0], "SET sql_mode = 'ANSI'")?;
+    for _ in 0..20 {
+        let modes = clients.iter_mut().map(|client| asked(client, "SELECT @@sql_mode LIKE '%ANSI%', CONNECTION_ID() > 0"));
+        let modes = modes.collect::<Result<Vec<_>, _>>()?;
+        same(modes.concat().iter().map(|row| row[0].as_str()).collect::<String>().as_str(), "10")?;
+    }
+    let opened = counted(&proxy, "Server_Connections_created")?;
+    same(opened, 1)?;
+    let lent = counted(&proxy, "Millrace_server_connections_lent")?;
+    expect(lent >= 20, || format!("{lent} were lent"))
+}
+
+fn hanging(driver: Driver) -> Outcome {
+    let (well, hangs) = (Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?);
+    for server in [&well, &hangs] {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    let mut wish = wish(&well);
+    wish.servers =
+        format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1, max_connections = 3 }}", wish.servers, hangs.port);
+    let proxy = Proxy::start(driver, &wish)?;
+    pipeline(&proxy, &[0, 1], 4)?;
+    let there = "SELECT /* hostgroup=1 */ 1";
+    let mut stuck: Vec<Raw> = (0..12).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    for client in &mut stuck {
+        for _ in 0..5 {
+            asked(client, there)?;
+        }
+    }
+    hangs.signal("STOP");
+    for client in &mut stuck {
+        client.query(there).map_err(|error| error.to_string())?;
+    }
+    running(&proxy, 12)?;
+    // On both cores.
+    let mut others: Vec<Raw> = (0..4).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    for n in 0..100 {
+        for client in &mut others {
+            same(asked(client, &format!("SELECT {n}"))?, vec![vec![n.to_string()]])?;
+        }
+    }
+    running(&proxy, 12)?;
+    hangs.signal("CONT");
+    for client in &mut stuck {
+        same(client.rows().map_err(|error| error.to_string())?, vec![vec!["1".to_owned()]])?;
+    }
+    Ok(())
+}
+
+fn pipeline(proxy: &Proxy, hostgroups: &[u32], depth: u32) -> Outcome {
+    for hostgroup in hostgroups {
+        let row = format!("({hostgroup}, '{{\"pipelining\": {depth}}}')");
+        proxy.admin(&format!("REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES {row}"))?;
+    }
+    proxy.admin("LOAD MYSQL SERVERS TO RUNTIME").map(drop)
+}
+
+fn pipelined(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        let workers = |proxy: &Proxy| -> Outcome {
+            let clients: Vec<Raw> = (0..24).map(|_| log_in(proxy)).collect::<Result<_, _>>()?;
+            let works = clients.into_iter().enumerate().map(|(who, mut client)| {
+                thread::spawn(move || {
+                    for n in 0..100 {
+                        let own = who * 1000 + n;
+                        let rows = asked(&mut client, &format!("SELECT {own}, 'of {who}'"))?;
+                        same(rows, vec![vec![own.to_string(), format!("of {who}")]])?;
+                        if n % 25 == 24 {
+                            // What is one's own stays one's own.
+                            asked(&mut client, &format!("SET @own = {own}"))?;
+                            same(asked(&mut client, "SELECT @own")?, vec![vec![own.to_string()]])?;
+                        }
+                    }
+                    Ok::<_, String>(())
+                })
+            });
+            let works: Vec<_> = works.collect();
+            works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        };
+        workers(&proxy)?;
+        same(counted(&proxy, "Millrace_statements_pipelined")?, 0)?;
+        pipeline(&proxy, &[0], 16)?;
+        workers(&proxy)?;
+        let shared = counted(&proxy, "Millrace_statements_pipelined")?;
+        expect(shared > 500, || format!("{vendor}: {shared} of 2400 shared a connection"))?;
+        let said = proxy.admin("SELECT SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'")?;
+        same(said.trim(), "4800")?;
+    }
+    Ok(())
+}
+
+fn unfit(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        pipeline(&proxy, &[0], 16)?;
+        let mut client = log_in(&proxy)?;
+        for _ in 0..10 {
+            asked(&mut client, "SELECT EXP(1)")?;
+            asked(&mut client, "SELECT REPEAT('x', 3)")?;
+            asked(&mut client, "SELECT CAST('1' AS SIGNED)")?;
+        }
+        expect(counted(&proxy, "Millrace_statements_pipelined")? > 0, || "nothing shared a connection".to_owned())?;
+        let said = client.ask("SELECT EXP(1000)");
+        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1690")), || format!("{said:?}"))?;
+        let told = asked(&mut client, "SHOW WARNINGS")?;
+        expect(told.iter().any(|row| row[1] == "1690"), || format!("{told:?}"))?;
+        same(asked(&mut client, "SELECT CAST('x' AS SIGNED)")?, vec![vec!["0".to_owned()]])?;
+        let told = asked(&mut client, "SHOW WARNINGS")?;
+        expect(told.len() == 1, || format!("{told:?}"))?;
+        for len in [20_000, 1_000_000, 3] {
+            let rows = asked(&mut client, &format!("SELECT REPEAT('x', {len})"))?;
+            same(rows.concat().concat().len(), len)?;
+        }
+        same(asked(&mut client, "SELECT 1")?, vec![vec!["1".to_owned()]])?;
+    }
+    Ok(())
+}
+
+fn killed(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        pipeline(&proxy, &[0], 16)?;
+        let read = "SELECT COUNT(*) FROM conf.counted";
+        let mut clients: Vec<Raw> = (0..8).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+        for _ in 0..10 {
+            for client in &mut clients {
+                asked(client, read)?;
+            }
+        }
+        expect(counted(&proxy, "Millrace_statements_pipelined")? > 0, || "nothing shared a connection".to_owned())?;
+        // Nobody can read now.
+        let mut locker = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        asked(&mut locker, "LOCK TABLES conf.counted WRITE")?;
+        for client in &mut clients {
+            client.query(read).map_err(|error| error.to_string())?;
+        }
+        running(&proxy, clients.len())?;
+        for at in [0, 5] {
+            proxy.admin(&format!("KILL QUERY {}", clients[at].id))?;
+            let said = clients[at].rows();
+            expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1317")), || format!("{vendor}: {said:?}"))?;
+        }
+        // One just leaves.
+        drop(clients.remove(3));
+        asked(&mut locker, "UNLOCK TABLES")?;
+        for (at, client) in clients.iter_mut().enumerate() {
+            if ![0, 4].contains(&at) {
+                let rows = client.rows().map_err(|error| format!("{vendor}: {at}: {error}"))?;
+                same(rows.len(), 1)?;
+            }
+        }
+        for client in &mut clients {
+            same(asked(client, read)?.len(), 1)?;
+        }
+    }
+    Ok(())
+}
