@@ -5,8 +5,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use wire::attributes::{Attributes, write_execution, write_query};
 use wire::auth::{self, Plugin};
 use wire::caps::{self, Caps};
+use wire::connect_attributes::ConnectAttributes;
 use wire::handshake::{AuthSwitch, First, Login};
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
@@ -25,6 +27,8 @@ pub const PLAIN: Caps = caps::LONG_PASSWORD
 pub struct Raw {
     stream: TcpStream,
     caps: Caps,
+    /// The connection's number, as the greeting says it.
+    pub id: u32,
     /// Ids of the statements that were prepared, in order.
     pub statements: Vec<u32>,
 }
@@ -32,13 +36,21 @@ pub struct Raw {
 impl Raw {
     /// Logs in as `app`. The account's password has to be in the server's cache, which one login over TLS brings about.
     pub fn log_in(port: u16, caps: Caps) -> Result<Self, String> {
+        Self::log_in_saying(port, caps, &[])
+    }
+
+    /// The same, with connection attributes.
+    pub fn log_in_saying(port: u16, caps: Caps, attributes: &[(&str, &str)]) -> Result<Self, String> {
+        let attributes: ConnectAttributes = attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let caps = if attributes.is_empty() { caps } else { caps | caps::CONNECT_ATTRS };
         let stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
-        let mut raw = Self { stream, caps: PLAIN | caps, statements: Vec::new() };
+        let mut raw = Self { stream, caps: PLAIN | caps, id: 0, statements: Vec::new() };
         let (_, greeting) = raw.packet()?;
         let First::Greeting(greeting) = First::read(&greeting).map_err(|error| error.to_string())? else {
             return Err("no greeting".into());
         };
+        raw.id = greeting.thread_id;
         if greeting.caps & caps::LONG_PASSWORD == 0 {
             raw.caps &= !caps::LONG_PASSWORD;
         }
@@ -55,6 +67,7 @@ impl Raw {
             user: "app".into(),
             auth_response: scramble(plugin, &greeting.scramble),
             auth_plugin: Some(greeting.auth_plugin),
+            attributes,
             ..Login::default()
         };
         let mut payload = Vec::new();
@@ -151,7 +164,14 @@ impl Raw {
 
     /// COM_QUERY.
     pub fn query(&mut self, sql: &str) -> Result<String, String> {
-        self.ask(&[b"\x03", sql.as_bytes()].concat(), Expect::Query)
+        self.query_with(&[], sql)
+    }
+
+    /// COM_QUERY with query attributes; they are left out where the server has none, as client libraries do.
+    pub fn query_with(&mut self, attributes: &[(&str, &str)], sql: &str) -> Result<String, String> {
+        let mut payload = Vec::new();
+        write_query(&mut payload, sql.as_bytes(), &named(attributes), self.caps);
+        self.ask(&payload, Expect::Query)
     }
 
     /// COM_STMT_PREPARE; the statement is the next of [`Self::statements`].
@@ -165,6 +185,14 @@ impl Raw {
         self.ask(&[&head[..], &[flags, 1, 0, 0, 0], params].concat(), Expect::Execute)
     }
 
+    /// COM_STMT_EXECUTE of the nth statement, which has no parameters, with query attributes.
+    pub fn execute_with(&mut self, nth: usize, attributes: &[(&str, &str)]) -> Result<String, String> {
+        let plain = [&self.statement(0x17, nth)[..], &[0, 1, 0, 0, 0]].concat();
+        let mut payload = Vec::new();
+        write_execution(&mut payload, &plain, 0, None, &named(attributes), self.caps);
+        self.ask(&payload, Expect::Execute)
+    }
+
     /// COM_STMT_FETCH.
     pub fn fetch(&mut self, nth: usize, rows: u32) -> Result<String, String> {
         let head = self.statement(0x1C, nth);
@@ -176,4 +204,10 @@ impl Raw {
         let id = self.statements.get(nth).copied().unwrap_or(9999);
         [&[command][..], &id.to_le_bytes()].concat()
     }
+}
+
+fn named(all: &[(&str, &str)]) -> Attributes {
+    let mut attributes = Attributes::default();
+    all.iter().for_each(|(name, text)| attributes.push_text(name, text));
+    attributes
 }

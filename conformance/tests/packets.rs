@@ -32,6 +32,11 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("parameters_that_move_come_ahead_too", 0, parameters_ahead),
     ("parameters_may_be_left_out", 0, parameters_left_out),
     ("parameters_may_be_left_out_without_eof", caps::DEPRECATE_EOF, parameters_left_out),
+    ("query_attributes_are_read_where_they_were_sent", caps::DEPRECATE_EOF | caps::QUERY_ATTRIBUTES | caps::MULTI_STATEMENTS, attributes_of_queries),
+    ("query_attributes_of_executions", caps::QUERY_ATTRIBUTES, attributes_of_executions),
+    ("query_attributes_of_every_type", caps::QUERY_ATTRIBUTES, attributes_of_every_type),
+    ("query_attributes_that_are_none", caps::QUERY_ATTRIBUTES, attributes_that_are_none),
+    ("who_has_not_agreed_sends_no_query_attributes", 0, attributes_of_queries),
     ("several_statements_are_answered_one_after_another", caps::MULTI_STATEMENTS, several),
     ("several_statements_without_eof", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several),
     ("several_statements_with_session_tracking", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF | caps::SESSION_TRACK, several),
@@ -220,6 +225,83 @@ fn parameters_of_all_types(raw: &mut Raw) -> Result<String, String> {
     Ok(seen)
 }
 
+/// Reads attribute `a`.
+const READ_A: &str = "SELECT mysql_query_attribute_string('a') AS a";
+
+fn attributes_of_queries(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query_with(&[("a", "one")], READ_A)?;
+    seen += &raw.query(READ_A)?;
+    seen += &raw.query_with(&[("b", "two"), ("a", "first"), ("a", "second")], READ_A)?;
+    seen += &raw.query_with(&[("a", "")], READ_A)?;
+    seen += &raw.query_with(&[("a", &"x".repeat(70_000))], READ_A)?;
+    seen += &raw.query_with(&[("a", "of all")], &format!("{READ_A}; SELECT 1; {READ_A}"))?;
+    seen += &raw.query_with(&[("a", "wrong")], "SELECT nonsense FROM")?;
+    seen += &raw.query_with(&[("a", "set")], "SET @read = mysql_query_attribute_string('a')")?;
+    seen += &raw.query_with(&[("a", "nobody looks")], "SELECT @read")?;
+    let many: Vec<String> = (0..300).map(|n| format!("name {n}")).collect();
+    let mut many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "v")).collect();
+    many.push(("a", "the last of many"));
+    seen += &raw.query_with(&many, READ_A)?;
+    Ok(seen)
+}
+
+fn attributes_of_executions(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = outline(&raw.prepare(READ_A)?);
+    if raw.statements.is_empty() {
+        return Ok(seen);
+    }
+    seen += &raw.execute_with(0, &[("a", "one")])?;
+    seen += &raw.execute_with(0, &[])?;
+    seen += &raw.execute(0, 8, b"\0")?;
+    seen += &raw.execute_with(0, &[("a", "again"), ("b", "more")])?;
+    // Without their types nobody knows them.
+    seen += &code_of(&raw.execute(0, 8, b"\x01\0\0\x05again")?);
+    seen += &outline(&raw.prepare("SELECT ? AS x, mysql_query_attribute_string('a') AS a, mysql_query_attribute_string('p') AS p")?);
+    seen += &raw.execute(1, 8, b"\x02\0\x01\x03\0\0\xfe\0\x01a\x07\0\0\0\x02aa")?;
+    // The parameter has a name too, and is found by it.
+    seen += &raw.execute(1, 0, b"\x02\x02\x01\xfd\0\x01p\xfe\0\x01a\x02pp")?;
+    seen += &raw.execute(1, 0, b"\x01\0\0\x02qq")?;
+    seen += &raw.execute(1, 0, b"\x01\0\x01\xfd\0\0\x02rr")?;
+    // Sent ahead, with an attribute behind it.
+    let head = raw.statement(0x18, 1);
+    raw.send(0, &[&head[..], &[0, 0], b"long"].concat())?;
+    seen += &raw.execute(1, 8, b"\x02\0\x01\xfc\0\0\xfe\0\x01a\x02aa")?;
+    Ok(seen)
+}
+
+fn attributes_of_every_type(raw: &mut Raw) -> Result<String, String> {
+    if !raw.has(caps::QUERY_ATTRIBUTES) {
+        return Ok(String::new());
+    }
+    let mut seen = String::new();
+    for (kind, flag, value) in VALUES {
+        let long = [b'l'; 256];
+        let value = if *kind == 0xfb { &[value, &long[..]].concat() } else { *value };
+        let head = [b"\x03\x02\x01\0\x01", &[*kind, *flag][..], b"\x01a\xfe\0\x01b"].concat();
+        let reads = b"\x04lastSELECT mysql_query_attribute_string('a') AS a, mysql_query_attribute_string('b') AS b";
+        let answer = raw.ask(&[&head, value, &reads[..]].concat(), Expect::Query)?;
+        seen += &if answer.contains('#') { code_of(&answer) } else { answer };
+    }
+    Ok(seen)
+}
+
+fn attributes_that_are_none(raw: &mut Raw) -> Result<String, String> {
+    if !raw.has(caps::QUERY_ATTRIBUTES) {
+        return Ok(String::new());
+    }
+    let mut seen = String::new();
+    for wrong in [&b"\x03\0\x02SELECT 1"[..], b"\x03\x01\x01\0\0\x02v1SELECT 1", b"\x03\x05\x01\0\x01\x03\0SELECT 1"] {
+        seen += &code_of(&raw.ask(wrong, Expect::Query)?);
+        seen += &raw.query("SELECT 'still here'")?;
+    }
+    Ok(seen)
+}
+
+/// An error without its words: sequence number, header and code.
+fn code_of(answer: &str) -> String {
+    answer.split('#').next().unwrap_or_default().to_owned()
+}
+
 fn parameters_ahead(raw: &mut Raw) -> Result<String, String> {
     let mut seen = outline(&raw.prepare("SELECT ? AS a, ? AS b, ? AS c")?);
     for (param, piece) in [(2, "third "), (0, "first"), (2, "again")] {
@@ -406,5 +488,8 @@ fn begin(vendor: Vendor) -> Result<Stand, String> {
     let server = Server::start(vendor)?;
     // The first full login of an account is over TLS; raw logins are quick ones.
     let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    if vendor == Vendor::MySql {
+        server.root("INSTALL COMPONENT 'file://component_query_attributes'")?;
+    }
     Ok(Stand { server, proxies: [OnceLock::new(), OnceLock::new()] })
 }

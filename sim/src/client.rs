@@ -86,7 +86,7 @@ impl Client {
             database: schema,
             caps: caps::LONG_PASSWORD | caps::LONG_FLAG | caps::TRANSACTIONS | caps::MULTI_RESULTS | deprecate,
             charset,
-            attributes: &[],
+            attributes: &wire::connect_attributes::ConnectAttributes::default(),
             compression,
             tls: None,
             host: "millrace",

@@ -18,6 +18,7 @@ mod digests;
 #[cfg(test)]
 mod durability;
 pub mod engine;
+mod extended;
 pub mod file;
 #[cfg(test)]
 mod firewall;

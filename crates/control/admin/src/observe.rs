@@ -2,6 +2,7 @@
 
 use crate::engine::{SqlError, View};
 use crate::rows::{self, Mapped};
+use crate::extended;
 use bridge::{Ask, Counter, DigestRow, Latency, ProcessRow, Report, ServerState};
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
 use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
@@ -144,13 +145,14 @@ pub(crate) fn report(
             }
         }
         Report::Processes(sessions) => {
+            let level = snapshot.variables.mysql_show_processlist_extended;
             let mut into = Into::table(conn, table, 16)?;
             for row in sessions {
                 #[rustfmt::skip]
                 into.row(&[
                     &row.core, &row.session, &row.user, &row.schema, &row.client_host, &row.client_port, &row.hostgroup,
                     &row.local_host, &row.local_port, &row.server_host, &row.server_port, &row.command, &signed(row.time_ms),
-                    &row.info, &0, &"",
+                    &row.info, &0, &extended::info(row, level),
                 ])?;
             }
         }

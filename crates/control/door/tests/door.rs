@@ -292,7 +292,7 @@ fn clients_that_want_tls_get_it() {
                 database: Some("shop"),
                 caps: client::CAPS,
                 charset: 45,
-                attributes: &[],
+                attributes: &wire::connect_attributes::ConnectAttributes::default(),
                 compression: None,
                 tls,
                 host: "localhost",

@@ -28,11 +28,15 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::PLUGIN_AUTH
     | caps::PLUGIN_AUTH_LENENC
     | caps::SESSION_TRACK
-    | caps::DEPRECATE_EOF;
+    | caps::DEPRECATE_EOF
+    | caps::QUERY_ATTRIBUTES;
 
 /// What follows the client, because it changes what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps =
     caps::FOUND_ROWS | caps::NO_SCHEMA | caps::LOCAL_FILES | caps::IGNORE_SPACE | caps::MULTI_RESULTS | caps::PS_MULTI_RESULTS;
+
+/// What a connection says of itself for a client that has said nothing.
+const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -176,13 +180,16 @@ impl Pools {
             let _best_effort = socket.keepalive(Some(idle));
         }
         let tls = self.connector(&server, want)?;
+        let id = want.session.to_string();
+        let own = [("millrace_session_id", id.as_str())];
+        let attributes = want.attributes.with(if want.session == 0 { &[] } else { &own }, UNNAMED);
         let account = Account {
             user: want.user,
             secret,
             database: None,
             caps: ALWAYS | (want.caps & OF_CLIENT),
             charset: want.collation,
-            attributes: &[],
+            attributes: &attributes,
             compression: server.compression.then(|| compression(&want.snapshot.variables)),
             tls: tls.as_ref(),
             host: &server.hostname,

@@ -69,6 +69,8 @@ impl Pools {
             secret: &killing.secret,
             caps: 0,
             collation: 45,
+            session: 0,
+            attributes: &wire::connect_attributes::ConnectAttributes::default(),
             state: &crate::State::new("", 45),
             user_variables: false,
             remembered: None,

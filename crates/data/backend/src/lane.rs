@@ -22,6 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
+use wire::attributes::Attributes;
 use wire::caps::Caps;
 use wire::response::{Expect, Follow, Outcome, Response};
 use wire::status;
@@ -196,9 +197,9 @@ impl Lane {
         self.flying.borrow().len()
     }
 
-    fn join(self: &Rc<Self>, text: &[u8], now: Instant) -> Joined {
+    fn join(self: &Rc<Self>, text: &[u8], attributes: &Attributes, now: Instant) -> Joined {
         let mut outgoing = self.outgoing.borrow_mut();
-        wire::packet::append_with(&mut outgoing, &mut 0, |out| wire::command::write_query(out, text, self.caps));
+        wire::packet::append_with(&mut outgoing, &mut 0, |out| wire::attributes::write_query(out, text, attributes, self.caps));
         self.outgoing_n.set(self.outgoing_n.get() + 1);
         let (tell, answer) = oneshot();
         let response = Response::expect(Expect::Query, self.caps).to_packet(0);
@@ -231,7 +232,7 @@ impl Pools {
     /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`: the statements that may be in flight on a
     /// connection at once at most.
     #[must_use]
-    pub fn join(self: &Rc<Self>, want: &Want<'_>, text: &[u8], depth: u32) -> Option<Joined> {
+    pub fn join(self: &Rc<Self>, want: &Want<'_>, text: &[u8], attributes: &Attributes, depth: u32) -> Option<Joined> {
         let group = self.group(want.hostgroup);
         let now = self.rt.now();
         let lanes = &group.lanes;
@@ -248,16 +249,16 @@ impl Pools {
         };
         let free = fewest.as_ref().is_some_and(|lane| lane.len() == 0 || serving >= WIDTH && lane.len() < depth as usize);
         if let Some(lane) = fewest.as_ref().filter(|_| free) {
-            return Some(lane.join(text, now));
+            return Some(lane.join(text, attributes, now));
         }
         // One more, if a connection is at hand that needs nothing to be done.
         match self.at_once(want) {
-            Some(backend) if may_be_lane(&backend, want) => Some(self.begin(&group, backend).join(text, now)),
+            Some(backend) if may_be_lane(&backend, want) => Some(self.begin(&group, backend).join(text, attributes, now)),
             Some(backend) => {
                 self.release(backend);
                 None
             }
-            None => fewest.filter(|lane| lane.len() < depth as usize).map(|lane| lane.join(text, now)),
+            None => fewest.filter(|lane| lane.len() < depth as usize).map(|lane| lane.join(text, attributes, now)),
         }
     }
 

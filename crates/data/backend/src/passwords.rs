@@ -90,6 +90,8 @@ mod tests {
         let users = Users::build([row], &Variables::default()).unwrap();
         let snapshot = Snapshot { users: Arc::new(users), ..Snapshot::default() };
         let want = Want {
+            session: 0,
+            attributes: &wire::connect_attributes::ConnectAttributes::default(),
             hostgroup: 0,
             user: "app",
             secret: proven,

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::connect_attributes::ConnectAttributes;
 
 /// What a session needs.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ pub struct Want<'a> {
     pub caps: wire::caps::Caps,
     /// Collation of its login.
     pub collation: u16,
+    /// Its id, 0 for none. A connection that is opened for it tells the server this and the attributes.
+    pub session: u32,
+    /// What the client said of itself at login.
+    pub attributes: &'a ConnectAttributes,
     /// What it has set.
     pub state: &'a State,
     /// Whether its user variables matter.

@@ -25,13 +25,18 @@ const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
     | caps::MULTI_FACTOR
     | caps::SSL_VERIFY_SERVER_CERT
     | caps::REMEMBER_OPTIONS
-    // What these allow is never kept: several statements, several results, attributes, bulk executions.
+    // What these allow is never kept, or is in the key by itself: several statements, several results, attributes, bulk executions.
     | caps::MULTI_STATEMENTS
     | caps::MULTI_RESULTS
     | caps::PS_MULTI_RESULTS
     | caps::QUERY_ATTRIBUTES
     | caps::MARIADB_BULK
     | caps::MARIADB_BULK_UNIT_RESULTS;
+
+/// In the first byte: binary rows.
+const BINARY: u8 = 1;
+/// In the first byte: there are query attributes.
+const ATTRIBUTES: u8 = 2;
 
 /// The character set of a session, as its state has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +73,8 @@ pub struct Question<'a> {
     pub text: &'a [u8],
     /// For a prepared statement.
     pub binary: Option<Binary<'a>>,
+    /// Query attributes, as far as an answer may depend on them.
+    pub attributes: &'a [u8],
 }
 
 impl Question<'_> {
@@ -78,7 +85,7 @@ impl Question<'_> {
         long: impl Iterator<Item = (u16, &'v [u8])>,
         out: &mut Vec<u8>,
     ) {
-        out.push(u8::from(self.binary.is_some()));
+        out.push(if self.binary.is_some() { BINARY } else { 0 } | if self.attributes.is_empty() { 0 } else { ATTRIBUTES });
         out.extend_from_slice(&self.hostgroup.to_le_bytes());
         part(out, self.user.as_bytes());
         part(out, self.schema.as_bytes());
@@ -103,6 +110,9 @@ impl Question<'_> {
                 part(out, data);
             }
             out.push(0);
+        }
+        if !self.attributes.is_empty() {
+            part(out, self.attributes);
         }
         // The rest is variables, in pairs.
         for (name, value) in variables {
@@ -137,12 +147,12 @@ impl<'a> Read<'a> {
     /// Reads the first parts of a key that [`Question::write`] made.
     #[must_use]
     pub fn of(key: &'a [u8]) -> Option<Self> {
-        let (&binary, key) = key.split_first()?;
+        let (&flags, key) = key.split_first()?;
         let (hostgroup, key) = key.split_first_chunk::<4>()?;
         let (user, key) = take(key)?;
         let (schema, key) = take(key)?;
         let (text, _) = take(key)?;
-        Some(Self { user, schema, hostgroup: u32::from_le_bytes(*hostgroup), binary: binary == 1, text })
+        Some(Self { user, schema, hostgroup: u32::from_le_bytes(*hostgroup), binary: flags & BINARY != 0, text })
     }
 }
 
@@ -163,6 +173,7 @@ mod tests {
         charset: Charset::Collation(45),
         text: b"SELECT 1",
         binary: None,
+        attributes: b"",
     };
 
     fn key(question: Question<'_>, variables: &[(&str, &str)], long: &[(u16, &[u8])]) -> Vec<u8> {
@@ -195,6 +206,8 @@ mod tests {
             key(PLAIN, &[("sql_mode", "'ANSI'")], &[]),
             key(PLAIN, &[("sql_mode", "''")], &[]),
             key(PLAIN, &[("time_zone", "''")], &[]),
+            key(Question { attributes: b"a", ..PLAIN }, &[], &[]),
+            key(Question { attributes: b"b", ..PLAIN }, &[], &[]),
             key(PLAIN, &[("sql_mode", "''"), ("time_zone", "'+01:00'")], &[]),
             key(execute("shop", b""), &[], &[]),
             key(execute("other", b""), &[], &[]),

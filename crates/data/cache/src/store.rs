@@ -357,6 +357,7 @@ mod tests {
             charset: Charset::Collation(45),
             text: text.as_bytes(),
             binary: None,
+            attributes: b"",
         };
         question.write([].into_iter(), [].into_iter(), &mut out);
         out

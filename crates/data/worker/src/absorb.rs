@@ -14,7 +14,7 @@ impl Session {
     pub(crate) async fn absorb(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let class = job.class;
         let short = class.sets || matches!(class.command, CommandCounter::Commit | CommandCounter::Rollback);
-        if !short || !matches!(job.what, What::Query) || class.multi || !self.held.is_empty() || !job.is_as_written() {
+        if !short || !matches!(job.what, What::Query(_)) || class.multi || !self.held.is_empty() || !job.is_as_written() {
             return Ok(ControlFlow::Continue(()));
         }
         let ends = class.ends_transaction && !class.begins_transaction && !class.releases && class.leaves.is_empty();

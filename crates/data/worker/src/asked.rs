@@ -27,10 +27,11 @@ impl Session {
         let limit_ms = self.limit_ms(job);
         let mut command = Vec::new();
         let (expect, shown, executed) = match job.what {
-            What::Query => {
-                let text = job.sent();
+            What::Query(attributes) => {
+                let (text, caps) = (job.sent(), backend.hello.caps);
                 command.reserve_exact(packet::HEADER_LEN + text.len() + 3);
-                packet::append_with(&mut command, &mut 0, |out| wire::command::write_query(out, text, backend.hello.caps));
+                let attributes = self.attributes_for(job, attributes, caps);
+                packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, text, &attributes, caps));
                 (Expect::Query, None, None)
             }
             What::Raw(raw, expect) => {
@@ -52,7 +53,9 @@ impl Session {
                 for command in execution.long_data(id) {
                     self.send(backend, command, limit_ms).await?;
                 }
-                packet::append_with(&mut command, &mut 0, |out| execution.write(out, id));
+                let caps = backend.hello.caps;
+                let attributes = self.attributes_for(job, &execution.attributes, caps);
+                packet::append_with(&mut command, &mut 0, |out| execution.write(out, id, &attributes, caps));
                 (Expect::Execute, None, Some(id))
             }
         };

@@ -2,6 +2,7 @@
 //! a server gave. Also who writes which tables, when a rule wants to know.
 
 use crate::answer::{self, Complaint};
+use crate::attributes::for_key;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Hold, Names};
@@ -75,7 +76,7 @@ impl Session {
     fn may_use_cache(&self, job: &Job<'_>) -> bool {
         let class = job.class;
         let whole = match job.what {
-            What::Query => true,
+            What::Query(_) => true,
             What::Execute(execution) => !execution.opens_cursor(),
             What::Raw(..) | What::Prepare(..) => false,
         };
@@ -237,6 +238,11 @@ impl Session {
             charset,
             text: without_comment(job.sent()),
             binary,
+            attributes: match job.what {
+                What::Query(attributes) => for_key(attributes),
+                What::Execute(execution) => for_key(&execution.attributes),
+                What::Raw(..) | What::Prepare(..) => &[],
+            },
         };
         let long = execution.into_iter().flat_map(|execution| execution.long());
         question.write(self.state.variables(), long, out);
@@ -244,7 +250,7 @@ impl Session {
 
     /// Which tables the statement writes: their results are of no use from now on.
     fn note_writes(&mut self, job: &Job<'_>) {
-        if !matches!(job.what, What::Query | What::Execute(_)) {
+        if !matches!(job.what, What::Query(_) | What::Execute(_)) {
             return;
         }
         let class = job.class;

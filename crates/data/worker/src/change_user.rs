@@ -7,6 +7,7 @@ use crate::session::{Ended, Session};
 use backend::{Names, State};
 use bridge::Counter;
 use net::LoginFailed;
+use std::rc::Rc;
 use std::time::Duration;
 use wire::handshake::ChangeUser;
 
@@ -54,6 +55,7 @@ impl Session {
         self.secret = secret;
         self.nonce = nonce;
         self.collation = change.charset.unwrap_or(self.collation);
+        self.attributes = Rc::new(change.attributes);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         self.state = State::new(schema, self.collation);
         self.modes = 0;

@@ -5,7 +5,7 @@ use crate::epoch::Epoch;
 use crate::lanes::Brief;
 use crate::mirror::Mirrors;
 use crate::peers::{self, FromPeer, Loads, Peer};
-use crate::roster::Roster;
+use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
 use crate::stats::{Alarms, Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
@@ -428,6 +428,7 @@ impl Core {
 
     fn processes(&self) -> Vec<ProcessRow> {
         let now = self.rt.now();
+        let extended = self.epoch().snapshot.variables.mysql_show_processlist_extended > 0;
         let rows = self.roster.all().into_iter().map(|entry| {
             let server = entry.server.borrow();
             let (local_host, local_port) = match server.as_ref().map(|(_, local)| local) {
@@ -460,8 +461,15 @@ impl Core {
                 command: entry.command.get(),
                 time_ms: u64::try_from((now - entry.since.get()).as_millis()).unwrap_or(u64::MAX),
                 info: entry.info(),
+                attributes: if extended { attributes(&entry) } else { Vec::new() },
             }
         });
         rows.collect()
     }
+}
+
+/// What the client of a session has said of itself.
+fn attributes(entry: &Entry) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    entry.attributes.borrow().iter().map(|(name, value)| (text(name), text(value))).collect()
 }

@@ -87,6 +87,8 @@ impl Session {
                     secret: &self.secret,
                     caps: self.caps,
                     collation: self.collation,
+                    session: self.entry.id,
+                    attributes: &self.attributes,
                     state: &self.state,
                     user_variables: sees(job),
                     remembered: self.remembered(job),
@@ -144,7 +146,7 @@ impl Session {
             let held = backend.holds;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
-            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query) {
+            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query(_)) {
                 backend.look_at_answer();
             }
             if job.class.multi {

@@ -3,6 +3,7 @@
 use crate::answer::{self, Complaint};
 use crate::certificate::unfit;
 use crate::core::{Core, Seat};
+use crate::epoch::Epoch;
 use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
@@ -36,6 +37,11 @@ const OFFERED: caps::Caps = caps::LONG_PASSWORD
     | caps::CONNECT_ATTRS
     | caps::PLUGIN_AUTH_LENENC
     | caps::SESSION_TRACK;
+
+/// A MariaDB server offers none.
+fn attributes(epoch: &Epoch) -> caps::Caps {
+    if epoch.claims_mariadb() { 0 } else { caps::QUERY_ATTRIBUTES }
+}
 
 /// What a login is checked against: the user's row; of a name that nobody has, somebody's.
 pub(crate) fn found(core: &Core, user: &str) -> Found {
@@ -99,7 +105,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
-        caps: OFFERED | deprecate | files | packing::offered(v),
+        caps: OFFERED | attributes(&epoch) | deprecate | files | packing::offered(v),
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
         random,

@@ -43,11 +43,11 @@ impl Session {
     pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let order = if job.class.multi { None } else { sql::kill(job.sent()) };
         match (job.what, order) {
-            (What::Query, Some(order)) => {
+            (What::Query(_), Some(order)) => {
                 let session = order.session.unwrap_or_else(|| u64::from(self.entry.id));
                 self.kill(job.epoch, session, order.statement_only).await?;
             }
-            (What::Query, None) => {
+            (What::Query(_), None) => {
                 let words = "The proxy understands KILL [CONNECTION | QUERY] with the number of a session only, in a statement of its own";
                 self.refuse(&Complaint::with(1235, "42000", words)).await?;
             }

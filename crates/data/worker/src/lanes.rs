@@ -106,7 +106,7 @@ impl Session {
     fn may_join(&self, job: &Job<'_>) -> bool {
         let (class, plan) = (job.class, job.plan);
         let text = job.sent();
-        matches!(job.what, What::Query)
+        matches!(job.what, What::Query(_))
             && class.plain_read
             && class.reads.is_empty()
             && class.leaves.is_empty()
@@ -145,6 +145,8 @@ impl Session {
             secret: &self.secret,
             caps: self.caps,
             collation: self.collation,
+            session: self.entry.id,
+            attributes: &self.attributes,
             state: &self.state,
             user_variables: false,
             remembered: None,
@@ -152,7 +154,11 @@ impl Session {
             snapshot: &job.epoch.snapshot,
             new_connection: false,
         };
-        let Some(joined) = self.core.pools.join(&want, job.sent(), depth) else { return Ok(ControlFlow::Continue(())) };
+        let attributes = match job.what {
+            What::Query(theirs) => self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES),
+            _ => return Ok(ControlFlow::Continue(())),
+        };
+        let Some(joined) = self.core.pools.join(&want, job.sent(), &attributes, depth) else { return Ok(ControlFlow::Continue(())) };
         self.entry.uses(hostgroup, joined.place(), joined.local());
         let began = self.core.rt.now();
         let ended = Box::pin(self.fly(job, joined)).await;

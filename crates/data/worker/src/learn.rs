@@ -73,7 +73,7 @@ impl Session {
             {
                 statement.params.set(prepared.params);
                 statement.columns.set(prepared.columns);
-                self.add_prepared(job, preparing);
+                self.add_prepared(job, preparing, prepared.params);
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 backend.learn_prepared(statement, prepared.id, max);
             }

@@ -4,6 +4,7 @@
 mod absorb;
 mod answer;
 mod asked;
+mod attributes;
 mod cached;
 mod certificate;
 mod change_user;

@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::attributes::Attributes;
+use wire::connect_attributes::ConnectAttributes;
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Summed};
 
@@ -61,7 +63,7 @@ pub(crate) struct Mirrors {
 
 /// What is sent.
 enum Payload {
-    Text(Box<[u8]>),
+    Text(Box<[u8]>, Attributes),
     Execution(Kept),
 }
 
@@ -74,6 +76,8 @@ pub(crate) struct Copy {
     secret: Secret,
     caps: wire::caps::Caps,
     collation: u16,
+    session: u32,
+    attributes: Rc<ConnectAttributes>,
     state: State,
     client_address: Box<str>,
     timeout_ms: Option<u64>,
@@ -86,7 +90,7 @@ impl Session {
         let mirror = job.plan.mirror.as_deref()?;
         let payload = match (job.what, &mirror.leg.statement) {
             _ if !is_free(job.class) => None,
-            (What::Query, statement) => Some(Payload::Text(statement.of(job.text).into())),
+            (What::Query(attributes), statement) => Some(Payload::Text(statement.of(job.text).into(), attributes.clone())),
             (What::Execute(execution), plan::Text::AsIs) => Some(Payload::Execution(execution.keep())),
             (What::Execute(_) | What::Raw(..), _) => None,
             // Its executions are copied.
@@ -108,6 +112,8 @@ impl Session {
             secret: self.secret.clone(),
             caps: self.caps,
             collation: self.collation,
+            session: self.entry.id,
+            attributes: self.attributes.clone(),
             state,
             client_address: self.entry.client.0.as_str().into(),
             timeout_ms: mirror.timeout_ms,
@@ -186,14 +192,14 @@ impl Drop for Running {
 impl Copy {
     fn text(&self) -> &[u8] {
         match &self.payload {
-            Payload::Text(text) => text,
+            Payload::Text(text, _) => text,
             Payload::Execution(kept) => &kept.prepared.sql,
         }
     }
 
     fn bytes(&self) -> usize {
         match &self.payload {
-            Payload::Text(text) => text.len(),
+            Payload::Text(text, attributes) => text.len() + attributes.bytes().len(),
             Payload::Execution(kept) => kept.bytes(),
         }
     }
@@ -207,6 +213,8 @@ impl Copy {
             secret: &self.secret,
             caps: self.caps,
             collation: self.collation,
+            session: self.session,
+            attributes: &self.attributes,
             state: &self.state,
             snapshot: &epoch.snapshot,
             // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
@@ -257,9 +265,9 @@ impl Copy {
         }
         let mut command = Vec::new();
         let expect = match &self.payload {
-            Payload::Text(text) => {
+            Payload::Text(text, attributes) => {
                 let caps = backend.hello.caps;
-                packet::append_with(&mut command, &mut 0, |out| wire::command::write_query(out, text, caps));
+                packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, text, attributes, caps));
                 Expect::Query
             }
             Payload::Execution(kept) => {
@@ -267,7 +275,7 @@ impl Copy {
                 for command in kept.long_data(id) {
                     backend.send(command).await?;
                 }
-                packet::append_with(&mut command, &mut 0, |out| kept.write(out, id));
+                packet::append_with(&mut command, &mut 0, |out| kept.write(out, id, backend.hello.caps));
                 Expect::Execute
             }
         };

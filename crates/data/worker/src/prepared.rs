@@ -10,6 +10,8 @@ use rt::Chunk;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use wire::attributes::Attributes;
+use wire::caps::Caps;
 use wire::command::{COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
 use wire::execute::{CURSOR_FLAGS, Parts};
 use wire::moved::Moved;
@@ -18,6 +20,8 @@ use wire::packet;
 /// A statement that the client may execute.
 pub(crate) struct ClientStatement {
     prepared: Interest,
+    /// Its parameters, as the server said to this client: under other modes the same text may have others.
+    behind: u16,
     /// What rules are asked with, where they have made something else of it when it was prepared.
     asked: Option<Box<[u8]>>,
     /// Where the parameters of what was prepared come from, where a template has moved them.
@@ -33,14 +37,14 @@ pub(crate) struct ClientStatement {
 }
 
 impl ClientStatement {
-    pub(crate) fn new(prepared: &Rc<Prepared>, asked: Option<Box<[u8]>>, moved: Option<Rc<Moved>>) -> Self {
+    pub(crate) fn new(prepared: &Rc<Prepared>, behind: u16, asked: Option<Box<[u8]>>, moved: Option<Rc<Moved>>) -> Self {
         let prepared = Interest::new(prepared.clone());
-        Self { prepared, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
+        Self { prepared, behind, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
     }
 
     /// Parameters that the client knows of.
     fn params(&self) -> usize {
-        usize::from(seen_params(&self.prepared, self.moved.as_deref()))
+        usize::from(seen_params(self.behind, self.moved.as_deref()))
     }
 
     /// What came ahead, for the parameters of what was prepared.
@@ -55,9 +59,9 @@ impl ClientStatement {
     }
 }
 
-/// Parameters that a client knows of.
-pub(crate) fn seen_params(prepared: &Prepared, moved: Option<&Moved>) -> u16 {
-    moved.map_or_else(|| prepared.params.get(), Moved::before)
+/// Parameters that a client knows of, where servers have so many.
+pub(crate) fn seen_params(behind: u16, moved: Option<&Moved>) -> u16 {
+    moved.map_or(behind, Moved::before)
 }
 
 /// By the client's id.
@@ -102,75 +106,87 @@ pub(crate) struct Execution<'a> {
     pub(crate) client: u32,
     /// The hostgroup where it got one.
     pub(crate) cursor: Cell<Option<u32>>,
-    /// The payload, with a statement id that is to be filled in.
-    payload: Vec<u8>,
-    long: BTreeMap<u16, Vec<u8>>,
+    pub(crate) attributes: Attributes,
+    bound: Bound,
 }
 
 /// An execution that outlives its command.
 pub(crate) struct Kept {
     pub(crate) prepared: Rc<Prepared>,
+    attributes: Attributes,
+    bound: Bound,
+}
+
+/// A COM_STMT_EXECUTE but for the server's id of its statement.
+#[derive(Clone)]
+struct Bound {
+    /// The payload for a server without query attributes, with room for the id.
     payload: Vec<u8>,
+    params: usize,
+    /// What the client calls its parameters, if it has names for them.
+    names: Option<Vec<u8>>,
     long: BTreeMap<u16, Vec<u8>>,
 }
 
 impl Kept {
     pub(crate) fn bytes(&self) -> usize {
-        self.payload.len() + self.long.values().map(Vec::len).sum::<usize>()
+        self.bound.payload.len() + self.attributes.bytes().len() + self.bound.long.values().map(Vec::len).sum::<usize>()
     }
 
     /// As [`Execution::write`].
-    pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32) {
-        write_execution(&self.payload, out, id);
+    pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32, caps: Caps) {
+        self.bound.write(out, id, &self.attributes, caps);
     }
 
     /// As [`Execution::long_data`].
     pub(crate) fn long_data(&self, id: u32) -> impl Iterator<Item = Chunk> {
-        long_data(&self.long, id)
+        long_data(&self.bound.long, id)
     }
 }
 
 impl Execution<'_> {
     /// The same for later, without a cursor: nobody would fetch from it.
     pub(crate) fn keep(&self) -> Kept {
-        let mut payload = self.payload.clone();
-        if let Some(flags) = payload.get_mut(5) {
+        let mut bound = self.bound.clone();
+        if let Some(flags) = bound.payload.get_mut(5) {
             *flags &= !CURSOR_FLAGS;
         }
-        Kept { prepared: self.prepared.clone(), payload, long: self.long.clone() }
+        Kept { prepared: self.prepared.clone(), attributes: self.attributes.clone(), bound }
     }
 
     /// The client wants to fetch the rows piece by piece.
     pub(crate) fn opens_cursor(&self) -> bool {
-        self.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
+        self.bound.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
     }
 
     /// Flags, and types and values of the parameters.
     pub(crate) fn params(&self) -> &[u8] {
-        self.payload.get(5..).unwrap_or_default()
+        self.bound.payload.get(5..).unwrap_or_default()
     }
 
     /// Parameters that came ahead, in order.
     pub(crate) fn long(&self) -> impl Iterator<Item = (u16, &[u8])> {
-        self.long.iter().map(|(param, data)| (*param, data.as_slice()))
+        self.bound.long.iter().map(|(param, data)| (*param, data.as_slice()))
     }
 
-    /// The payload for a server that knows the statement by this id.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32) {
-        write_execution(&self.payload, out, id);
+    /// The payload for a server with these caps that knows the statement by this id.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32, attributes: &Attributes, caps: Caps) {
+        self.bound.write(out, id, attributes, caps);
     }
 
     /// The commands that carry the long data there.
     pub(crate) fn long_data(&self, id: u32) -> impl Iterator<Item = Chunk> {
-        long_data(&self.long, id)
+        long_data(&self.bound.long, id)
     }
 }
 
-fn write_execution(payload: &[u8], out: &mut Vec<u8>, id: u32) {
-    let begin = out.len();
-    out.extend_from_slice(payload);
-    if let Some(at) = out.get_mut(begin + 1..begin + 5) {
-        at.copy_from_slice(&id.to_le_bytes());
+impl Bound {
+    fn write(&self, out: &mut Vec<u8>, id: u32, attributes: &Attributes, caps: Caps) {
+        let begin = out.len();
+        wire::attributes::write_execution(out, &self.payload, self.params, self.names.as_deref(), attributes, caps);
+        if let Some(at) = out.get_mut(begin + 1..begin + 5) {
+            at.copy_from_slice(&id.to_le_bytes());
+        }
     }
 }
 
@@ -231,22 +247,28 @@ impl Session {
                 Some(moved) => moved.execute(&parts, &mut payload, 0, types, long)?,
                 None => parts.rewrite(&mut payload, 0, params, types, long)?,
             }
-            Ok(parts)
+            let attributes = Attributes::of_execution(&parts, params, long)?;
+            Ok((parts, attributes))
         });
-        match parts {
-            Ok(parts) => {
+        let (names, attributes) = match parts {
+            Ok((parts, attributes)) => {
                 if let Some(types) = parts.plain_types(params) {
                     statement.types = Some(types);
                 }
+                // Those of parameters that move are not looked for.
+                (parts.names(params).filter(|_| statement.moved.is_none()), attributes)
             }
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
-                return self.refuse(&Complaint::with(1210, "HY000", malformed.what)).await;
+                let code = if epoch.claims_mariadb() { 1210 } else { 1835 };
+                return self.refuse(&Complaint::with(code, "HY000", malformed.to_string())).await;
             }
-        }
+        };
         let prepared = Rc::clone(&statement.prepared);
         let long = statement.take_long();
-        let execution = Execution { prepared: &prepared, client: id, cursor: Cell::new(None), payload, long };
+        let params = statement.moved.as_ref().map_or(params, |moved| moved.from().len());
+        let bound = Bound { payload, params, names, long };
+        let execution = Execution { prepared: &prepared, client: id, cursor: Cell::new(None), attributes, bound };
         let class = self.lexing().class(&prepared.sql);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;

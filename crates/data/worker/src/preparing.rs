@@ -105,21 +105,21 @@ impl Session {
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
     pub(crate) async fn pretend_to_prepare(&mut self, job: &Job<'_>, preparing: &Preparing) -> Result<(), Ended> {
-        let statement = self.intern(job.epoch, preparing, job.text);
-        statement.params.set(params(job.text, self.lexing()));
-        let seen = seen_params(statement, preparing.moved.as_deref());
+        self.intern(job.epoch, preparing, job.text);
+        let params = params(job.text, self.lexing());
+        let seen = seen_params(params, preparing.moved.as_deref());
         let mut out = Vec::new();
         let flags = answer::flags(self.state.autocommit);
         wire::resultset::Writer::new(&mut out, 0, self.caps, flags).prepared(preparing.client, seen, &[]);
-        self.add_prepared(job, preparing);
+        self.add_prepared(job, preparing, params);
         Ok(self.client.send(out).await?)
     }
 
-    /// The client may execute it from now on.
-    pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing) {
+    /// The client may execute it from now on. `params`: as many as there are where it was prepared.
+    pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing, params: u16) {
         let Some(statement) = preparing.statement() else { return };
         let asked = (*statement.sql != *job.text).then(|| job.text.into());
-        self.statements.add(preparing.client, ClientStatement::new(statement, asked, preparing.moved.clone()));
+        self.statements.add(preparing.client, ClientStatement::new(statement, params, asked, preparing.moved.clone()));
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }
 }

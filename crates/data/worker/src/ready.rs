@@ -41,7 +41,7 @@ impl Session {
     /// A server takes several statements only where the client asked for it, and where there may be several.
     fn several(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
-        if matches!(job.what, What::Query) {
+        if matches!(job.what, What::Query(_)) {
             allowed && (backend.takes_several() || job.sent().contains(&b';'))
         } else {
             backend.takes_several()

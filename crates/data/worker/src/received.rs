@@ -37,7 +37,7 @@ impl Session {
             CommandCounter::Commit => Counter::ComCommit,
             CommandCounter::Rollback => Counter::ComRollback,
             // As in ProxySQL, it has no class of its own; COM_INIT_DB is counted elsewhere.
-            _ if class.use_db.is_some() && matches!(what, What::Query) => Counter::ComFrontendUseDb,
+            _ if class.use_db.is_some() && matches!(what, What::Query(_)) => Counter::ComFrontendUseDb,
             _ if class.sets => match Sets::of(text) {
                 Sets::Autocommit => Counter::ComAutocommit,
                 Sets::Names => Counter::ComFrontendSetNames,

@@ -9,6 +9,7 @@ use rt::local::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use wire::connect_attributes::ConnectAttributes;
 
 /// Bytes of a running statement that the processlist shows.
 const INFO_MAX: usize = 100;
@@ -28,6 +29,7 @@ pub(crate) struct Entry {
     pub(crate) user: RefCell<Rc<str>>,
     pub(crate) schema: RefCell<Rc<str>>,
     pub(crate) client: (String, u16),
+    pub(crate) attributes: RefCell<Rc<ConnectAttributes>>,
     pub(crate) command: Cell<&'static str>,
     pub(crate) hostgroup: Cell<Option<u32>>,
     pub(crate) server: RefCell<Option<(Rc<backend::Place>, rt::Address)>>,
@@ -52,6 +54,7 @@ impl Entry {
             user: RefCell::new("".into()),
             schema: RefCell::new("".into()),
             client,
+            attributes: RefCell::default(),
             command: Cell::new("Connect"),
             hostgroup: Cell::new(None),
             server: RefCell::new(None),

@@ -17,7 +17,9 @@ use rt::{Either, Instant, Socket};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::attributes::Attributes;
 use wire::command::{self, Command};
+use wire::connect_attributes::ConnectAttributes;
 use wire::{caps, errors};
 
 /// How long the rest of a command that is too large may take to come.
@@ -34,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) nonce: wire::auth::Nonce,
     /// Collation of the login.
     pub(crate) collation: u16,
+    /// What the client has said of itself.
+    pub(crate) attributes: Rc<ConnectAttributes>,
     /// What the client has set.
     pub(crate) state: State,
     /// The flags of the last answer that tell of its `sql_mode`.
@@ -186,6 +190,7 @@ impl Session {
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.
     async fn obey(&mut self, epoch: &Epoch, packet: &Packet) -> Result<(), Ended> {
         self.core.tally.add(Counter::QueriesFrontendsBytesRecv, packet.payload().len() as u64 + 4);
+        self.turn = Turn::after(packet.payload().len());
         let command = match Command::read(packet.payload(), self.caps) {
             Ok(command) => command,
             Err(malformed) => {
@@ -194,9 +199,11 @@ impl Session {
             }
         };
         let flags = answer::flags(self.state.autocommit);
-        self.turn = Turn::after(packet.payload().len());
         match command {
-            Command::Query(query) => self.query(epoch, query.sql).await,
+            Command::Query(query) => match Attributes::of_query(query.attributes) {
+                Ok(attributes) => self.query(epoch, query.sql, &attributes).await,
+                Err(malformed) => self.refuse(&Complaint::with(1835, "HY000", malformed.to_string())).await,
+            },
             Command::Prepare(sql) => self.prepare(epoch, sql).await,
             Command::Execute(execute) => self.execute(epoch, &execute).await,
             Command::SendLongData { id, param, data } => self.keep_long_data(epoch, id, param, data),
@@ -336,6 +343,7 @@ impl Session {
             secret: entered.secret,
             nonce: entered.nonce,
             collation,
+            attributes: Rc::new(entered.login.attributes),
             state,
             modes: 0,
             life: entry.id,
@@ -358,6 +366,7 @@ impl Session {
     pub(crate) fn show_who(&self) {
         self.entry.user.replace(self.user_name.clone());
         self.entry.schema.replace(self.state.schema.clone());
+        self.entry.attributes.replace(self.attributes.clone());
         self.entry.rests(self.core.rt.now());
     }
 }

@@ -4,14 +4,15 @@ use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
 use std::ops::Range;
+use wire::attributes::Attributes;
 use wire::caps;
 
 impl Session {
     /// COM_QUERY.
-    pub(crate) async fn query(&mut self, epoch: &Epoch, text: &[u8]) -> Result<(), Ended> {
+    pub(crate) async fn query(&mut self, epoch: &Epoch, text: &[u8], attributes: &Attributes) -> Result<(), Ended> {
         match self.parts(text).filter(|_| !self.looks_stacked(epoch, text)) {
-            Some(parts) => self.each(epoch, text, &parts).await,
-            None => self.single(epoch, text).await,
+            Some(parts) => self.each(epoch, text, &parts, attributes).await,
+            None => self.single(epoch, text, attributes).await,
         }
     }
 
@@ -20,11 +21,11 @@ impl Session {
         if caps::has(self.caps, caps::MULTI_STATEMENTS) { sql::split(text) } else { None }
     }
 
-    /// One after the other; the first error is the last answer.
-    async fn each(&mut self, epoch: &Epoch, text: &[u8], parts: &[Range<usize>]) -> Result<(), Ended> {
+    /// One after the other; the first error is the last answer. The attributes are those of each of them.
+    async fn each(&mut self, epoch: &Epoch, text: &[u8], parts: &[Range<usize>], attributes: &Attributes) -> Result<(), Ended> {
         for (at, part) in parts.iter().enumerate() {
             self.turn.more = at + 1 < parts.len();
-            self.single(epoch, text.get(part.clone()).unwrap_or_default()).await?;
+            self.single(epoch, text.get(part.clone()).unwrap_or_default(), attributes).await?;
             if self.turn.failed || self.entry.killed.get() {
                 break;
             }
@@ -36,10 +37,10 @@ impl Session {
     }
 
     /// One statement, or what goes whole to one server.
-    async fn single(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+    async fn single(&mut self, epoch: &Epoch, sql: &[u8], attributes: &Attributes) -> Result<(), Ended> {
         let rewritten = self.rewritten(epoch, sql);
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = self.lexing().class(sql);
-        self.whole(epoch, sql, &class, "Query", What::Query).await
+        self.whole(epoch, sql, &class, "Query", What::Query(attributes)).await
     }
 }

@@ -11,6 +11,7 @@ use rt::Instant;
 use sql::{Class, Leaves};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use wire::attributes::Attributes;
 use wire::response::Expect;
 
 /// What is to be done, all decided.
@@ -41,8 +42,8 @@ impl<'a> Job<'a> {
 /// What is sent to the server.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
-    /// COM_QUERY with the text of the plan.
-    Query,
+    /// COM_QUERY with the text of the plan, and what the client has sent along.
+    Query(&'a Attributes),
     /// This payload as it is.
     Raw(&'a [u8], Expect),
     /// COM_STMT_PREPARE.
@@ -55,7 +56,7 @@ impl<'a> What<'a> {
     /// The text that a server gets for the client's.
     pub(crate) fn sent(self, plan: &'a Plan, text: &'a [u8]) -> &'a [u8] {
         match self {
-            What::Query | What::Prepare(_) => plan.remade().unwrap_or(text),
+            What::Query(_) | What::Prepare(_) => plan.remade().unwrap_or(text),
             What::Execute(execution) => &execution.prepared.sql,
             What::Raw(..) => text,
         }
@@ -118,7 +119,7 @@ impl Session {
         let prepared = match what {
             What::Execute(execution) => Some(&*execution.prepared.sql),
             What::Raw(..) => Some(text),
-            What::Query | What::Prepare(_) => None,
+            What::Query(_) | What::Prepare(_) => None,
         };
         let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });

@@ -5,6 +5,7 @@ use crate::{Conn, NetError};
 use std::fmt;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
+use wire::connect_attributes::ConnectAttributes;
 use wire::frame::Algorithm;
 use wire::ed25519;
 use wire::handshake::{AuthReply, First, Login, SslRequest};
@@ -43,7 +44,7 @@ pub struct Account<'a> {
     /// Collation of the connection.
     pub charset: u16,
     /// Connection attributes.
-    pub attributes: &'a [(String, String)],
+    pub attributes: &'a ConnectAttributes,
     /// Compression, if the server has it.
     pub compression: Option<Compression>,
     /// TLS is required when this is there.
@@ -176,7 +177,7 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         auth_response: response.unwrap_or_default(),
         database: account.database.map(str::to_owned),
         auth_plugin: Some(plugin.name().to_owned()),
-        attributes: account.attributes.to_vec(),
+        attributes: account.attributes.clone(),
         zstd_level: account.compression.map_or(0, |compression| compression.zstd_level),
     };
     let mut payload = Vec::with_capacity(256);

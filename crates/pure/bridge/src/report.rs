@@ -127,6 +127,8 @@ pub struct ProcessRow {
     pub time_ms: u64,
     /// The statement (its beginning).
     pub info: Option<String>,
+    /// What its client said of itself at login; only with `mysql-show_processlist_extended`.
+    pub attributes: Vec<(String, String)>,
     /// The connections that it holds.
     pub held: Vec<HeldRow>,
 }

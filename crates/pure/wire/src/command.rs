@@ -211,15 +211,7 @@ impl<'a> Query<'a> {
             return Ok(Self { sql: r.rest(), attributes: &[] });
         }
         let before = r.peek();
-        let count = r.lenenc_int()?;
-        r.lenenc_int()?; // parameter sets: always 1
-        if count > 0 {
-            let count = usize::try_from(count)
-                .ok()
-                .filter(|n| *n <= crate::execute::PARAMS_MAX)
-                .ok_or(Malformed::new("too many query attributes"))?;
-            crate::execute::skip_attributes(r, count)?;
-        }
+        crate::attributes::read_block(r, |_| {})?;
         let attributes = &before[..before.len() - r.left()];
         Ok(Self { sql: r.rest(), attributes })
     }

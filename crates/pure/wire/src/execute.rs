@@ -102,9 +102,30 @@ impl<'a> Parts<'a> {
         (self.bound || self.count == 0).then_some(out)
     }
 
+    /// The names of the first `params` parameters, each with its length; `None` if no parameter has one, as is usual.
+    pub fn names(&self, params: usize) -> Option<Vec<u8>> {
+        if !self.named || !self.bound {
+            return None;
+        }
+        let mut out = Vec::new();
+        let mut r = Reader::new(self.types);
+        for at in 0..params.min(self.count) {
+            r.take(2).ok()?;
+            let name = r.lenenc_bytes().ok()?;
+            if name.is_empty() && out.is_empty() {
+                continue;
+            }
+            if out.is_empty() {
+                out.resize(at, 0);
+            }
+            out.lenenc_bytes(name);
+        }
+        (!out.is_empty()).then_some(out)
+    }
+
     /// Writes a COM_STMT_EXECUTE for a server connection with which CLIENT_QUERY_ATTRIBUTES was not agreed on: with its own
     /// statement id and with `remembered` types if the client left them out. Query attributes
-    /// are left behind. `sent_long(i)` tells which parameters were sent by COM_STMT_SEND_LONG_DATA.
+    /// are left behind, see [`crate::attributes`]. `sent_long(i)` tells which parameters were sent by COM_STMT_SEND_LONG_DATA.
     pub fn rewrite(
         &self,
         out: &mut Vec<u8>,
@@ -198,27 +219,6 @@ impl<'a> Parts<'a> {
             })
             .collect()
     }
-}
-
-/// Skips the attributes of a COM_QUERY: null bitmap, flag, types with names, values.
-pub(crate) fn skip_attributes(r: &mut Reader<'_>, count: usize) -> Result<(), Malformed> {
-    let nulls = r.take(count.div_ceil(8))?;
-    if r.u8()? != 1 {
-        return Err(Malformed::new("query attributes without their types"));
-    }
-    let mut types = *r;
-    for _ in 0..count {
-        r.u16()?;
-        r.lenenc_bytes()?;
-    }
-    for i in 0..count {
-        let [t, _] = types.array()?;
-        types.lenenc_bytes()?;
-        if nulls[i / 8] >> (i % 8) & 1 == 0 {
-            skip_value(r, Type(t))?;
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn skip_value(r: &mut Reader<'_>, t: Type) -> Result<(), Malformed> {

@@ -5,15 +5,11 @@
 //! The server greets, the client may ask for TLS, then it logs in; the server says OK, ERR, "use another plugin" or "go on".
 
 use crate::caps::{self, Caps};
+use crate::connect_attributes::ConnectAttributes;
 use crate::ok;
 use crate::read::Reader;
 use crate::write::Write as _;
 use crate::{Malformed, auth::Nonce};
-
-/// Connection attributes that are longer than this are refused, as the servers do.
-pub const ATTRIBUTES_LEN_MAX: usize = 65536;
-/// So many connection attributes are taken; clients send about ten.
-pub const ATTRIBUTES_MAX: usize = 512;
 
 /// Protocol::HandshakeV10: the first packet, from the server.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_v10.html>
@@ -191,7 +187,7 @@ pub struct Login {
     /// The plugin that made `auth_response`; `None` from clients that know only mysql_native_password.
     pub auth_plugin: Option<String>,
     /// Connection attributes, such as `program_name`.
-    pub attributes: Vec<(String, String)>,
+    pub attributes: ConnectAttributes,
     /// Level of zstd compression, 0 when it is not used.
     pub zstd_level: u8,
 }
@@ -223,7 +219,7 @@ impl Login {
             login.auth_plugin = Some(text(r.nul_str_or_rest())).filter(|p| !p.is_empty());
         }
         if caps::has(caps, caps::CONNECT_ATTRS) && !r.is_empty() {
-            login.attributes = read_attributes(&mut r)?;
+            login.attributes = ConnectAttributes::read(&mut r)?;
         }
         if caps::has(caps, caps::ZSTD) && !r.is_empty() {
             login.zstd_level = r.u8()?;
@@ -251,37 +247,12 @@ impl Login {
             out.nul_str(self.auth_plugin.as_deref().unwrap_or_default().as_bytes());
         }
         if caps::has(self.caps, caps::CONNECT_ATTRS) {
-            write_attributes(out, &self.attributes);
+            self.attributes.write(out);
         }
         if caps::has(self.caps, caps::ZSTD) {
             out.u8(self.zstd_level);
         }
     }
-}
-
-fn read_attributes(r: &mut Reader<'_>) -> Result<Vec<(String, String)>, Malformed> {
-    let block = r.lenenc_bytes()?;
-    if block.len() > ATTRIBUTES_LEN_MAX {
-        return Err(Malformed::new("connection attributes are longer than 64 KiB"));
-    }
-    let mut r = Reader::new(block);
-    let mut all = Vec::new();
-    while !r.is_empty() {
-        if all.len() == ATTRIBUTES_MAX {
-            return Err(Malformed::new("more than 512 connection attributes"));
-        }
-        all.push((text(r.lenenc_bytes()?), text(r.lenenc_bytes()?)));
-    }
-    Ok(all)
-}
-
-fn write_attributes(out: &mut Vec<u8>, all: &[(String, String)]) {
-    let mut block = Vec::new();
-    for (name, value) in all {
-        block.lenenc_bytes(name.as_bytes());
-        block.lenenc_bytes(value.as_bytes());
-    }
-    out.lenenc_bytes(&block);
 }
 
 /// COM_CHANGE_USER: a new login on an open connection.
@@ -299,7 +270,7 @@ pub struct ChangeUser {
     /// The plugin that made `auth_response`.
     pub auth_plugin: Option<String>,
     /// Connection attributes.
-    pub attributes: Vec<(String, String)>,
+    pub attributes: ConnectAttributes,
 }
 
 impl ChangeUser {
@@ -325,7 +296,7 @@ impl ChangeUser {
             change.auth_plugin = Some(text(r.nul_str_or_rest())).filter(|p| !p.is_empty());
         }
         if caps::has(caps, caps::CONNECT_ATTRS) && !r.is_empty() {
-            change.attributes = read_attributes(&mut r)?;
+            change.attributes = ConnectAttributes::read(&mut r)?;
         }
         Ok(change)
     }
@@ -347,7 +318,7 @@ impl ChangeUser {
             out.nul_str(self.auth_plugin.as_deref().unwrap_or_default().as_bytes());
         }
         if caps::has(caps, caps::CONNECT_ATTRS) {
-            write_attributes(out, &self.attributes);
+            self.attributes.write(out);
         }
     }
 }
@@ -541,9 +512,13 @@ mod tests {
             auth_response: vec![1; 32],
             database: Some("shop".into()),
             auth_plugin: Some("caching_sha2_password".into()),
-            attributes: vec![("_pid".into(), "42".into()), ("program_name".into(), "mysql".into())],
+            attributes: of(&[("_pid", "42"), ("program_name", "mysql")]),
             zstd_level: 0,
         }
+    }
+
+    fn of(pairs: &[(&str, &str)]) -> ConnectAttributes {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     fn written(login: &Login) -> Vec<u8> {
@@ -575,7 +550,7 @@ mod tests {
 
     #[test]
     fn clients_that_stop_early_are_let_in() {
-        let login = Login { attributes: vec![], ..login() };
+        let login = Login { attributes: of(&[]), ..login() };
         let bytes = written(&login);
         // The user and nothing else, without its zero.
         let user = Login::read(&bytes[..32 + 5]).expect("lenient");
@@ -590,7 +565,7 @@ mod tests {
     #[test]
     fn a_client_without_plugins_means_the_native_one() {
         let caps = caps::LONG_PASSWORD | caps::PROTOCOL_41 | caps::SECURE_CONNECTION;
-        let login = Login { caps, auth_response: vec![7; 20], database: None, auth_plugin: None, attributes: vec![], ..login() };
+        let login = Login { caps, auth_response: vec![7; 20], database: None, auth_plugin: None, attributes: of(&[]), ..login() };
         assert_eq!(Login::read(&written(&login)), Ok(login));
     }
 
@@ -602,7 +577,7 @@ mod tests {
 
     #[test]
     fn promises_that_are_not_kept_are_refused() {
-        let mut bytes = written(&Login { attributes: vec![], ..login() });
+        let mut bytes = written(&Login { attributes: of(&[]), ..login() });
         bytes.pop();
         bytes.extend_from_slice(b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f");
         assert!(Login::read(&bytes).is_err(), "attributes of 2^63 bytes");
@@ -612,10 +587,10 @@ mod tests {
         for n in 0..32 {
             assert!(Login::read(&bytes[..n]).is_err());
         }
-        let many = vec![("a".repeat(40_000), "b".repeat(40_000))];
+        let many = of(&[(&"a".repeat(40_000), &"b".repeat(40_000))]);
         assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_err(), "attributes over 64 KiB");
-        let many = vec![(String::new(), String::new()); ATTRIBUTES_MAX + 1];
-        assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_err(), "too many attributes");
+        let many = of(&vec![("", ""); 32_767]);
+        assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_ok(), "as many as servers take");
     }
 
     #[test]
@@ -639,7 +614,7 @@ mod tests {
             database: Some("test".into()),
             charset: Some(45),
             auth_plugin: Some("mysql_native_password".into()),
-            attributes: vec![("a".into(), "b".into())],
+            attributes: of(&[("a", "b")]),
         };
         let mut out = Vec::new();
         change.write(&mut out, caps);

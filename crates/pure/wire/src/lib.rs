@@ -8,19 +8,21 @@
 //! | how bytes are cut into packets | [`packet`] |
 //! | compression | [`frame`] |
 //! | for whom a balancer speaks | [`proxied`] |
-//! | how somebody gets in | [`handshake`], [`auth`], [`crypt`] |
-//! | what a client may ask | [`command`], [`execute`], [`moved`] |
+//! | how somebody gets in | [`handshake`], [`auth`], [`crypt`], [`connect_attributes`] |
+//! | what a client may ask | [`command`], [`execute`], [`moved`], [`attributes`] |
 //! | where the answer ends | [`response`] (the hot path) |
 //! | a file that a client sends | [`infile`] |
 //! | what an answer says | [`ok`], [`resultset`], [`types`] |
 //! | names of numbers | [`caps`], [`status`], [`errors`], [`charset`] |
 #![forbid(unsafe_code)]
 
+pub mod attributes;
 pub mod auth;
 pub mod caps;
 pub mod charset;
 mod collations;
 pub mod command;
+pub mod connect_attributes;
 pub mod crypt;
 pub mod ed25519;
 pub mod errors;

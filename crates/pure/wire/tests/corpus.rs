@@ -16,6 +16,7 @@ const TARGETS: &[Target] = &[
     ("wire_change_user", wire::handshake::fuzz_change_user),
     ("wire_command", wire::command::fuzz_command),
     ("wire_execute", wire::execute::fuzz_execute),
+    ("wire_attributes", wire::attributes::fuzz_attributes),
     ("wire_moved", wire::moved::fuzz_moved),
     ("wire_response", wire::response::fuzz_response),
     ("wire_recode", wire::response::fuzz_recode),

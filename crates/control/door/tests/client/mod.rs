@@ -97,7 +97,7 @@ impl Client {
             auth_response: response,
             database: None,
             auth_plugin: Some(plugin.name().into()),
-            attributes: Vec::new(),
+            attributes: Default::default(),
             zstd_level: 0,
         };
         client.send(|out| login.write(out)).await;

@@ -90,7 +90,7 @@ variables! {
     mysql_session_idle_ms: int(1..=3600000) = 1, Moot, "Milliseconds after which ProxySQL hands a silent session to a thread of its own; here it gives its memory back at once and stays.";
     mysql_session_idle_show_processlist: bool = true, NotYet, "Whether idle sessions are listed in the process list.";
     mysql_sessions_sort: bool = true, Moot, "Whether ProxySQL's threads serve first who has waited longest; here whoever is ready is served, in the order of arrival.";
-    mysql_show_processlist_extended: int(0..=2) = 0, NotYet, "How much stats_mysql_processlist.extended_info tells: nothing, JSON, or indented JSON.";
+    mysql_show_processlist_extended: int(0..=2) = 0, Live, "How much stats_mysql_processlist.extended_info tells: nothing, JSON, or indented JSON.";
     mysql_client_host_cache_size: int(0..=1048576) = 0, NotYet, "Client addresses whose failed logins are remembered.";
     mysql_client_host_error_counts: int(0..=1048576) = 0, NotYet, "Failed logins after which a client address is turned away.";
 
@@ -333,4 +333,5 @@ variables! {
     mysql_server_compression_zstd_level: int(1..=22) = 3, Live, "Level of zstd on connections to servers, in both directions.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
+    mysql_add_session_id_attribute: bool = false, Live, "Whether each statement carries the query attribute millrace_session_id to servers that know query attributes.";
 }
