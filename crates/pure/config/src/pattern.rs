@@ -6,11 +6,12 @@
 //! has looked for their literals before they are tried: so they are compiled without what would only look for these once more. Texts are bytes; letters' case is ASCII's.
 
 mod literals;
+mod matcher;
 mod shape;
 
 pub(crate) use literals::{AnyOf, Needed, shortest};
+use matcher::Matcher;
 use regex_automata::meta::{Config, Regex as Linear};
-use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::syntax;
 use shape::Shape;
 use std::borrow::Cow;
@@ -38,6 +39,8 @@ enum Newline {
 enum Engine {
     /// Its shape says all.
     None,
+    /// For what only has to match.
+    Matcher(Box<Matcher>),
     Linear(Box<Linear>),
     Pcre(Box<pcre2::bytes::Regex>),
 }
@@ -66,10 +69,16 @@ impl Pattern {
         if only_matches && let Some(shape) = Shape::of(text, caseless, dialect == Dialect::Pcre) {
             return Ok(Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs });
         }
-        match (linear(text, caseless, only_matches), dialect) {
-            (Ok(linear), Dialect::Pcre) if !means_more_to_pcre(text) => Ok(Self {
-                shape: Shape::of(text, caseless, true),
-                engine: Engine::Linear(Box::new(linear)),
+        let engine = if only_matches {
+            Matcher::compile(text, caseless).map(|matcher| Engine::Matcher(Box::new(matcher)))
+        } else {
+            linear(text, caseless).map(|linear| Engine::Linear(Box::new(linear)))
+        };
+        let shape = || if only_matches { None } else { Shape::of(text, caseless, dialect == Dialect::Pcre) };
+        match (engine, dialect) {
+            (Ok(engine), Dialect::Pcre) if !means_more_to_pcre(text) => Ok(Self {
+                shape: shape(),
+                engine,
                 newline: match () {
                     () if !has_dollar(text) => Newline::AsIs,
                     () if only_matches && ends_in_its_dollar(text) => Newline::Without,
@@ -79,11 +88,7 @@ impl Pattern {
             (_, Dialect::Pcre) => {
                 Ok(Self { shape: None, engine: Engine::Pcre(Box::new(pcre(text, caseless)?)), newline: Newline::AsIs })
             }
-            (Ok(linear), Dialect::Re2) => Ok(Self {
-                shape: Shape::of(text, caseless, false),
-                engine: Engine::Linear(Box::new(linear)),
-                newline: Newline::AsIs,
-            }),
+            (Ok(engine), Dialect::Re2) => Ok(Self { shape: shape(), engine, newline: Newline::AsIs }),
             (Err(words), Dialect::Re2) => Err(words),
         }
     }
@@ -96,9 +101,10 @@ impl Pattern {
         }
         match (&self.newline, &self.engine) {
             (Newline::Pcre(pcre), _) if text.ends_with(b"\n") => pcre.is_match(text).unwrap_or(false),
-            (Newline::Without, Engine::Linear(linear)) if text.ends_with(b"\n") => {
-                linear.is_match(text) || linear.is_match(&text[..text.len() - 1])
+            (Newline::Without, Engine::Matcher(matcher)) if text.ends_with(b"\n") => {
+                matcher.is_match(text) || matcher.is_match(&text[..text.len() - 1])
             }
+            (_, Engine::Matcher(matcher)) => matcher.is_match(text),
             (_, Engine::Linear(linear)) => linear.is_match(text),
             (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
             (_, Engine::None) => false,
@@ -108,7 +114,7 @@ impl Pattern {
     /// What a text must have to match; `text` is what this was compiled from.
     pub(crate) fn needed(&self, text: &str) -> Needed {
         match &self.engine {
-            Engine::None | Engine::Linear(_) => Needed::by_linear(text),
+            Engine::None | Engine::Matcher(_) | Engine::Linear(_) => Needed::by_linear(text),
             Engine::Pcre(_) => Needed::by_pcre(text),
         }
     }
@@ -117,7 +123,7 @@ impl Pattern {
     #[must_use]
     pub fn groups(&self) -> usize {
         match &self.engine {
-            Engine::None => 0,
+            Engine::None | Engine::Matcher(_) => 0,
             Engine::Linear(linear) => linear.captures_len() - 1,
             Engine::Pcre(pcre) => pcre.captures_len() - 1,
         }
@@ -138,7 +144,7 @@ impl Pattern {
             (_, Engine::Linear(linear)) => replace_linear(linear, text, &mut put),
             (_, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
             // Nothing is replaced by what was compiled to match.
-            (_, Engine::None) => {}
+            (_, Engine::None | Engine::Matcher(_)) => {}
         }
         out.extend_from_slice(&text[done..]);
         found.then(|| out.into_boxed_slice())
@@ -159,9 +165,8 @@ fn replace_linear(linear: &Linear, text: &[u8], put: &mut Put<'_>) {
 
 /// The engine of the `regex` crate, as it is built there but for what takes long and is of little use here: looking for literals first, and automata
 /// that are made beforehand.
-fn linear(text: &str, caseless: bool, only_matches: bool) -> Result<Linear, String> {
-    let captures = if only_matches { WhichCaptures::None } else { WhichCaptures::All };
-    let engines = Config::new().utf8_empty(false).auto_prefilter(false).onepass(false).dfa(false).which_captures(captures);
+fn linear(text: &str, caseless: bool) -> Result<Linear, String> {
+    let engines = Config::new().utf8_empty(false).auto_prefilter(false).onepass(false).dfa(false);
     let notation = syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
     let built = regex_automata::meta::Builder::new().configure(engines).syntax(notation).build(text);
     built.map_err(|error| match error.syntax_error() {

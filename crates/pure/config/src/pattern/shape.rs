@@ -141,7 +141,7 @@ mod tests {
         for expression in expressions {
             for (caseless, newline) in [(true, true), (false, true), (true, false), (false, false)] {
                 let shape = Shape::of(expression, caseless, newline).expect(expression);
-                let linear = crate::pattern::linear(expression, caseless, true).unwrap();
+                let linear = crate::pattern::linear(expression, caseless).unwrap();
                 let pcre = pcre2::bytes::RegexBuilder::new().caseless(caseless).build(expression).unwrap();
                 for text in &texts {
                     let told = if newline { pcre.is_match(text).unwrap() } else { linear.is_match(text) };
