@@ -125,21 +125,21 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
         _ => Start::Usual,
     };
     let options = Options { datadir: Some(datadir.to_owned()), config, start };
-    let admin = Admin::open(&options).map_err(said)?;
+    let mut admin = Admin::open(&options).map_err(said)?;
     for notice in admin.notices() {
         log.line(&notice.to_string());
     }
     for refused in admin.refused() {
         log.line(&format!("not in force, repair it on the admin port: {refused}"));
     }
-    let snapshot = Arc::new(admin.snapshot().clone());
+    let snapshot = admin.snapshot().clone();
     let pair = Pair::in_folder(datadir).map_err(|words| vec![words])?;
     let acceptor = pair.acceptor().map_err(|words| vec![words])?;
 
     let (driver, why) = rt::choose(flags.io_driver);
     log.line(&format!("io driver {driver}: {why}"));
     let mut threads = Threads { events: events.clone(), running: Vec::new() };
-    let cores = threads.start_cores(driver, &snapshot, &acceptor, &log)?;
+    let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
     let embedded = sqlite::Tls::default();
     threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor.clone(), embedded.clone()))?;
     if flags.sqlite3_server {
@@ -202,12 +202,13 @@ impl Threads {
     fn start_cores(
         &mut self,
         driver: rt::Driver,
-        snapshot: &Arc<Snapshot>,
+        admin: &mut Admin,
         acceptor: &Acceptor,
         log: &Log,
     ) -> Result<Vec<Sender<ToCore>>, Reasons> {
-        let cores = u32::try_from(snapshot.variables.mysql_threads.clamp(1, 1024)).expect("clamped");
-        let listen = addresses(&snapshot.variables.mysql_interfaces, "0.0.0.0:6033")?;
+        let variables = admin.snapshot().variables.clone();
+        let cores = u32::try_from(variables.mysql_threads.clamp(1, 1024)).expect("clamped");
+        let listen = addresses(&variables.mysql_interfaces, "0.0.0.0:6033")?;
         listen.iter().try_for_each(nobody_listens)?;
         let registry = Registry::new();
         let cache = cache::Cache::new(RandomState::new().hash_one(0));
@@ -215,13 +216,14 @@ impl Threads {
         let (hands, handed): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
         let all = mailboxes.iter().zip(hands).map(|(control, hand)| worker::Peer { control: control.clone(), hand });
         let all: Vec<_> = all.collect();
-        for ((index, mailbox), from_peers) in (0..cores).zip(letters).zip(handed) {
+        let snapshots = admin.for_cores(mailboxes.len());
+        for (((index, mailbox), from_peers), snapshot) in (0..cores).zip(letters).zip(handed).zip(snapshots) {
             let others = (0..cores).zip(&all).map(|(other, peer)| (other != index).then(|| peer.clone()));
             let peers = others.collect();
             let lines = log.clone();
             // A Unix socket has one owner; the kernel spreads TCP over all.
             let own = listen.iter().filter(|at| index == 0 || matches!(at, Address::Tcp(_))).cloned().collect();
-            let (snapshot, registry, acceptor) = (snapshot.clone(), registry.clone(), acceptor.clone());
+            let (registry, acceptor) = (registry.clone(), acceptor.clone());
             let cache = cache.clone();
             self.start(format!("core {index}"), driver, move |rt, ready| {
                 let hook = lines.clone();

@@ -1,5 +1,6 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
+use crate::aside::give_way;
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
 use crate::engine::{Reply, SqlError, View};
@@ -40,6 +41,12 @@ impl From<SqlError> for Said {
 impl From<Silent> for Said {
     fn from(silent: Silent) -> Self {
         Self::Sql(silent.to_string())
+    }
+}
+
+impl From<&str> for Said {
+    fn from(words: &str) -> Self {
+        Self::Sql(words.into())
     }
 }
 
@@ -262,8 +269,8 @@ impl Shared {
     /// What there is to say about it: what was taken and does less than it says, or only at the next start.
     async fn load(&self, module: Module) -> Result<String, Said> {
         let _alone = self.alone().await;
-        let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), module);
-        let (next, notices) = built.map_err(|refused| because(module.words(), &refused))?;
+        let now = self.snapshot.borrow().clone();
+        let (next, notices) = self.build(module, now).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
         for notice in &notices {
@@ -280,6 +287,15 @@ impl Shared {
         Ok(notices.join("; "))
     }
 
+    /// What a LOAD of the module would put into force, and what there is to say about it.
+    pub(crate) async fn build(&self, module: Module, now: Snapshot) -> Result<(Snapshot, Vec<Refusal>), Said> {
+        let refused = |refused: Vec<Refusal>| because(module.words(), &refused);
+        let read = build::read(&self.engine.borrow(), &now, module).map_err(refused)?;
+        drop(now);
+        let built = self.aside.done(move || read.build(&give_way)).await;
+        built.ok_or("a defect ended the LOAD; the log has it")?.map_err(refused)
+    }
+
     async fn load_user(&self, name: &str) -> Result<Reply, Said> {
         let _alone = self.alone().await;
         let built = build::one_user(&self.engine.borrow(), &self.snapshot.borrow(), name);
@@ -289,8 +305,9 @@ impl Shared {
 
     async fn put_in_force(&self, next: Snapshot) -> Result<(), Said> {
         let generation = next.generation;
-        *self.snapshot.borrow_mut() = next.clone();
-        let confirmed = self.cores.load(&next).await;
+        let before = self.snapshot.replace(next.clone());
+        self.aside.later(move || drop(before));
+        let confirmed = self.cores.load(&next, &self.aside).await;
         let all = self.cores.len();
         if confirmed == all {
             return Ok(());

@@ -5,40 +5,62 @@ use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
 use config::{FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
-use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
+use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users};
 use rusqlite::Connection;
 use std::sync::Arc;
 
+/// Rows that were read, and what is to be made of them: on this thread or on another.
+pub(crate) struct Read(Box<Making>);
+
+/// A snapshot, and what there is to say about it; or every reason against it.
+type Built = Result<(Snapshot, Vec<Refusal>), Vec<Refusal>>;
+type Making = dyn FnOnce(&dyn Fn()) -> Built + Send;
+
+impl Read {
+    /// A snapshot that differs in one module from that for which was read. `pause` is called between steps.
+    pub(crate) fn build(self, pause: &dyn Fn()) -> Built {
+        (self.0)(pause)
+    }
+}
+
 /// A snapshot that differs from `now` in one module, and what there is to say about it.
-pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Result<(Snapshot, Vec<Refusal>), Vec<Refusal>> {
+pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
+    read(engine, now, module)?.build(&|| ())
+}
+
+/// Reads what a snapshot is made of that differs from `now` in one module.
+pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Read, Vec<Refusal>> {
     let conn = engine.conn();
-    let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
-    let mut refused = not_yet(conn, module);
-    let built = match module {
-        Module::Servers => servers(conn).map(|servers| {
-            let notices = servers.notices().to_vec();
-            next.servers = Arc::new(servers);
-            notices
-        }),
-        Module::Users => rows::read::<UserRow>(conn, "").and_then(|rows| users(&mut next, rows)),
-        Module::Rules => all_rules(conn, &now.variables, &mut next),
-        Module::Firewall => firewall(conn).map(|firewall| {
-            next.firewall = Arc::new(firewall);
-            everybody_is_refused(&next)
-        }),
+    let next = Snapshot { generation: now.generation + 1, ..now.clone() };
+    let refused = not_yet(conn, module);
+    let read = match module {
+        Module::Servers => servers(conn, next),
+        Module::Users => rows::read::<UserRow>(conn, "").map(|rows| making(next, |next, pause| users(next, rows, pause))),
+        Module::Rules => all_rules(conn, next),
+        Module::Firewall => firewall(conn, next),
         other => match other.prefix() {
-            Some(prefix) => variables(conn, prefix, &mut next),
-            None => Ok(Vec::new()),
+            Some(prefix) => read_variables(conn, prefix)
+                .map(|pairs| making(next, move |next, pause| variables(pairs, prefix, next, pause)))
+                .map_err(|error| vec![sql_refusal("global_variables", error)]),
+            None => Ok(making(next, |_, _| Ok(Vec::new()))),
         },
     };
-    match built {
-        Ok(notices) if refused.is_empty() => Ok((next, notices)),
-        Ok(_) => Err(refused),
-        Err(more) => {
-            refused.extend(more);
-            Err(refused)
-        }
+    match read {
+        Ok(read) if refused.is_empty() => Ok(read),
+        // What the rows themselves have against it is said as well.
+        Ok(read) => Err(refused.into_iter().chain(read.build(&|| ()).err().unwrap_or_default()).collect()),
+        Err(more) => Err(refused.into_iter().chain(more).collect()),
     }
+}
+
+fn making(
+    mut next: Snapshot,
+    change: impl FnOnce(&mut Snapshot, &dyn Fn()) -> Result<Vec<Refusal>, Vec<Refusal>> + Send + 'static,
+) -> Read {
+    Read(Box::new(move |pause| {
+        let notices = change(&mut next, pause)?;
+        Ok((next, notices))
+    }))
 }
 
 /// A snapshot in which one user is as memory has it.
@@ -55,7 +77,7 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Result<Sn
     }
     let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
     let others = now.users.rows().into_iter().filter(|row| row.username != name);
-    users(&mut next, others.chain(mine).collect())?;
+    users(&mut next, others.chain(mine).collect(), &|| ())?;
     Ok(next)
 }
 
@@ -78,47 +100,74 @@ fn not_yet(conn: &Connection, module: Module) -> Vec<Refusal> {
     refused
 }
 
-fn servers(conn: &Connection) -> Result<Servers, Vec<Refusal>> {
-    let (servers, attributes, ssl) =
-        (rows::read::<ServerRow>(conn, ""), rows::read::<HostgroupAttributesRow>(conn, ""), rows::read::<SslParamsRow>(conn, ""));
-    match (servers, attributes, ssl) {
-        (Ok(servers), Ok(attributes), Ok(ssl)) => Servers::build(servers, attributes, ssl),
-        (servers, attributes, ssl) => Err([servers.err(), attributes.err(), ssl.err()].into_iter().flatten().flatten().collect()),
+/// All of them, or the reasons against each.
+fn together<A, B, C>(
+    a: Result<A, Vec<Refusal>>,
+    b: Result<B, Vec<Refusal>>,
+    c: Result<C, Vec<Refusal>>,
+) -> Result<(A, B, C), Vec<Refusal>> {
+    match (a, b, c) {
+        (Ok(a), Ok(b), Ok(c)) => Ok((a, b, c)),
+        (a, b, c) => Err([a.err(), b.err(), c.err()].into_iter().flatten().flatten().collect()),
     }
 }
 
-fn users(next: &mut Snapshot, rows: Vec<UserRow>) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    next.users = Arc::new(Users::build(rows, &next.variables)?);
+fn servers(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
+    let (servers, attributes, ssl) = together(
+        rows::read::<ServerRow>(conn, ""),
+        rows::read::<HostgroupAttributesRow>(conn, ""),
+        rows::read::<SslParamsRow>(conn, ""),
+    )?;
+    Ok(making(next, move |next, _| {
+        let servers = Servers::build(servers, attributes, ssl)?;
+        let notices = servers.notices().to_vec();
+        next.servers = Arc::new(servers);
+        Ok(notices)
+    }))
+}
+
+/// Rows, with a pause now and then.
+fn paused<'p, T: 'p>(rows: Vec<T>, pause: &'p dyn Fn()) -> impl Iterator<Item = T> + 'p {
+    let at_once = |(at, row)| {
+        if at % 64 == 0 {
+            pause();
+        }
+        row
+    };
+    rows.into_iter().enumerate().map(at_once)
+}
+
+fn users(next: &mut Snapshot, rows: Vec<UserRow>, pause: &dyn Fn()) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    next.users = Arc::new(Users::build(paused(rows, pause), &next.variables)?);
     Ok(Vec::new())
 }
 
-fn all_rules(conn: &Connection, variables: &Variables, next: &mut Snapshot) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let rewrites = rows::read::<RewriteRow>(conn, "").and_then(Rewrites::build);
-    match (rules(conn, variables), rewrites) {
-        (Ok(rules), Ok(rewrites)) => {
-            let notices = rules.notices().to_vec();
-            (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
-            Ok(notices)
-        }
-        (rules, rewrites) => Err([rules.err(), rewrites.err()].into_iter().flatten().flatten().collect()),
-    }
+fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
+    let (rules, fast, rewrites) = together(
+        rows::read::<RuleRow>(conn, ""),
+        rows::read::<FastRoutingRow>(conn, ""),
+        rows::read::<RewriteRow>(conn, ""),
+    )?;
+    Ok(making(next, move |next, pause| {
+        let rules = Rules::build_with_pauses(rules, fast, &next.variables, pause);
+        let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites), Ok(()))?;
+        let notices = rules.notices().to_vec();
+        (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
+        Ok(notices)
+    }))
 }
 
-fn rules(conn: &Connection, variables: &Variables) -> Result<Rules, Vec<Refusal>> {
-    match (rows::read::<RuleRow>(conn, ""), rows::read::<FastRoutingRow>(conn, "")) {
-        (Ok(rules), Ok(fast)) => Rules::build(rules, fast, variables),
-        (rules, fast) => Err([rules.err(), fast.err()].into_iter().flatten().flatten().collect()),
-    }
-}
-
-fn firewall(conn: &Connection) -> Result<Firewall, Vec<Refusal>> {
-    let (users, rules) = (rows::read::<FirewallUserRow>(conn, ""), rows::read::<FirewallRuleRow>(conn, ""));
-    match (users, rules, rows::read::<FirewallFingerprintRow>(conn, "")) {
-        (Ok(users), Ok(rules), Ok(fingerprints)) => Firewall::build(users, rules, fingerprints),
-        (users, rules, fingerprints) => {
-            Err([users.err(), rules.err(), fingerprints.err()].into_iter().flatten().flatten().collect())
-        }
-    }
+fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
+    let (users, rules, fingerprints) = together(
+        rows::read::<FirewallUserRow>(conn, ""),
+        rows::read::<FirewallRuleRow>(conn, ""),
+        rows::read::<FirewallFingerprintRow>(conn, ""),
+    )?;
+    Ok(making(next, move |next, pause| {
+        let firewall = Firewall::build(paused(users, pause), paused(rules, pause), fingerprints)?;
+        next.firewall = Arc::new(firewall);
+        Ok(everybody_is_refused(next))
+    }))
 }
 
 /// A firewall that nobody has told anything is easily switched on.
@@ -131,8 +180,12 @@ fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
     Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
 }
 
-fn variables(conn: &Connection, prefix: &str, next: &mut Snapshot) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let pairs = read_variables(conn, prefix).map_err(|error| vec![sql_refusal("global_variables", error)])?;
+fn variables(
+    pairs: Vec<(String, String)>,
+    prefix: &str,
+    next: &mut Snapshot,
+    pause: &dyn Fn(),
+) -> Result<Vec<Refusal>, Vec<Refusal>> {
     let (built, mut notices) = next.variables.with(pairs)?;
     if prefix == "admin-" {
         access::check(&built)?;
@@ -140,11 +193,12 @@ fn variables(conn: &Connection, prefix: &str, next: &mut Snapshot) -> Result<Vec
     let old = std::mem::replace(&mut next.variables, Arc::new(built));
     // What was built under other values of these must be as valid under the new ones.
     if old.mysql_have_ssl != next.variables.mysql_have_ssl {
-        users(next, next.users.rows())?;
+        users(next, next.users.rows(), pause)?;
     }
     if old.mysql_query_processor_regex != next.variables.mysql_query_processor_regex {
         let fast: Vec<_> = next.rules.fast().rows().collect();
-        next.rules = Arc::new(Rules::build(next.rules.rows().cloned(), fast, &next.variables)?);
+        let rules = next.rules.rows().cloned();
+        next.rules = Arc::new(Rules::build_with_pauses(rules, fast, &next.variables, pause)?);
     }
     if !old.mysql_firewall_whitelist_enabled {
         notices.extend(everybody_is_refused(next));

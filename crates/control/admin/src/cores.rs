@@ -1,9 +1,11 @@
 //! The data cores as the admin port sees them: messages go out, answers come back or do not come in time.
 
+use crate::aside::{Aside, give_way};
 use bridge::{Ask, FlushCache, Killed, Report, ToCore};
-use config::Snapshot;
+use config::{Rules, Snapshot};
 use rt::mailbox::{self, Sender};
 use rt::{Address, Rt};
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,33 +30,74 @@ impl std::fmt::Display for Silent {
     }
 }
 
+/// A part of a snapshot.
+pub(crate) type Part = Arc<dyn Any + Send + Sync>;
+
+fn parts(snapshot: &Snapshot) -> [Part; 6] {
+    let Snapshot { generation: _, variables, users, servers, rules, rewrites, firewall } = snapshot;
+    [variables.clone(), users.clone(), servers.clone(), rules.clone(), rewrites.clone(), firewall.clone()]
+}
+
+/// What rules are copied, and the copies.
+type Copies = (Option<Arc<Rules>>, Vec<Arc<Rules>>);
+
 /// The mailboxes of all cores.
 pub(crate) struct Cores {
     rt: Rt,
     senders: Vec<Sender<ToCore>>,
-    /// What the cores were given. Whoever drops a snapshot last takes it apart, a million users or twenty thousand
-    /// expressions; that shall be this thread, since a core has sessions that wait.
-    given: RefCell<Vec<Arc<Snapshot>>>,
+    /// Of what the cores were given, what may still be in use. Whoever drops such a part last frees it, a million users or twenty thousand
+    /// expressions; that shall not be a core, which has sessions that wait.
+    given: RefCell<Vec<Part>>,
+    /// The rules that the cores have, each its own, and what these are copies of.
+    copies: RefCell<Copies>,
     /// Cores that have not confirmed the latest configuration.
     behind: RefCell<Arc<AtomicUsize>>,
 }
 
 impl Cores {
-    pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>) -> Self {
-        Self { rt, senders, given: RefCell::default(), behind: RefCell::default() }
+    /// `copies`: the rules of this snapshot that each core has, if it has been given one.
+    pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>, snapshot: &Snapshot, copies: Vec<Arc<Rules>>) -> Self {
+        let of = (copies.len() == senders.len()).then(|| snapshot.rules.clone());
+        let cores = Self { rt, senders, given: RefCell::default(), copies: RefCell::new((of, copies)), behind: RefCell::default() };
+        cores.note(snapshot);
+        cores.copies.borrow().1.iter().for_each(|rules| cores.note_part(rules.clone()));
+        cores
     }
 
-    /// How many snapshots are not taken apart yet.
+    /// How many sets of rules are not freed yet.
     #[cfg(test)]
     pub(crate) fn in_use(&self) -> usize {
-        self.given.borrow().len()
+        self.given.borrow().iter().filter(|part| part.is::<Rules>()).count()
     }
 
-    /// Takes apart what no core works under any more.
-    pub(crate) fn sweep(&self) {
-        // On its way to the core, the whole has two owners; later, its parts have.
-        let in_use = |snapshot: &Arc<Snapshot>| Arc::strong_count(snapshot) > 1 || Arc::strong_count(&snapshot.rules) > 1;
-        self.given.borrow_mut().retain(in_use);
+    /// Has freed what nobody works under any more.
+    pub(crate) fn sweep(&self, aside: &Aside) {
+        let is_unused = |part: &mut Part| Arc::strong_count(part) == 1;
+        aside.free(self.given.borrow_mut().extract_if(.., is_unused).collect());
+    }
+
+    /// From now on this is to be freed when nobody uses it any more.
+    fn note(&self, snapshot: &Snapshot) {
+        parts(snapshot).into_iter().for_each(|part| self.note_part(part));
+    }
+
+    fn note_part(&self, part: Part) {
+        let mut given = self.given.borrow_mut();
+        if !given.iter().any(|known| Arc::ptr_eq(known, &part)) {
+            given.push(part);
+        }
+    }
+
+    /// A snapshot for each core, with rules of its own: made anew if they are others than those it has.
+    async fn for_cores(&self, snapshot: &Snapshot, aside: &Aside) -> Vec<Arc<Snapshot>> {
+        let (of, mut rules) = self.copies.borrow().clone();
+        if !of.is_some_and(|of| Arc::ptr_eq(&of, &snapshot.rules)) {
+            let (of, count) = (snapshot.rules.clone(), self.senders.len());
+            let copies = move || (0..count).map(|_| Arc::new(of.for_core(&give_way))).collect();
+            rules = aside.done(copies).await.unwrap_or_default();
+            self.copies.replace((Some(snapshot.rules.clone()), rules.clone()));
+        }
+        rules.into_iter().map(|rules| Arc::new(Snapshot { rules, ..snapshot.clone() })).collect()
     }
 
     /// How many.
@@ -82,21 +125,23 @@ impl Cores {
     }
 
     /// Puts a configuration into force; how many cores have confirmed it.
-    pub(crate) async fn load(&self, snapshot: &Snapshot) -> usize {
+    pub(crate) async fn load(&self, snapshot: &Snapshot, aside: &Aside) -> usize {
         let behind = Arc::new(AtomicUsize::new(self.senders.len()));
         self.behind.replace(behind.clone());
+        let all = RefCell::new(self.for_cores(snapshot, aside).await);
+        self.note(snapshot);
+        all.borrow().iter().for_each(|snapshot| self.note(snapshot));
         let message = |done: bridge::Reply<()>| {
             let behind = behind.clone();
             let done = Box::new(move |()| {
                 behind.fetch_sub(1, Ordering::Relaxed);
                 done(());
             });
-            let snapshot = Arc::new(snapshot.for_core());
-            self.given.borrow_mut().push(Arc::clone(&snapshot));
+            let snapshot = all.borrow_mut().pop().expect("there is one for each core");
             ToCore::Load { snapshot, done }
         };
         let confirmed = self.gather(message).await.len();
-        self.sweep();
+        self.sweep(aside);
         confirmed
     }
 

@@ -1,11 +1,11 @@
 //! The digests of all cores: replayed through rules that are not in force yet, and kept on disk.
 
-use crate::answer::{Said, because};
+use crate::answer::Said;
 use crate::cores::Silent;
 use crate::engine::Reply;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{build, observe, route};
+use crate::{observe, route};
 use bridge::{Ask, DigestRow, Report};
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ const HISTORY: &str = "stats_history.history_mysql_query_digest";
 impl Shared {
     /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused here in the same words.
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
-        let built = build::module(&self.engine.borrow(), &self.snapshot.borrow(), Module::Rules);
-        let (next, _) = built.map_err(|refused| because(Module::Rules.words(), &refused))?;
-        let built = build::module(&self.engine.borrow(), &next, Module::Firewall);
-        let (next, _) = built.map_err(|refused| because(Module::Firewall.words(), &refused))?;
+        let now = self.snapshot.borrow().clone();
+        let (next, _) = self.build(Module::Rules, now.clone()).await?;
+        let (next, _) = self.build(Module::Firewall, next).await?;
         let digests = self.digests(false).await?;
-        Ok(Reply::Rows(route::replay(&self.snapshot.borrow(), &next, &digests, all)))
+        let replayed = self.aside.done(move || route::replay(&now, &next, &digests, all)).await;
+        Ok(Reply::Rows(replayed.ok_or("a defect ended the replay; the log has it")?))
     }
 
     /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew.
@@ -48,7 +48,7 @@ impl Shared {
         let mut last = self.rt.now();
         loop {
             self.rt.sleep(Duration::from_secs(1)).await;
-            self.cores.sweep();
+            self.cores.sweep(&self.aside);
             let every = self.snapshot.borrow().variables.admin_stats_mysql_query_digest_to_disk;
             if every == 0 || self.rt.now() - last < Duration::from_secs(every) {
                 continue;

@@ -5,6 +5,7 @@
 //! `synchronous=EXTRA` makes a SAVE that was answered survive a crash of the machine; a kill -9 at any moment leaves the
 //! state before or after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose its last seconds.
 
+use crate::aside::give_way;
 use crate::functions;
 use crate::grid::Grid;
 use crate::tables::{self, Role, Schema, TableCopy};
@@ -84,6 +85,9 @@ pub struct Engine {
     by_name: HashMap<String, TableCopy>,
 }
 
+/// Steps of SQLite's machine between two pauses: some fifty rows.
+const STEPS_AT_ONCE: i32 = 2000;
+
 impl Engine {
     /// Opens (and makes, where they are missing) the databases in `datadir`; in memory alone without one.
     pub fn open(datadir: Option<&Path>, view: View) -> Result<Self, SqlError> {
@@ -92,6 +96,11 @@ impl Engine {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, true)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, true)?;
         functions::add(&conn)?;
+        // A statement may go through a million rows: whoever waits for this processor gets it now and then.
+        conn.progress_handler(STEPS_AT_ONCE, Some(|| {
+            give_way();
+            false
+        }));
         let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
         let schemas: &[(Schema, String)] = &match view {
             View::Admin => vec![

@@ -11,6 +11,7 @@
 
 mod access;
 mod answer;
+mod aside;
 mod build;
 pub mod commands;
 mod cores;

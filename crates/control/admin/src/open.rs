@@ -5,9 +5,10 @@ use crate::file::{self, File};
 use crate::rows::sql_refusal;
 use crate::tables::Module;
 use crate::{access, build, layers};
-use config::{Refusal, Snapshot};
+use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What to make of the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +40,7 @@ pub struct Admin {
     pub(crate) snapshot: Snapshot,
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: Option<Acceptor>,
+    pub(crate) copies: Vec<Arc<Rules>>,
     notices: Vec<Refusal>,
     refused: Vec<Refusal>,
 }
@@ -76,6 +78,7 @@ impl Admin {
             snapshot: Snapshot::default(),
             config: options.config.clone(),
             acceptor: None,
+            copies: Vec::new(),
             notices: Vec::new(),
             refused: Vec::new(),
         };
@@ -114,6 +117,13 @@ impl Admin {
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// The same for each of so many cores: see [`Snapshot::for_core`].
+    pub fn for_cores(&mut self, cores: usize) -> Vec<Arc<Snapshot>> {
+        let all: Vec<_> = (0..cores).map(|_| Arc::new(self.snapshot.for_core())).collect();
+        self.copies = all.iter().map(|snapshot| snapshot.rules.clone()).collect();
+        all
     }
 
     /// What was accepted and has less effect than it says.

@@ -1,5 +1,6 @@
 //! What all sessions of the admin port share, and how the port is served.
 
+use crate::aside::Aside;
 use crate::cores::Cores;
 use crate::engine::{Engine, View};
 use crate::open::Admin;
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) stats: RefCell<Engine>,
     pub(crate) snapshot: RefCell<Snapshot>,
     pub(crate) cores: Cores,
+    pub(crate) aside: Aside,
     pub(crate) hooks: Hooks,
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: RefCell<Option<Acceptor>>,
@@ -62,7 +64,12 @@ pub(crate) struct Shared {
 impl Admin {
     /// Serves the admin port until it is dropped: run it on an executor thread of its own.
     pub async fn serve(self, rt: Rt, listeners: Vec<Listener>, cores: Vec<Sender<ToCore>>, hooks: Hooks) {
-        let shared = Rc::new(self.share(rt.clone(), cores, hooks));
+        let mut shared = self.share(rt.clone(), cores, hooks);
+        match Aside::thread() {
+            Ok(aside) => shared.aside = aside,
+            Err(error) => (shared.hooks.log)(&format!("long work on the admin port holds up its operators: no thread for it: {error}")),
+        }
+        let shared = Rc::new(shared);
         rt.spawn(shared.clone().housekeeping());
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
         for listener in listeners {
@@ -75,7 +82,8 @@ impl Admin {
         let read_only = self.snapshot.variables.admin_read_only;
         let shared = Shared {
             started: rt.now(),
-            cores: Cores::new(rt.clone(), cores),
+            cores: Cores::new(rt.clone(), cores, &self.snapshot, self.copies),
+            aside: Aside::Here,
             rt,
             engine: RefCell::new(self.engine),
             stats: RefCell::new(self.stats),

@@ -79,7 +79,7 @@ async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config
             ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
             ToCore::FlushCache { reply, .. } => reply(0),
-            ToCore::Accept(_) | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
+            ToCore::Accept(_) | ToCore::Fetching { .. } | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who fetches what just now on this core, so that others can wait for it instead of asking the same.
+//! Who fetches what just now, as far as this core knows, so that others can wait for it instead of asking the same.
 
 use rt::local::Notify;
 use std::cell::RefCell;

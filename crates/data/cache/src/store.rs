@@ -222,6 +222,12 @@ impl Cache {
         (&self.0.shards[(hash >> 24) as usize % SHARDS], hash)
     }
 
+    /// Which of so many cores keeps count of who fetches it. The same on all of them.
+    #[must_use]
+    pub fn home(&self, key: &[u8], cores: usize) -> usize {
+        self.0.hasher.hash_one(key) as usize % cores.max(1)
+    }
+
     /// What there is for this key and may be had by who asks.
     #[must_use]
     pub fn get(&self, key: &[u8], asked: &Asked) -> Found {

@@ -7,8 +7,8 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Hold, Names};
 use bridge::Counter;
-use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Landing, Question, Renewal, Said, Writing};
-use rt::Either;
+use crate::fetching::{Flying, Waited};
+use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, Writing};
 use sql::{CommandCounter, Leaves};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) struct Filling {
     versions: Option<cache::Versions>,
     // Dropped last, in this order: whoever waits finds the answer, or nobody at work.
     _renewal: Option<Renewal>,
-    _landing: Option<Landing>,
+    _flying: Option<Flying>,
 }
 
 impl Filling {
@@ -125,25 +125,26 @@ impl Session {
             self.core.scratch.give(key);
             return Ok(ControlFlow::Continue(()));
         }
-        let patience = job.plan.cache_timeout_ms.unwrap_or(0);
-        if renewal.is_none() && patience > 0 && let Some(flight) = self.core.flights.find(&key) {
-            self.core.tally.up(Counter::QueryCacheWaited);
-            let entry = self.entry.clone();
-            let gone = rt::select(self.client.socket().closed(), entry.told_to_end());
-            let wait = rt::select(flight.ended(), gone);
-            match self.core.rt.timeout(Duration::from_millis(patience), wait).await {
-                Ok(Either::Left(())) | Err(_) => {}
-                Ok(Either::Right(Either::Left(()))) => return Err(Ended::Gone),
-                Ok(Either::Right(Either::Right(()))) => return self.interrupted().await.map(ControlFlow::Break),
+        let patience = Duration::from_millis(job.plan.cache_timeout_ms.unwrap_or(0));
+        let mut flying = None;
+        if renewal.is_none() && !patience.is_zero() {
+            match self.take_off(&key, patience).await? {
+                Waited::Fetch(mine) => flying = Some(mine),
+                Waited::Told(told) => return Ok(ControlFlow::Break(told)),
+                Waited::Look(others_wait) => {
+                    let now_ns = self.core.rt.now().as_ns();
+                    if let Found::This(entry) = self.core.cache.get(&key, &Asked { now_ns, soft_pct: 0, ..asked })
+                        && !is_too_long(&entry, job)
+                    {
+                        drop(others_wait);
+                        self.core.scratch.give(key);
+                        return self.serve(&entry).await.map(ControlFlow::Break);
+                    }
+                    // It failed, or its answer is not one to keep: everybody asks for himself now, and who comes later may wait.
+                    drop(others_wait);
+                    flying = Some(self.core.fly_alone(&key));
+                }
             }
-            let now_ns = self.core.rt.now().as_ns();
-            if let Found::This(entry) = self.core.cache.get(&key, &Asked { now_ns, soft_pct: 0, ..asked })
-                && !is_too_long(&entry, job)
-            {
-                self.core.scratch.give(key);
-                return self.serve(&entry).await.map(ControlFlow::Break);
-            }
-            // It failed, or its answer is not one to keep: everybody asks for himself now.
         }
         let mut tables = Vec::new();
         let known = sql::tables_read(text, |schema, name| {
@@ -163,13 +164,13 @@ impl Session {
             tables: listed(&tables),
             versions,
             _renewal: renewal,
-            _landing: (patience > 0).then(|| self.core.flights.begin(&key)),
+            _flying: flying,
             key,
         }));
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn interrupted(&mut self) -> Result<Told, Ended> {
+    pub(crate) async fn interrupted(&mut self) -> Result<Told, Ended> {
         let complaint = Complaint::with(1317, "70100", "Query execution was interrupted");
         if self.entry.killed.get() {
             return Err(Ended::Told(complaint));

@@ -28,7 +28,7 @@ pub struct Setup {
     pub index: u32,
     /// How many there are.
     pub cores: u32,
-    /// The first configuration.
+    /// The first configuration, made for this core: `Snapshot::for_core`.
     pub snapshot: Arc<Snapshot>,
     /// Limits over all cores; the same for all.
     pub registry: Registry,
@@ -117,7 +117,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let tally = Rc::new(Tally::default());
     let note = setup.note.clone();
     let pools = Rc::new(Pools::new(rt.clone(), setup.registry.clone(), tally.clone(), move |words| note(words)));
-    let epoch = Rc::new(Epoch::new(&setup.snapshot.for_core()));
+    let epoch = Rc::new(Epoch::new(&setup.snapshot));
     pools.adopt(&epoch.snapshot);
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
@@ -325,6 +325,7 @@ impl Core {
                     _ => reply(0),
                 },
                 ToCore::Ask { what, reset, reply } => reply(self.report(what, reset)),
+                ToCore::Fetching { key, reply } => self.fetching(&key, reply),
                 ToCore::Kill { session, statement_only, owner, reply } => {
                     reply(self.roster.kill(session, statement_only, owner.as_deref()));
                 }

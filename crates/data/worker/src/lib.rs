@@ -14,6 +14,7 @@ mod cursor;
 mod cut;
 mod cutoff;
 mod epoch;
+mod fetching;
 mod firewall;
 mod forward;
 mod greet;

@@ -62,6 +62,13 @@ pub enum ToCore {
         /// Receives how many this core has dropped.
         reply: Reply<u64>,
     },
+    /// A peer's session is about to fetch something for the cache: does somebody do so already? Asked of the core at which the key is at home.
+    Fetching {
+        /// What: the key of its result.
+        key: Box<[u8]>,
+        /// Receives the flight, or hears that another's has landed.
+        reply: Reply<Fetching>,
+    },
     /// Stop (`false`) or resume (`true`) accepting clients: `PROXYSQL PAUSE` and `RESUME`.
     Accept(bool),
     /// Use the certificate and key files anew for clients that come from now on: `PROXYSQL RELOAD TLS`.
@@ -97,6 +104,17 @@ pub enum FlushCache {
     /// Those of this digest.
     Digest(u64),
 }
+
+/// Whether somebody fetches a result.
+pub enum Fetching {
+    /// Nobody does: fetch it. Whoever asks from now on waits until this flight lands.
+    Yours(Flight),
+    /// Somebody did, and has landed, well or not.
+    Over,
+}
+
+/// A flight that was taken off on another core: it lands when this is dropped.
+pub type Flight = Box<dyn std::any::Any + Send>;
 
 /// What became of the wish to end a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

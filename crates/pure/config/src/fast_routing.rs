@@ -8,6 +8,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash, Hasher};
 
+/// Rows between two pauses of a build.
+const AT_ONCE: usize = 256;
+
 const TABLE: &str = "mysql_query_rules_fast_routing";
 
 /// The table. An empty user name in a row means any user; the row of the user himself goes first.
@@ -54,10 +57,13 @@ fn key_hash(user: &str, schema: &str, flag_in: u32) -> u64 {
 }
 
 impl FastRouting {
-    pub(crate) fn build(rows: impl IntoIterator<Item = FastRoutingRow>, refusals: &mut Refusals) -> Self {
+    pub(crate) fn build(rows: impl IntoIterator<Item = FastRoutingRow>, refusals: &mut Refusals, pause: &dyn Fn()) -> Self {
         let mut strings = Strings::default();
         let mut entries = Vec::new();
         for row in rows {
+            if entries.len() % AT_ONCE == 0 {
+                pause();
+            }
             let key = || format!("'{}', '{}', {}", row.username, row.schemaname, row.flagIN);
             let flag_in = refusals.number(key, "flagIN", row.flagIN, (0, i64::from(u32::MAX)));
             let hostgroup = refusals.number(key, "destination_hostgroup", row.destination_hostgroup, (0, i64::from(i32::MAX)));
@@ -72,6 +78,9 @@ impl FastRouting {
         let mut slots = vec![0_u64; (entries.len() * 2).next_power_of_two()].into_boxed_slice();
         let mask = slots.len() - 1;
         for (index, entry) in entries.iter().enumerate() {
+            if index % AT_ONCE == 0 {
+                pause();
+            }
             let (user, schema) = (entry.user.of(&strings), entry.schema.of(&strings));
             let hash = key_hash(user, schema, entry.flag_in);
             let mut at = hash as usize & mask;
@@ -199,7 +208,7 @@ mod tests {
 
     fn built(rows: Vec<FastRoutingRow>) -> FastRouting {
         let mut refusals = refusals();
-        let table = FastRouting::build(rows, &mut refusals);
+        let table = FastRouting::build(rows, &mut refusals, &|| ());
         refusals.or(table).unwrap()
     }
 
@@ -223,7 +232,7 @@ mod tests {
     #[test]
     fn doubles_and_negative_hostgroups_are_refused() {
         let mut refusals = refusals();
-        FastRouting::build(vec![row("u", "s", 0, 1), row("u", "s", 0, 2), row("u", "t", 0, -1)], &mut refusals);
+        FastRouting::build(vec![row("u", "s", 0, 1), row("u", "s", 0, 2), row("u", "t", 0, -1)], &mut refusals, &|| ());
         let words: Vec<_> = refusals.into_list().iter().map(ToString::to_string).collect();
         assert_eq!(words.len(), 2, "{words:?}");
         assert!(words[1].ends_with("('u', 's', 0): username with this schemaname and flagIN has a row already"), "{words:?}");

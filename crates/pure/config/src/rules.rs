@@ -117,16 +117,26 @@ impl Rules {
         fast: impl IntoIterator<Item = FastRoutingRow>,
         variables: &Variables,
     ) -> Result<Self, Vec<Refusal>> {
+        Self::build_with_pauses(rules, fast, variables, &|| ())
+    }
+
+    /// The same on a machine that has other work: `pause` is called between steps, and gives way to whoever waits for the processor.
+    pub fn build_with_pauses(
+        rules: impl IntoIterator<Item = RuleRow>,
+        fast: impl IntoIterator<Item = FastRoutingRow>,
+        variables: &Variables,
+        pause: &dyn Fn(),
+    ) -> Result<Self, Vec<Refusal>> {
         let mut refused = Vec::new();
-        let (chain, notices) = check::chain(rules, variables, &mut refused);
+        let (chain, notices) = check::chain(rules, variables, &mut refused, pause);
         let mut refusals = fast_routing::refusals();
-        let fast = FastRouting::build(fast, &mut refusals);
+        let fast = FastRouting::build(fast, &mut refusals, pause);
         refused.extend(refusals.into_list());
         if !refused.is_empty() {
             return Err(refused);
         }
         Ok(Self {
-            index: Arc::new(Index::of(&chain)),
+            index: Arc::new(Index::of(&chain, pause)),
             needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,
@@ -137,14 +147,26 @@ impl Rules {
 
     /// The same with scratch memory of its own for the expressions: see [`crate::Snapshot::for_core`].
     #[must_use]
-    pub fn for_core(&self) -> Self {
+    pub fn for_core(&self, pause: &dyn Fn()) -> Self {
+        let copy = |rule: &Rule| {
+            pause();
+            rule.clone()
+        };
         Self {
-            chain: self.chain.clone(),
+            chain: self.chain.iter().map(copy).collect(),
             index: Arc::clone(&self.index),
             fast: Arc::clone(&self.fast),
             notices: Arc::clone(&self.notices),
             needs_digest: self.needs_digest,
             watches_writes: self.watches_writes,
+        }
+    }
+
+    /// Frees what it takes, rule by rule.
+    pub fn take_apart(self, pause: &dyn Fn()) {
+        for rule in self.chain {
+            drop(rule);
+            pause();
         }
     }
 

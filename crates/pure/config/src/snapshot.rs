@@ -27,7 +27,7 @@ impl Snapshot {
     /// every match: shared, the cores would pass its cache line around. Everything else stays shared.
     #[must_use]
     pub fn for_core(&self) -> Self {
-        Self { rules: Arc::new(self.rules.for_core()), ..self.clone() }
+        Self { rules: Arc::new(self.rules.for_core(&|| ())), ..self.clone() }
     }
 
     /// Whether statements must be digested, for the statistics, for a rule or for the firewall.

@@ -31,7 +31,7 @@ fn main() {
         ..rule(n, "", 1)
     });
     let rules = timed("build 20,000 rules", || Rules::build(legacy, [], &variables).expect("valid"));
-    decisions("20,000 rules, the first", rules.for_core(), "shard_0");
+    decisions("20,000 rules, the first", rules.for_core(&|| ()), "shard_0");
     decisions("20,000 rules, the last", rules, "shard_19999");
 
     let rows: Vec<_> = (0..200_000)

@@ -17,7 +17,7 @@ fn main() {
     );
     println!("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     for (count, theirs) in [(10, "~1,000"), (100, "2,000"), (500, "6,000"), (20_000, "256,000 (890 to 581,100)")] {
-        for kind in [Kind::Schemas, Kind::Digests, Kind::MatchDigest, Kind::MatchPattern, Kind::LookAhead] {
+        for kind in [Kind::Schemas, Kind::Digests, Kind::MatchDigest, Kind::MatchPattern, Kind::Complex, Kind::LookAhead] {
             let theirs = if kind == Kind::Schemas { theirs } else { "" };
             rules(count, kind, theirs);
         }
@@ -48,6 +48,8 @@ enum Kind {
     MatchDigest,
     /// An expression over the text.
     MatchPattern,
+    /// The same with classes, alternatives and counted repetitions.
+    Complex,
     /// An expression that only PCRE can run; as many of them share a beginning as there are tables with one first digit.
     LookAhead,
 }
@@ -59,6 +61,7 @@ impl Kind {
             Self::Digests => "digest",
             Self::MatchDigest => "match_digest",
             Self::MatchPattern => "match_pattern",
+            Self::Complex => "match_pattern, complex",
             Self::LookAhead => "match_digest with look-ahead",
         }
     }
@@ -77,6 +80,11 @@ impl Kind {
             Self::Digests => RuleRow { digest: Some(format!("0x{:X}", hash(n))), ..row },
             Self::MatchDigest => RuleRow { match_digest: Some(format!("^SELECT .* FROM table_{n} WHERE")), ..row },
             Self::MatchPattern => RuleRow { match_pattern: Some(format!("FROM table_{n} WHERE id = [0-9]+$")), ..row },
+            Self::Complex => {
+                let what = r"where\s+[a-z_]{1,20}\s*=\s*'?\d+'?";
+                let text = format!(r"^\s*(select|update|delete)\s+.*\b(from|join|into)\s+`?table_{n}`?\s+{what}");
+                RuleRow { match_pattern: Some(text), ..row }
+            }
             Self::LookAhead => RuleRow { match_digest: Some(format!("^SELECT c FROM table_{n} (?!.*FOR UPDATE)")), ..row },
         }
     }
@@ -92,7 +100,7 @@ fn rules(count: i64, kind: Kind, theirs: &str) {
     let built = Rules::build((0..count).map(|n| kind.row(n)), [], &Variables::default()).expect("valid");
     let (built_ms, mb) = (start.elapsed().as_millis(), resident() - before);
     let start = Instant::now();
-    let for_core = built.for_core();
+    let for_core = built.for_core(&|| ());
     let for_core_ms = start.elapsed().as_millis();
     drop(for_core);
     let index_mb = built.index_bytes() as f64 / 1e6;

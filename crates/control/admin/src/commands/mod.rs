@@ -129,7 +129,21 @@ pub fn parse(text: &str, view: View) -> Command {
         comment if comment.starts_with("/*!") && is_set_in_comment(text) => Some(Command::Accept),
         _ => None,
     };
+    let known = known.or_else(|| if view == View::Admin { ours_said_wrongly(&words) } else { None });
     known.unwrap_or_else(|| Command::Sql(text.to_owned()))
+}
+
+/// Of a command that is our own nobody knows the form by heart, and SQLite's `near "ROUTE"` would not help.
+fn ours_said_wrongly(words: &[&str]) -> Option<Command> {
+    const FORMS: &[(&str, &str)] = &[
+        (
+            "EXPLAIN ROUTE",
+            "use EXPLAIN ROUTE '<sql>' [AS user] [IN schema] [FROM client] [ON address:port] [FLAG n], or EXPLAIN ROUTE AGAINST DIGESTS [ALL]",
+        ),
+        ("LEARN", "use LEARN MYSQL FIREWALL [FROM DIGESTS | FROM HISTORY | FROM DETECTED] [FOR user]"),
+        ("PROXYSQL FLUSH QUERY CACHE", "use PROXYSQL FLUSH QUERY CACHE [FOR TABLE [schema.]name | FOR DIGEST 0x…]"),
+    ];
+    FORMS.iter().find(|(begin, _)| after(words, begin).is_some()).map(|(_, form)| Command::NotAvailable(form))
 }
 
 /// Whether the words are one of these texts.
@@ -223,6 +237,14 @@ mod tests {
 
     fn admin(text: &str) -> Command {
         parse(text, View::Admin)
+    }
+
+    #[test]
+    fn a_command_of_our_own_that_is_said_wrongly_is_told_its_form() {
+        for text in ["EXPLAIN ROUTE", "explain route 'SELECT 1' IN", "EXPLAIN ROUTE SELECT 1", "LEARN MYSQL FIREWALL FROM NOWHERE", "PROXYSQL FLUSH QUERY CACHE FOR DIGEST 1"] {
+            assert!(matches!(parse(text, View::Admin), Command::NotAvailable(form) if form.starts_with("use ")), "{text}");
+            assert!(matches!(parse(text, View::Stats), Command::Sql(_)), "{text}");
+        }
     }
 
     #[test]

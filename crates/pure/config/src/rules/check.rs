@@ -15,6 +15,7 @@ pub(super) fn chain(
     rows: impl IntoIterator<Item = RuleRow>,
     variables: &Variables,
     refused: &mut Vec<Refusal>,
+    pause: &dyn Fn(),
 ) -> (Vec<Rule>, Vec<Refusal>) {
     let dialect = if variables.mysql_query_processor_regex == 2 { Dialect::Re2 } else { Dialect::Pcre };
     let mut refusals = Refusals::of("mysql_query_rules");
@@ -24,7 +25,10 @@ pub(super) fn chain(
     for pair in rows.windows(2).filter(|pair| pair[0].rule_id == pair[1].rule_id) {
         refusals.add(|| key(&pair[0]), "rule_id", "has a row already");
     }
-    let check = |row| Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(dialect);
+    let check = |row| {
+        pause();
+        Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(dialect)
+    };
     let chain = rows.into_iter().map(check).collect();
     refused.extend(refusals.into_list());
     (chain, notices.into_list())
@@ -61,6 +65,11 @@ impl Checking<'_> {
         self.what_is_not_there_yet();
         let row = self.row;
         let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
+        for word in row.re_modifiers.iter().flat_map(|text| text.split(',')).map(str::trim) {
+            if !["", "CASELESS", "GLOBAL"].iter().any(|known| known.eq_ignore_ascii_case(word)) {
+                self.notices.add(|| key(row), "re_modifiers", &format!("has '{word}', which means nothing; CASELESS and GLOBAL do"));
+            }
+        }
         let match_digest =
             self.pattern("match_digest", row.match_digest.as_deref(), |text| Pattern::to_match(text, caseless, dialect));
         let compile = if row.replace_pattern.is_some() { Pattern::compile } else { Pattern::to_match };
@@ -132,7 +141,6 @@ impl Checking<'_> {
         let noticed = [
             ("log", row.log == Some(1), "is kept, but statements are not logged yet"),
             ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
-            ("reconnect", row.reconnect.is_some(), "is kept; it does nothing, as in ProxySQL: see retries"),
         ];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
             self.notices.add(|| key(row), column, words);

@@ -206,7 +206,7 @@ impl Group {
 }
 
 impl Index {
-    pub(super) fn of(chain: &[Rule]) -> Self {
+    pub(super) fn of(chain: &[Rule], pause: &dyn Fn()) -> Self {
         let len = u32::try_from(chain.len()).unwrap_or(u32::MAX);
         if chain.len() < INDEXED_MIN {
             return Self { is_whole: true, len, ..Self::default() };
@@ -214,6 +214,7 @@ impl Index {
         let groups = groups(chain);
         let mut gathered: HashTable<(u64, usize, Vec<u32>)> = HashTable::new();
         for (position, rule) in (0..).zip(chain) {
+            pause();
             let own = Group::of(rule);
             let at = groups.iter().position(|group| *group == own).unwrap_or(0);
             let hash = groups[at].key(rule);
@@ -226,8 +227,9 @@ impl Index {
         let mut index = Self { groups, len, ..Self::default() };
         let mut numbers = 0..;
         for (hash, group, positions) in gathered {
+            pause();
             let sample = positions[0];
-            let (always, filters) = filtered(chain, positions, &mut numbers);
+            let (always, filters) = filtered(chain, positions, &mut numbers, pause);
             index.by_text |= filters.as_ref().is_some_and(|filters| !filters.text.is_empty());
             let group = u8::try_from(group).expect("there are at most GROUPS_MAX");
             let bucket = Bucket { hash, group, always: always.into(), filters: filters.map(Box::new), sample };
@@ -321,10 +323,16 @@ fn groups(chain: &[Rule]) -> Vec<Group> {
 }
 
 /// The positions that are always candidates, and the filters of the others.
-fn filtered(chain: &[Rule], positions: Vec<u32>, numbers: &mut impl Iterator<Item = u32>) -> (Vec<u32>, Option<Filters>) {
+fn filtered(
+    chain: &[Rule],
+    positions: Vec<u32>,
+    numbers: &mut impl Iterator<Item = u32>,
+    pause: &dyn Fn(),
+) -> (Vec<u32>, Option<Filters>) {
     let needed = |pattern: &Option<Pattern>, text: &Option<String>| Some(pattern.as_ref()?.needed(text.as_deref()?));
     let (mut always, mut by_digest, mut by_text) = (Vec::new(), Vec::new(), Vec::new());
     for &position in &positions {
+        pause();
         let rule = &chain[position as usize];
         let row = rule.row();
         let digest = needed(&rule.match_digest, &row.match_digest).filter(|_| !rule.negate_match_pattern);

@@ -1,0 +1,90 @@
+//! Work that takes long, on a thread of its own that gives way: twenty thousand expressions take a second to compile and a while to be freed.
+//!
+//! Operators are answered meanwhile. And whoever waits for the processor, a core most of all, gets it between two steps of the work:
+//! the kernel alone would let him wait for the end of a time slice, which is several milliseconds.
+
+use crate::cores::Part;
+use config::Rules;
+use rt::mailbox;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Where such work is done, one piece after the other.
+pub(crate) enum Aside {
+    /// On this thread.
+    Thread(mpsc::Sender<Work>),
+    /// At once, by whoever asks: where there is no other thread, as in a simulated world.
+    Here,
+}
+
+/// What is called between steps.
+pub(crate) fn give_way() {
+    thread::yield_now();
+}
+
+impl Aside {
+    /// A thread that ends with this.
+    pub(crate) fn thread() -> std::io::Result<Self> {
+        let (give, take) = mpsc::channel::<Work>();
+        let body = move || {
+            for work in take {
+                // Whoever waits for what comes of it hears that nothing does; the thread is there for the next.
+                let _told_by_the_hook = catch_unwind(AssertUnwindSafe(work));
+            }
+        };
+        thread::Builder::new().name("aside".into()).spawn(body)?;
+        Ok(Self::Thread(give))
+    }
+
+    /// Does it, and says what came of it; `None` if it panicked.
+    pub(crate) async fn done<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let (tell, told) = mailbox::channel(1);
+        self.later(move || drop(tell.try_send(work())));
+        told.recv().await
+    }
+
+    /// Does it when it can.
+    pub(crate) fn later(&self, work: impl FnOnce() + Send + 'static) {
+        let work: Work = Box::new(work);
+        match self {
+            Self::Here => work(),
+            // The thread ends after this only.
+            Self::Thread(give) => drop(give.send(work)),
+        }
+    }
+
+    /// Frees parts of snapshots that nobody works under any more.
+    pub(crate) fn free(&self, parts: Vec<Part>) {
+        if parts.is_empty() {
+            return;
+        }
+        self.later(move || {
+            for part in parts {
+                match part.downcast::<Rules>().map(Arc::into_inner) {
+                    Ok(Some(rules)) => rules.take_apart(&give_way),
+                    Ok(None) | Err(_) => give_way(),
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_elsewhere_and_a_panic_ends_only_the_work() {
+        let answers = rt::run(rt::Driver::Epoll, |_| async {
+            let aside = Aside::thread().unwrap();
+            let here = thread::current().id();
+            let elsewhere = aside.done(move || thread::current().id() != here).await;
+            let failed = aside.done(|| -> u8 { panic!("as it should in this test") }).await;
+            (elsewhere, failed, aside.done(|| 7).await)
+        });
+        assert_eq!(answers.unwrap(), (Some(true), None, Some(7)));
+    }
+}
