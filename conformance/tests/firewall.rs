@@ -14,12 +14,18 @@ fn main() {
         ("prepared_statements_are_looked_at_when_prepared_and_when_executed", prepared_statements_are_looked_at),
         ("users_and_addresses_have_modes_of_their_own", users_and_addresses_have_modes_of_their_own),
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
+        ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
+        ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
         ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
     ])
 }
 
 fn one(driver: Driver) -> Result<(Server, Proxy), String> {
-    let server = Server::start(Vendor::MariaDb)?;
+    one_of(Vendor::MariaDb, driver)
+}
+
+fn one_of(vendor: Vendor, driver: Driver) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
     let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
     Ok((server, proxy))
 }
@@ -41,9 +47,31 @@ fn global(proxy: &Proxy, name: &str) -> Result<String, String> {
     proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))
 }
 
+fn mysql_is_protected_as_mariadb_is(driver: Driver) -> Outcome {
+    learned(one_of(Vendor::MySql, driver)?)?;
+    prepared(one_of(Vendor::MySql, driver)?)?;
+    injected(one_of(Vendor::MySql, driver)?)
+}
+
+/// His statements are bytes on their way: neither a list nor the detector sees them, and no digest is kept from which one could learn.
+fn a_fast_forward_user_is_not_looked_at(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin("UPDATE mysql_users SET fast_forward = 1 WHERE username = 'app'; LOAD MYSQL USERS TO RUNTIME")?;
+    proxy.admin("SET mysql-automatic_detect_sqli = 1; LOAD MYSQL VARIABLES TO RUNTIME;")?;
+    proxy.admin(DETECTING)?;
+    proxy.admin(PROTECTING)?;
+    proxy.admin(ON)?;
+    same(&command_line(proxy.port, "app", "secret", &["conf"], "SELECT 7 FROM numbers WHERE id = 1 OR 1=1 LIMIT 1")?, "7")?;
+    refused(command_line(proxy.port, "other", "geheim", &[], "SELECT 7"), BLOCKED)?;
+    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE username = 'app'")?, "0")
+}
+
 /// What a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what would be refused, PROTECTING.
 fn a_firewall_is_learned_explained_and_protects(driver: Driver) -> Outcome {
-    let (_server, proxy) = one(driver)?;
+    learned(one(driver)?)
+}
+
+fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
     // The whole life of an application, in two schemas; its client asks things of its own first.
     let run = |sql: &str| command_line(proxy.port, "app", "secret", &["conf"], sql);
     let application =
@@ -105,7 +133,10 @@ fn a_firewall_is_learned_explained_and_protects(driver: Driver) -> Outcome {
 
 /// In both protocols, under a configuration that changes while the session lives.
 fn prepared_statements_are_looked_at(driver: Driver) -> Outcome {
-    let (_server, proxy) = one(driver)?;
+    prepared(one(driver)?)
+}
+
+fn prepared((_server, proxy): (Server, Proxy)) -> Outcome {
     let mut client = Raw::log_in(proxy.port, 0)?;
     client.query("SELECT 1")?;
     client.prepare("SELECT 'before', ?")?;
@@ -166,7 +197,10 @@ fn users_and_addresses_have_modes_of_their_own(driver: Driver) -> Outcome {
 }
 
 fn an_injection_is_refused_and_the_connection_lives_on(driver: Driver) -> Outcome {
-    let (_server, proxy) = one(driver)?;
+    injected(one(driver)?)
+}
+
+fn injected((_server, proxy): (Server, Proxy)) -> Outcome {
     proxy.admin("SET mysql-automatic_detect_sqli = 'true'; LOAD MYSQL VARIABLES TO RUNTIME")?;
     let mut client = Raw::log_in(proxy.port, 0)?;
     let blocked = "#42000Firewall blocked this query";
