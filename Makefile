@@ -35,10 +35,11 @@ bench: ## CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw 
 	@scripts/setup.sh bench
 	@bench/run.sh $(ARGS)
 
-stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow reader, dozens of kill -9
+stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow reader, dozens of kill -9, 50,000 schemas, a million users
 	@scripts/setup.sh test
 	cargo build --release --package millrace
 	MILLRACE_STRESS=1 cargo test --release --package conformance --test load -- --nocapture $(ARGS)
+	MILLRACE_STRESS=1 cargo test --release --package conformance --test shards -- --nocapture $(ARGS)
 
 soak: ## the simulator with fresh seeds for MINUTES
 	@scripts/setup.sh build

@@ -30,6 +30,7 @@ fn main() {
         ("fast_routing_has_the_known_table_and_key", fast_routing_has_the_known_table_and_key),
         ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
         ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
+        ("the_statement_after_an_insert_goes_where_it_went", the_statement_after_an_insert_goes_where_it_went),
         ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
         ("prepared_statements_are_split_as_their_texts_are", prepared_statements_are_split),
         ("mysql_is_split_as_mariadb_is", mysql_is_split),
@@ -439,6 +440,23 @@ fn two_rules_split_reads_from_writes(driver: Driver) -> Outcome {
     two.proxy.query("INSERT INTO conf.scratch VALUES (1, 'on the writer')")?;
     same(&two.writer.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "1")?;
     same(&two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "0")
+}
+
+/// A20: `next_query_flagIN` leads the SELECT after a certain INSERT to the same server, and only that one.
+fn the_statement_after_an_insert_goes_where_it_went(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, flagIN, match_digest, destination_hostgroup, next_query_flagIN, apply) VALUES \
+         (1, 1, 0, '^INSERT INTO conf.scratch', 0, 5, 1), (2, 1, 5, '^SELECT', 0, 0, 1), (3, 1, 0, '^SELECT', 1, NULL, 1); \
+         LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    let ask = "SELECT @@port;";
+    let said = two.proxy.query(&format!("{ask} INSERT INTO conf.scratch VALUES (20, 'x'); {ask} {ask} UPDATE conf.scratch SET id = 21; {ask}"))?;
+    let (writer, reader) = (two.writer.port, two.reader.port);
+    same(&said, &format!("{reader}\n{writer}\n{reader}\n{reader}"))?;
+    // Another session knows nothing of it.
+    two.proxy.query("INSERT INTO conf.scratch VALUES (20, 'x')")?;
+    two.is_reader(&two.proxy.query(ask)?)
 }
 
 fn prepared_statements_are_split(driver: Driver) -> Outcome {

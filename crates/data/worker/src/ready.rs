@@ -4,9 +4,10 @@ use crate::relay::Failed;
 use crate::session::Session;
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Hold, Holds};
+use backend::{Backend, BackendFailed, Hold, Holds, State};
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
+use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 use wire::caps;
@@ -56,7 +57,17 @@ impl Session {
         };
         prepared
             && self.several(backend, job) == backend.takes_several()
-            && backend.is_ready(&self.state, sees(job), self.remembered(job), self.tracking(job))
+            && backend.is_ready(&self.wanted(backend, job), sees(job), self.remembered(job), self.tracking(job))
+    }
+
+    /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only.
+    fn wanted(&self, backend: &Backend, job: &Job<'_>) -> Cow<'_, State> {
+        if job.class.use_db.is_none() || job.class.multi {
+            return Cow::Borrowed(&self.state);
+        }
+        let mut state = self.state.clone();
+        state.schema = backend.state().schema.clone();
+        Cow::Owned(state)
     }
 
     /// What routines of users may leave, unless the operator says that they only read.
@@ -85,7 +96,8 @@ impl Session {
     /// Brings the session's state and its prepared statement onto a connection.
     pub(crate) async fn make_ready(&self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         let work = async {
-            backend.sync(&self.state, sees(job), self.remembered(job), self.tracking(job)).await?;
+            let state = self.wanted(backend, job);
+            backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await?;
             let several = self.several(backend, job);
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
