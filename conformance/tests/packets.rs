@@ -25,6 +25,7 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("unknown_statements_are_refused_in_the_words_of_servers", 0, unknown_statements),
     ("a_changed_table_is_seen_by_the_next_execution", caps::DEPRECATE_EOF, a_changed_table),
     ("a_call_that_fails_halfway_is_not_repeated", caps::DEPRECATE_EOF, a_call_that_fails_halfway),
+    ("a_statement_means_what_it_meant_when_it_was_prepared", caps::DEPRECATE_EOF, prepared_modes),
     ("long_data_serves_one_execution", 0, long_data),
     ("parameters_that_move_keep_type_and_value", 0, parameters_of_all_types),
     ("parameters_that_move_keep_type_and_value_without_eof", caps::DEPRECATE_EOF, parameters_of_all_types),
@@ -199,6 +200,25 @@ const VALUES: &[(u8, u8, &[u8])] = &[
 /// MySQL says of a parameter what kind of value it wants there, which is another one where the parameter was moved to.
 fn outline(prepared: &str) -> String {
     format!("{}\n{} packets\n", prepared.lines().next().unwrap_or_default(), prepared.lines().count())
+}
+
+fn prepared_modes(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.query("SET sql_mode = 'PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'")?;
+    let concat = "SELECT 'a' || 'b' AS ab, '\\' AS one";
+    seen += &raw.prepare(concat)?;
+    seen += &raw.execute(0, 0, b"")?;
+    seen += &raw.query("SET sql_mode = ''")?;
+    seen += &raw.execute(0, 0, b"")?;
+    seen += &raw.query("SET NAMES latin1")?;
+    seen += &raw.query("BEGIN")?;
+    seen += &raw.execute(0, 0, b"")?;
+    seen += &raw.query("COMMIT")?;
+    // The same text again, as it is read now.
+    seen += &raw.prepare("SELECT 1 || 0 AS ab, ? AS x")?;
+    seen += &raw.execute(1, 0, b"\0\x01\xfd\0\x02\xfc\xfc")?;
+    seen += &raw.query("SELECT @@sql_mode, @@character_set_client")?;
+    seen += &raw.execute(0, 0, b"")?;
+    Ok(seen)
 }
 
 fn parameters_of_all_types(raw: &mut Raw) -> Result<String, String> {

@@ -410,10 +410,10 @@ impl Backend {
         self.conn.send(bytes).await.map_err(BackendFailed::BrokeAfter)
     }
 
-    /// Whether a statement is prepared here, as it means now.
+    /// Whether a statement is prepared here.
     #[must_use]
     pub fn has_prepared(&self, statement: &Prepared, client: u32) -> bool {
-        self.prepared.at(statement.number, client, &self.state).is_some()
+        self.prepared.at(statement.number, client).is_some()
     }
 
     /// The server's id of a statement here; prepares it if need be. `client`: the id by which the client executes it, for its cursors.
@@ -421,10 +421,28 @@ impl Backend {
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
     pub async fn prepare(&mut self, statement: &Rc<Prepared>, client: u32, max: u64) -> Result<u32, BackendFailed> {
-        if let Some(id) = self.prepared.id(statement.number, client, &self.state) {
+        if let Some(id) = self.prepared.id(statement.number, client) {
             return Ok(id);
         }
-        // A statement means what it meant in the schema that it was prepared in, wherever its session is now.
+        // A statement means what it meant when its session prepared it, whatever has been set since.
+        let now = self.state.clone();
+        let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, max).await };
+        match self.sync(&then, false, None, Tracking::Any).await {
+            Ok(()) => {}
+            // There is no way back to it on a connection that is held.
+            Err(BackendFailed::Unfit) => return self.prepare_in_schema(statement, max).await,
+            Err(failed) => return Err(failed),
+        }
+        let prepared = self.prepare_in_schema(statement, max).await;
+        if matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
+            let schema = self.state.schema.clone();
+            self.sync(&State { schema, ..now }, false, None, Tracking::Any).await?;
+        }
+        prepared
+    }
+
+    /// In the schema that it was prepared in, wherever its session is now.
+    async fn prepare_in_schema(&mut self, statement: &Rc<Prepared>, max: u64) -> Result<u32, BackendFailed> {
         let now = self.state.schema.clone();
         if statement.schema.is_empty() || statement.schema == now {
             return self.prepare_here(statement, max).await;
@@ -454,7 +472,7 @@ impl Backend {
     /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
     pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
-        for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX), &self.state) {
+        for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
             self.close_statement(id);
         }
     }

@@ -1,6 +1,6 @@
 //! Prepared statements of this core: the same text of the same user in the same schema is one statement, whoever prepared it.
 
-use crate::state::{Names, State, Variables, same};
+use crate::state::{Meant, State};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -15,6 +15,8 @@ pub struct Prepared {
     pub user: Rc<str>,
     /// The schema that was current when it was prepared; empty for none.
     pub schema: Rc<str>,
+    /// How its text is read: what its session had set when it was prepared.
+    pub(crate) meant: Meant,
     /// Text.
     pub sql: Box<[u8]>,
     /// Parameters.
@@ -77,14 +79,17 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// The statement of this text of this user in this schema. What it means to a server may depend on more, see [`Here`]. More than `max`
-    /// are kept only as far as clients have them.
-    pub fn intern(&self, user: &Rc<str>, schema: &Rc<str>, sql: &[u8], max: usize) -> Rc<Prepared> {
+    /// The statement of this text of this user in this state: its schema, and what decides how servers read a text. More than `max` are kept only
+    /// as far as clients have them.
+    pub fn intern(&self, user: &Rc<str>, state: &State, sql: &[u8], max: usize) -> Rc<Prepared> {
+        let schema = &state.schema;
+        let meant = Meant::of(state);
         let mut key = Vec::with_capacity(user.len() + schema.len() + 2 + sql.len());
         key.extend_from_slice(user.as_bytes());
         key.push(0);
         key.extend_from_slice(schema.as_bytes());
         key.push(0);
+        meant.write(&mut key);
         key.extend_from_slice(sql);
         self.last.set(self.last.get() + 1);
         let now = self.last.get();
@@ -97,6 +102,7 @@ impl Statements {
             number: now,
             user: user.clone(),
             schema: schema.clone(),
+            meant,
             sql: sql.into(),
             params: Cell::new(0),
             columns: Cell::new(0),
@@ -165,16 +171,12 @@ struct Entry {
     id: u32,
     /// The client statement whose cursor is open here.
     cursor: Option<u32>,
-    /// Under which it was prepared: what a text means depends on them (`sql_mode`, the character set of its strings).
-    names: Names,
-    variables: Option<Rc<Variables>>,
 }
 
 impl Entry {
-    fn new(statement: &Rc<Prepared>, id: u32, state: &State) -> Self {
+    fn new(statement: &Rc<Prepared>, id: u32) -> Self {
         statement.servers.set(statement.servers.get() + 1);
-        let (names, variables) = (state.names.clone(), state.variables.clone());
-        Self { statement: statement.clone(), id, cursor: None, names, variables }
+        Self { statement: statement.clone(), id, cursor: None }
     }
 }
 
@@ -189,26 +191,20 @@ impl Drop for Entry {
 pub(crate) struct Here(Vec<Entry>);
 
 impl Here {
-    /// Where a statement is that was prepared as it would be in this state. One whose cursor belongs to another statement of the client
-    /// does not count: executing it would close the cursor.
-    pub(crate) fn at(&self, number: u64, client: u32, state: &State) -> Option<usize> {
-        self.0.iter().position(|entry| {
-            entry.statement.number == number
-                && entry.cursor.is_none_or(|owner| owner == client)
-                && entry.names == state.names
-                && same(&entry.variables, &state.variables)
-        })
+    /// Where a statement is. One whose cursor belongs to another statement of the client does not count: executing it would close the cursor.
+    pub(crate) fn at(&self, number: u64, client: u32) -> Option<usize> {
+        self.0.iter().position(|entry| entry.statement.number == number && entry.cursor.is_none_or(|owner| owner == client))
     }
 
     /// The server's id of such a statement; it becomes the latest used.
-    pub(crate) fn id(&mut self, number: u64, client: u32, state: &State) -> Option<u32> {
-        let at = self.at(number, client, state)?;
+    pub(crate) fn id(&mut self, number: u64, client: u32) -> Option<u32> {
+        let at = self.at(number, client)?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|entry| entry.id)
     }
 
-    /// It was prepared in this state; returns ids to close, so that at most `max` stay. What has a cursor stays.
-    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, id: u32, max: usize, state: &State) -> Vec<u32> {
+    /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays.
+    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, id: u32, max: usize) -> Vec<u32> {
         let mut close = Vec::new();
         self.0.retain(|entry| {
             let goes = entry.cursor.is_none() && (entry.statement.number == statement.number || entry.statement.forgotten.get());
@@ -217,7 +213,7 @@ impl Here {
             }
             !goes
         });
-        self.0.push(Entry::new(statement, id, state));
+        self.0.push(Entry::new(statement, id));
         while self.0.len() > max.max(1) {
             let last = self.0.len() - 1;
             let Some(at) = self.0[..last].iter().position(|entry| entry.cursor.is_none()) else { break };
@@ -278,19 +274,24 @@ mod tests {
     #[test]
     fn a_statement_prepared_under_another_mode_or_character_set_is_another() {
         let statements = Statements::default();
-        let (mut here, a) = (Here::default(), statements.intern(&"u".into(), &"".into(), b"SELECT a || b", 9));
-        here.insert(&a, 11, 9, &plain());
+        let (mut here, text) = (Here::default(), b"SELECT a || b");
+        let a = statements.intern(&"u".into(), &plain(), text, 9);
+        here.insert(&a, 11, 9);
         let mut pipes = plain();
         pipes.set("sql_mode", "'PIPES_AS_CONCAT'");
-        assert_eq!(here.id(a.number, 0, &pipes), None);
-        assert_eq!(here.id(a.number, 0, &State::new("", 8)), None);
-        assert_eq!(here.id(a.number, 0, &plain()), Some(11));
-        assert_eq!(here.insert(&a, 12, 9, &pipes), [11]);
-        assert_eq!(here.id(a.number, 0, &pipes), Some(12));
+        let piped = statements.intern(&"u".into(), &pipes, text, 9);
+        let latin = statements.intern(&"u".into(), &State::new("", 8), text, 9);
+        assert_eq!((here.id(piped.number, 0), here.id(latin.number, 0)), (None, None));
+        assert!(here.insert(&piped, 12, 9).is_empty(), "both stay");
+        assert_eq!((here.id(a.number, 0), here.id(piped.number, 0)), (Some(11), Some(12)));
+        // What decides nothing about the text makes no other statement of it.
+        let mut elsewhere = plain();
+        elsewhere.set("time_zone", "'+01:00'");
+        assert_eq!(statements.intern(&"u".into(), &elsewhere, text, 9).number, a.number);
     }
 
     fn one(all: &Statements, schema: &str, sql: &str, max: usize) -> Rc<Prepared> {
-        all.intern(&"u".into(), &schema.into(), sql.as_bytes(), max)
+        all.intern(&"u".into(), &State::new(schema, 45), sql.as_bytes(), max)
     }
 
     #[test]
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(a.number, one(&all, "s", "SELECT ?", 9).number);
         assert_ne!(a.number, one(&all, "t", "SELECT ?", 9).number);
         assert_eq!(all.len(), 2);
-        assert_ne!(a.number, all.intern(&"v".into(), &"s".into(), b"SELECT ?", 9).number);
+        assert_ne!(a.number, all.intern(&"v".into(), &State::new("s", 45), b"SELECT ?", 9).number);
     }
 
     /// A52: nothing grows for ever.
@@ -335,11 +336,11 @@ mod tests {
         let all = Statements::default();
         let [a, b, c] = ["a", "b", "c"].map(|text| one(&all, "", text, 9));
         let mut here = Here::default();
-        assert!(here.insert(&a, 11, 2, &plain()).is_empty());
-        assert!(here.insert(&b, 12, 2, &plain()).is_empty());
-        assert_eq!(here.id(a.number, 0, &plain()), Some(11));
-        assert_eq!(here.insert(&c, 13, 2, &plain()), [12]);
-        assert_eq!(here.id(b.number, 0, &plain()), None);
+        assert!(here.insert(&a, 11, 2).is_empty());
+        assert!(here.insert(&b, 12, 2).is_empty());
+        assert_eq!(here.id(a.number, 0), Some(11));
+        assert_eq!(here.insert(&c, 13, 2), [12]);
+        assert_eq!(here.id(b.number, 0), None);
         assert_eq!((a.counts(), b.counts()), ((0, 1), (0, 0)));
         drop(here);
         assert_eq!(a.counts(), (0, 0));
@@ -350,16 +351,16 @@ mod tests {
         let all = Statements::default();
         let [a, b] = ["a", "b"].map(|text| one(&all, "", text, 9));
         let mut here = Here::default();
-        here.insert(&a, 11, 1, &plain());
+        here.insert(&a, 11, 1);
         here.open_cursor(11, 5);
-        assert_eq!(here.id(a.number, 6, &plain()), None, "it would close the cursor of 5");
-        assert_eq!(here.id(a.number, 5, &plain()), Some(11));
-        assert!(here.insert(&a, 12, 1, &plain()).is_empty());
-        assert_eq!(here.id(a.number, 6, &plain()), Some(12));
-        assert_eq!(here.insert(&b, 13, 1, &plain()), [12]);
+        assert_eq!(here.id(a.number, 6), None, "it would close the cursor of 5");
+        assert_eq!(here.id(a.number, 5), Some(11));
+        assert!(here.insert(&a, 12, 1).is_empty());
+        assert_eq!(here.id(a.number, 6), Some(12));
+        assert_eq!(here.insert(&b, 13, 1), [12]);
         assert_eq!(here.cursor(5), Some(11));
         assert!(!here.end_cursor(5));
-        assert_eq!(here.insert(&b, 14, 1, &plain()), [13, 11]);
+        assert_eq!(here.insert(&b, 14, 1), [13, 11]);
     }
 
     #[test]
@@ -367,8 +368,8 @@ mod tests {
         let all = Statements::default();
         let a = one(&all, "", "a", 1);
         let mut here = Here::default();
-        here.insert(&a, 11, 20, &plain());
+        here.insert(&a, 11, 20);
         let b = one(&all, "", "b", 1);
-        assert_eq!(here.insert(&b, 12, 20, &plain()), [11]);
+        assert_eq!(here.insert(&b, 12, 20), [11]);
     }
 }

@@ -219,6 +219,65 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
 pub(crate) const CHARSET_VARIABLES: [&str; 5] =
     ["character_set_client", "character_set_results", "character_set_connection", "collation_connection", "character_set_database"];
 
+/// Variables besides those of character sets that decide how a text is read when it is prepared.
+const READ_BY: [&str; 4] = ["sql_mode", "old_mode", "div_precision_increment", "group_concat_max_len"];
+
+/// What decides how servers read the text of a statement: it stays with a statement that is prepared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Meant {
+    names: Names,
+    /// Most often none.
+    variables: Vec<(&'static str, Box<str>)>,
+}
+
+impl Meant {
+    fn read_by() -> impl Iterator<Item = &'static str> {
+        READ_BY.into_iter().chain(CHARSET_VARIABLES)
+    }
+
+    /// By what this session has set.
+    pub(crate) fn of(state: &State) -> Self {
+        let set = |name: &'static str| Some((name, state.variable(name)?.into()));
+        let variables = if state.variables.is_none() { Vec::new() } else { Self::read_by().filter_map(set).collect() };
+        Self { names: state.names.clone(), variables }
+    }
+
+    /// Appends it to a key.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match &self.names {
+            Names::Collation(id) => {
+                out.push(1);
+                out.extend_from_slice(&id.to_le_bytes());
+            }
+            Names::Written(words) => part(out, 2, words),
+            Names::Unknown => out.push(3),
+        }
+        for (name, value) in &self.variables {
+            part(out, 4, name);
+            part(out, 5, value);
+        }
+        out.push(0);
+    }
+
+    /// A state that is as it was then; `None` if this one is.
+    pub(crate) fn put_into(&self, now: &State) -> Option<State> {
+        if self.names == Names::Unknown || Self::of(now) == *self {
+            return None;
+        }
+        let mut then = now.clone();
+        Self::read_by().for_each(|name| then.unset(name));
+        then.names = self.names.clone();
+        self.variables.iter().for_each(|(name, value)| then.set(name, value));
+        Some(then)
+    }
+}
+
+fn part(out: &mut Vec<u8>, kind: u8, text: &str) {
+    out.push(kind);
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,7 +100,7 @@ impl Session {
 
     fn intern<'p>(&self, epoch: &Epoch, preparing: &'p Preparing, sql: &[u8]) -> &'p Rc<Prepared> {
         let remembered = usize::try_from(epoch.snapshot.variables.mysql_max_stmts_cache).unwrap_or(usize::MAX);
-        preparing.statement.get_or_init(|| self.core.statements.intern(&self.user_name, &self.state.schema, sql, remembered))
+        preparing.statement.get_or_init(|| self.core.statements.intern(&self.user_name, &self.state, sql, remembered))
     }
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
