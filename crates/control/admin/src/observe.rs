@@ -71,7 +71,6 @@ const NOT_COUNTED: &[&str] = &[
     "MySQL_Monitor_dns_cache_queried",
     "MySQL_Monitor_dns_cache_lookup_success",
     "MySQL_Monitor_dns_cache_record_updated",
-    "MyHGM_myconnpoll_get_ping",
     "Stmt_Max_Stmt_id",
     "new_req_conns_count",
 ];

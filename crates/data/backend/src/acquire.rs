@@ -313,6 +313,7 @@ impl Pools {
         if !backend.conn.is_idle() {
             // The server has closed it, or spoke unasked.
             self.tally.up(Counter::ServerConnectionsAborted);
+            self.unhealthy(&backend, "the server has closed it, or spoke unasked");
             drop(backend);
             return self.take_from(place, want);
         }

@@ -82,6 +82,8 @@ pub struct Backend {
     pub unreported: bool,
     pub(crate) opened: Instant,
     pub(crate) since: Instant,
+    /// When it last answered a ping.
+    pub(crate) pinged: Instant,
     pub(crate) queries: u64,
     pub(crate) tally: Rc<Tally>,
     pub(crate) in_use: bool,

@@ -104,6 +104,7 @@ impl Pools {
                     unreported: false,
                     opened: now,
                     since: now,
+                    pinged: now,
                     queries: 0,
                     tally: self.tally.clone(),
                     in_use: true,

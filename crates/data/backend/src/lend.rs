@@ -73,6 +73,7 @@ pub struct Lent {
     last_session: u32,
     opened: Instant,
     since: Instant,
+    pinged: Instant,
     queries: u64,
     number: u64,
 }
@@ -134,6 +135,11 @@ pub(crate) struct Neighbours {
 pub type Speak = Box<dyn Fn(u32, Word) -> Result<(), ()>>;
 
 impl Neighbours {
+    /// How many cores there are, ours included.
+    pub(crate) fn cores(&self) -> usize {
+        self.others.borrow().len() + 1
+    }
+
     fn say(&self, to: u32, word: Word) -> Result<(), ()> {
         self.speak.borrow().as_ref().map_or(Err(()), |speak| speak(to, word))
     }
@@ -374,6 +380,7 @@ impl Pools {
                 unreported: false,
                 opened: lent.opened,
                 since: lent.since,
+                pinged: lent.pinged,
                 queries: lent.queries,
                 tally: self.tally.clone(),
                 in_use: false,
@@ -426,6 +433,7 @@ impl Lent {
             last_session: backend.last_session,
             opened: backend.opened,
             since: backend.since,
+            pinged: backend.pinged,
             queries: backend.queries,
             number,
         }

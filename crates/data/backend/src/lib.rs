@@ -14,6 +14,7 @@ mod lane;
 mod lend;
 mod own;
 mod passwords;
+mod ping;
 mod place;
 #[cfg(feature = "planted")]
 pub mod planted;

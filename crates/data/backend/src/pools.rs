@@ -68,6 +68,13 @@ pub struct Pools {
     /// Which line of waiting commands is ours, among those of all cores.
     pub(crate) line: usize,
     pub(crate) neighbours: Rc<Neighbours>,
+    /// How often idle connections are asked, and how long an answer may take.
+    pub(crate) pings: Cell<Option<(Duration, Duration)>>,
+    /// Whether it is told when one is found unusable.
+    pub(crate) log_unhealthy: Cell<bool>,
+    /// Connections that are being reset, and how many may be.
+    resets: Cell<u64>,
+    pub(crate) resets_max: Cell<u64>,
     /// Connections that are open only to say KILL.
     pub(crate) kills: Cell<u32>,
     note: Note,
@@ -108,6 +115,10 @@ impl Pools {
             connectors: RefCell::default(),
             line: registry.line(),
             neighbours: Rc::default(),
+            pings: Cell::new(None),
+            log_unhealthy: Cell::new(false),
+            resets: Cell::new(0),
+            resets_max: Cell::new(50),
             kills: Cell::new(0),
             registry,
             note: Box::new(note),
@@ -138,6 +149,7 @@ impl Pools {
         self.renew();
         self.max_age.set(Duration::from_millis(snapshot.variables.mysql_connection_max_age_ms));
         self.free_pct.set(snapshot.variables.mysql_free_connections_pct);
+        self.adopt_pings(&snapshot.variables);
         let mut groups = self.groups.borrow_mut();
         for hostgroup in snapshot.servers.iter() {
             groups.entry(hostgroup.id).or_default();
@@ -225,31 +237,48 @@ impl Pools {
             self.release(backend);
             return;
         }
+        if self.resets.get() >= self.resets_max.get() {
+            // So many were given up at once that closing it is sooner done.
+            backend.idle = Idle::Doubtful;
+            self.release(backend);
+            return;
+        }
+        self.resets.set(self.resets.get() + 1);
         let pools = self.clone();
         self.rt.spawn(async move {
             let reset = pools.rt.timeout(Duration::from_secs(5), backend.reset()).await;
             if !matches!(reset, Ok(Ok(()))) {
                 backend.idle = Idle::Doubtful;
             }
+            pools.resets.set(pools.resets.get() - 1);
             pools.release(backend);
         });
     }
 
     /// Once in a while: close what is closed, too old or too many.
-    pub fn sweep(&self) {
+    pub fn sweep(self: &Rc<Self>) {
         let now = self.rt.now();
+        let cores = self.neighbours.cores();
         for group in self.groups.borrow().values() {
             let mut places = group.places.borrow_mut();
             for place in places.iter() {
                 let max = u64::from(place.server().max_connections);
                 let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
-                let keep = usize::try_from((max * free_pct).div_ceil(100)).unwrap_or(usize::MAX).max(1);
+                let keep = usize::try_from((max * free_pct).div_ceil(100)).unwrap_or(usize::MAX).div_ceil(cores).max(1);
                 let wanted = self.gives_way(place, group.queue.first_since(), GIVE_WAY);
                 let mut idle = place.idle.borrow_mut();
                 let max_age = self.max_age.get();
-                idle.retain(|b| b.conn.is_idle() && (max_age.is_zero() || now - b.opened < max_age));
+                idle.retain(|b| {
+                    if !b.conn.is_idle() {
+                        self.unhealthy(b, "the server has closed it, or spoke unasked");
+                        return false;
+                    }
+                    max_age.is_zero() || now - b.opened < max_age
+                });
                 let surplus = if wanted { idle.len() } else { idle.len().saturating_sub(keep) };
                 idle.drain(..surplus);
+                drop(idle);
+                self.ping(group, place, now);
             }
             places.retain(|place| !place.is_done());
             group.queue.call();

@@ -85,6 +85,7 @@ counters! {
     AccessDeniedMaxUserConnections, "Access_Denied_Max_User_Connections", "Logins refused by mysql_users.max_connections.";
     MyhgmPoolGet, "MyHGM_myconnpoll_get", "Connections asked from the pool.";
     MyhgmPoolGetOk, "MyHGM_myconnpoll_get_ok", "Connections the pool gave.";
+    MyhgmPoolGetPing, "MyHGM_myconnpoll_get_ping", "Idle connections that were pinged.";
     MyhgmPoolPush, "MyHGM_myconnpoll_push", "Connections given back to the pool.";
     MyhgmPoolReset, "MyHGM_myconnpoll_reset", "Connections reset before they were given back.";
     MyhgmPoolDestroy, "MyHGM_myconnpoll_destroy", "Connections closed instead of given back.";
