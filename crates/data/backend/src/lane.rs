@@ -354,6 +354,11 @@ impl Run {
                 return false;
             }
             let now = self.pools.rt.now();
+            let max_age = self.pools.max_age.get();
+            if !max_age.is_zero() && now - backend.opened >= max_age {
+                // Nobody joins; it runs empty, and is closed when it is given back.
+                lane.closed.set(true);
+            }
             let head = lane.flying.borrow().front().map(|head| head.since);
             if head.is_none() && (lane.closed.get() || self.is_wanted() || !lane.place.takes(now)) {
                 return true;
@@ -361,7 +366,7 @@ impl Run {
             let patience = match head {
                 None => REST,
                 // Nobody is behind it any more: its own session knows how long it may take.
-                Some(_) if lane.closed.get() => Duration::from_secs(3600),
+                Some(_) if lane.closed.get() && lane.len() == 1 => Duration::from_secs(3600),
                 Some(since) => PATIENCE.saturating_sub(now - since).max(Duration::from_millis(1)),
             };
             match self.pools.rt.timeout(patience, rt::select(backend.recv(), lane.news.heard())).await {
@@ -386,7 +391,7 @@ impl Run {
     fn look_at_head(&self) {
         let now = self.pools.rt.now();
         let late = self.lane.flying.borrow().front().is_some_and(|head| now - head.since >= PATIENCE);
-        if late && !self.lane.closed.get() {
+        if late {
             self.lane.closed.set(true);
             // What they have sent is on its way already: the connection is closed behind the first.
             if self.lane.send_away(1) > 0 {

@@ -79,7 +79,7 @@ pub struct Pools {
     pub(crate) kills: Cell<u32>,
     note: Note,
     /// What the configuration says, for the sweep.
-    max_age: Cell<Duration>,
+    pub(crate) max_age: Cell<Duration>,
     free_pct: Cell<u64>,
 }
 
