@@ -74,6 +74,30 @@ impl Backend {
         Ok(())
     }
 
+    /// What `LAST_INSERT_ID()` is there; `None` if the server does not say.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn ask_insert_id(&mut self) -> Result<Option<u64>, BackendFailed> {
+        let Answer::Rows(rows) = self.ask("SELECT LAST_INSERT_ID()").await? else { return Ok(None) };
+        let cell = rows.rows.first().and_then(|row| row.first()).and_then(|cell| cell.as_deref());
+        self.insert_id = cell.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        Ok(self.insert_id)
+    }
+
+    /// Makes `LAST_INSERT_ID()` this.
+    ///
+    /// # Errors
+    /// The server's own words when it refuses, or the connection broke.
+    pub async fn tell_insert_id(&mut self, id: u64) -> Result<(), BackendFailed> {
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, format!("SET last_insert_id = {id}").as_bytes(), self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        crate::backend::refusal(&response)?;
+        self.insert_id = Some(id);
+        Ok(())
+    }
+
     fn take_values(&mut self, unread: &Unread, rows: &Rows, state: &mut State) {
         let row = rows.rows.first();
         let mut cells = rows.shapes.iter().zip(row.into_iter().flatten());

@@ -7,12 +7,11 @@ use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
-use std::net::IpAddr;
 use std::rc::Rc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
 };
-use wire::{caps, packet};
+use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
 
 /// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
@@ -23,9 +22,7 @@ const GLIMPSE_LEN_MAX: usize = 4096;
 pub(crate) struct Key {
     pub(crate) user: Rc<str>,
     /// Capability bits that a connection cannot change any more.
-    pub(crate) caps: caps::Caps,
-    /// The client for whom we speak, where servers are told by the PROXY protocol.
-    pub(crate) client: Option<IpAddr>,
+    pub(crate) caps: wire::caps::Caps,
 }
 
 /// Whether a connection may be shared again.
@@ -55,9 +52,11 @@ pub struct Backend {
     pub(crate) owned: Option<Box<crate::Owned>>,
     /// The beginning of the answer that is coming, for who has to look at it.
     pub(crate) glimpse: Option<Vec<u8>>,
-    /// Statements left before an insert's id is forgotten, see `mysql-auto_increment_delay_multiplex`.
+    /// What `LAST_INSERT_ID()` is there, if that is known: what a server was last asked or told.
+    pub insert_id: Option<u64>,
+    /// Statements left before an insert's id is asked for, see `mysql-auto_increment_delay_multiplex`.
     pub insert_id_left: u64,
-    /// When an insert's id is forgotten at the latest, see `mysql-auto_increment_delay_multiplex_timeout_ms`.
+    /// When it is asked for at the latest, see `mysql-auto_increment_delay_multiplex_timeout_ms`.
     pub insert_id_until: Option<Instant>,
     /// Until when [`Hold::Delay`] lasts.
     pub delayed_until: Option<Instant>,
@@ -65,6 +64,8 @@ pub struct Backend {
     pub idle: Idle,
     /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
     pub last_session: u32,
+    /// Number of the session's statement that was the last command there; none if one of ours came after it.
+    pub undisturbed: Option<u32>,
     pub(crate) place: Rc<Place>,
     pub(crate) key: Key,
     pub(crate) state: State,
@@ -111,6 +112,12 @@ impl Backend {
         &self.place
     }
 
+    /// Whether a session's statement of this number was the last command there.
+    #[must_use]
+    pub fn is_undisturbed(&self, session: u32, statement: u32) -> bool {
+        self.last_session == session && self.undisturbed == Some(statement)
+    }
+
     /// What is set on it.
     #[must_use]
     pub fn state(&self) -> &State {
@@ -125,16 +132,19 @@ impl Backend {
     /// When the next of those holds ends that end by themselves.
     #[must_use]
     pub fn ends_by_itself(&self) -> Option<Instant> {
-        let insert_id = self.insert_id_until.filter(|_| self.holds.has(Hold::InsertId));
+        let insert_id = self.insert_id_until.filter(|_| self.holds.is_only(Hold::InsertId));
         let delay = self.delayed_until.filter(|_| self.holds.has(Hold::Delay));
         insert_id.into_iter().chain(delay).min()
     }
 
+    /// Whether nothing but an insert's id keeps it, and that for long enough.
+    #[must_use]
+    pub fn is_insert_due(&self, now: Instant) -> bool {
+        self.holds.is_only(Hold::InsertId) && self.insert_id_until.is_some_and(|until| until <= now)
+    }
+
     /// Ends the holds whose time is over.
     pub fn end_in_time(&mut self, now: Instant) {
-        if self.insert_id_until.is_some_and(|until| until <= now) {
-            self.holds.remove(Hold::InsertId);
-        }
         if self.delayed_until.is_some_and(|until| until <= now) {
             self.holds.remove(Hold::Delay);
         }
@@ -149,6 +159,7 @@ impl Backend {
             return Err(BackendFailed::BrokeBefore(NetError::Closed));
         }
         self.idle = Idle::Doubtful;
+        self.undisturbed = None;
         self.queries += 1;
         bump(&self.place.numbers.queries, 1);
         bump(&self.place.numbers.sent, command.len() as u64);
@@ -326,6 +337,7 @@ impl Backend {
         self.state = sync::reset(&self.state, self.ways);
         self.last_session = 0;
         (self.tracking, self.unreported) = (None, false);
+        self.insert_id = Some(0);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
         self.owned = None;
@@ -334,28 +346,10 @@ impl Backend {
         if self.several {
             self.take_several(false).await?;
         }
-        if self.hello.is_mariadb() {
-            self.set_as_login_did().await?;
-        }
         if let Some(text) = self.init_connect.clone() {
             self.begin(text).await?;
         }
         Ok(())
-    }
-
-    /// What capabilities of a login set, a reset of MariaDB undoes.
-    async fn set_as_login_did(&mut self) -> Result<(), BackendFailed> {
-        let sets = [
-            (caps::INTERACTIVE, "wait_timeout = @@session.interactive_timeout"),
-            (caps::IGNORE_SPACE, "sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'IGNORE_SPACE')"),
-        ];
-        let sets: Vec<_> = sets.iter().filter(|(by, _)| self.key.caps & by != 0).map(|(_, set)| *set).collect();
-        if sets.is_empty() {
-            return Ok(());
-        }
-        let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, format!("SET {}", sets.join(", ")).as_bytes(), self.hello.caps);
-        refusal(&self.command(&payload, Expect::Query).await?).map(drop)
     }
 
     /// Runs init_connect, now and after every reset.

@@ -52,13 +52,11 @@ pub enum Hold {
     /// The server has said that something of its session changed, and neither it nor the statement says what: a trigger may have set a
     /// user variable or made a temporary table.
     Untold,
-    /// The password has expired: the server takes nothing there but a new one.
-    ExpiredPassword,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 23] = [
+const ALL: [Hold; 22] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -80,7 +78,6 @@ const ALL: [Hold; 23] = [
     Hold::Procedure,
     Hold::Routine,
     Hold::Untold,
-    Hold::ExpiredPassword,
     Hold::UnknownState,
 ];
 
@@ -105,6 +102,12 @@ impl Holds {
     #[must_use]
     pub const fn is_only(self, hold: Hold) -> bool {
         self.0 == 1 << hold as u32
+    }
+
+    /// Is there no other reason than these?
+    #[must_use]
+    pub fn are_only(self, holds: &[Hold]) -> bool {
+        holds.iter().fold(self.0, |left, hold| left & !(1 << *hold as u32)) == 0
     }
 
     /// Add one.

@@ -71,6 +71,7 @@ pub struct Lent {
     closing: Vec<u8>,
     several: bool,
     last_session: u32,
+    insert_id: Option<u64>,
     opened: Instant,
     since: Instant,
     pinged: Instant,
@@ -191,14 +192,9 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
 }
 
 /// What only this core can know, such as values of user variables and what its server was told to tell, does not travel; nor does a compressed
-/// stream, nor what was opened for the clients of one address.
+/// stream.
 fn may_travel(backend: &Backend) -> bool {
-    backend.key.client.is_none()
-        && backend.state.user.is_none()
-        && backend.owned.is_none()
-        && backend.tracking.is_none()
-        && !backend.unreported
-        && backend.conn.compression().is_none()
+    backend.state.user.is_none() && backend.owned.is_none() && backend.tracking.is_none() && !backend.unreported && backend.conn.compression().is_none()
 }
 
 impl Pools {
@@ -363,13 +359,15 @@ impl Pools {
                 unread: crate::Unread::default(),
                 owned: None,
                 glimpse: None,
+                insert_id: lent.insert_id,
+                undisturbed: None,
                 insert_id_left: 0,
                 insert_id_until: None,
                 delayed_until: None,
                 idle: Idle::Proven,
                 last_session: lent.last_session,
                 place: place.clone(),
-                key: Key { user: (&*lent.user).into(), caps: lent.caps, client: None },
+                key: Key { user: (&*lent.user).into(), caps: lent.caps },
                 state,
                 ways: lent.ways,
                 init_connect: lent.init_connect.take().map(|text| (&*text).into()),
@@ -431,6 +429,7 @@ impl Lent {
             closing: std::mem::take(&mut backend.closing),
             several: backend.several,
             last_session: backend.last_session,
+            insert_id: backend.insert_id,
             opened: backend.opened,
             since: backend.since,
             pinged: backend.pinged,

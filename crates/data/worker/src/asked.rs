@@ -6,6 +6,7 @@ use crate::session::Session;
 use crate::statement::{Job, What};
 use backend::Backend;
 use bridge::Counter;
+use sql::Reads;
 use wire::command::COM_STMT_PREPARE;
 use wire::packet;
 use wire::response::Expect;
@@ -22,13 +23,20 @@ pub(crate) struct Asked {
 }
 
 impl Session {
-    /// The command for this connection; what has to be there before it is sent.
-    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Asked, Failed> {
+    /// The text of a statement that reads ROW_COUNT(), with what that is for the session; `None` if it must be asked where the statement before was.
+    pub(crate) fn with_row_count(&self, job: &Job<'_>) -> Option<Vec<u8>> {
+        matches!(job.what, What::Query(_)).then(|| sql::with_row_count(job.sent(), self.lexing(), self.row_count)).flatten()
+    }
+
+    /// The command for this connection; what has to be there before it is sent. `alone`: the session's last statement was the last there, too.
+    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>, alone: bool) -> Result<Asked, Failed> {
         let limit_ms = self.limit_ms(job);
         let mut command = Vec::new();
         let (expect, shown, executed) = match job.what {
             What::Query(attributes) => {
-                let (text, caps) = (job.sent(), backend.hello.caps);
+                let known = job.class.reads.intersects(Reads::ROW_COUNT) && !alone;
+                let text = if known { self.with_row_count(job) } else { None };
+                let (text, caps) = (text.as_deref().unwrap_or_else(|| job.sent()), backend.hello.caps);
                 command.reserve_exact(packet::HEADER_LEN + text.len() + 3);
                 let attributes = self.attributes_for(job, attributes, caps);
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, text, &attributes, caps));

@@ -35,10 +35,9 @@ impl Session {
             Ok(Err(LoginFailed::Denied { user, with_password })) => {
                 // As a server does: who fails to become somebody else is nobody.
                 core.tally.up(Counter::AccessDeniedWrongPassword);
-                core.login_failed(self.entry.address.map(|at| at.ip()));
                 return self.turned_away(&denied(&user, &self.entry.client.0.clone(), with_password)).await;
             }
-            Ok(Err(LoginFailed::Net(_) | LoginFailed::TurnedAway)) | Err(_) => return Err(Ended::Gone),
+            Ok(Err(LoginFailed::Net(_))) | Err(_) => return Err(Ended::Gone),
         };
         let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else { return Err(Ended::Gone) };
         if let Some(complaint) = unfit(&core, &user, &self.client) {
@@ -62,6 +61,8 @@ impl Session {
         self.modes = 0;
         self.next_flag_in = None;
         self.life = core.next_session_id();
+        self.insert_id = None;
+        self.row_count = 0;
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);

@@ -89,7 +89,6 @@ impl Session {
                     collation: self.collation,
                     session: self.entry.id,
                     attributes: &self.attributes,
-                    client: self.entry.address,
                     state: &self.state,
                     user_variables: sees(job),
                     remembered: self.remembered(job),
@@ -141,8 +140,9 @@ impl Session {
             if !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
             }
+            let alone = backend.is_undisturbed(self.life, self.statement.wrapping_sub(1));
             backend.last_session = self.life;
-            let asked = self.command_for(backend, job).await.map_err(|why| (why, false))?;
+            let asked = self.command_for(backend, job, alone).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
             let held = backend.holds;
             backend.holds.before(job.class);
@@ -176,7 +176,10 @@ impl Session {
                 self.core.tally.add(Counter::BackendQueryTimeNsec, took);
             }
             match relayed {
-                Ok(reply) => return Ok(self.learn(backend, job, &reply, executed)),
+                Ok(reply) => {
+                    backend.undisturbed = Some(self.statement);
+                    return Ok(self.learn(backend, job, &reply, executed));
+                }
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.
                     stale_allowed = false;
@@ -198,12 +201,10 @@ impl Session {
             _ if !allowed => backend.holds.add(Hold::NotAllowed),
             _ => {}
         }
-        if backend.holds.has(Hold::InsertId) {
-            if backend.insert_id_left == 0 {
-                backend.holds.remove(Hold::InsertId);
-            } else {
-                backend.insert_id_left -= 1;
-            }
+        let counted = self.count_down_insert_id(job, hostgroup, &mut backend).await;
+        if counted.is_err() {
+            self.core.pools.release(backend);
+            return counted;
         }
         if backend.unreported && backend.idle == Idle::Proven && backend.holds.is_empty() {
             let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job))).await;

@@ -55,6 +55,17 @@ impl Held {
         Some(self.0.swap_remove(at).1)
     }
 
+    /// One that only the id of an insert keeps, and for long enough.
+    pub(crate) fn take_due_insert(&mut self, now: Instant) -> Option<(u32, Box<Backend>)> {
+        let at = self.0.iter().position(|(_, backend)| backend.is_insert_due(now))?;
+        Some(self.0.swap_remove(at))
+    }
+
+    /// None of them has this hold any more.
+    pub(crate) fn forget(&mut self, hold: Hold) {
+        self.0.iter_mut().for_each(|(_, backend)| backend.holds.remove(hold));
+    }
+
     /// Why, all of them together.
     pub(crate) fn holds(&self) -> impl Iterator<Item = Hold> {
         self.0.iter().flat_map(|(_, backend)| backend.holds.iter())

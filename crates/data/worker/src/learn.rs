@@ -7,8 +7,6 @@ use crate::settings::{Meaning, may_run_programs, meaning};
 use backend::{Answered, Backend, Hold, Owned};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
-use std::time::Duration;
-use wire::errors;
 use wire::response::Outcome;
 use wire::status;
 
@@ -19,9 +17,6 @@ impl Session {
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
                 self.count_error(backend, code, message);
-                if code == errors::MUST_CHANGE_PASSWORD.number {
-                    backend.holds.add(Hold::ExpiredPassword);
-                }
                 true
             }
             _ => false,
@@ -30,18 +25,10 @@ impl Session {
         let insert_id = if error { 0 } else { response.insert_id() };
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
         backend.holds.after(job.class, &answered);
-        if !error && backend.holds.has(Hold::ExpiredPassword) && changes_password(job.sent()) {
-            backend.holds.remove(Hold::ExpiredPassword);
-        }
         if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(job) {
             backend.holds.remove(Hold::Diagnostics);
         }
-        if insert_id != 0 {
-            let v = &job.epoch.snapshot.variables;
-            backend.insert_id_left = v.mysql_auto_increment_delay_multiplex;
-            let limit = v.mysql_auto_increment_delay_multiplex_timeout_ms;
-            backend.insert_id_until = (limit > 0).then(|| self.core.rt.now() + Duration::from_millis(limit));
-        }
+        self.learn_insert_id(backend, job, insert_id);
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
             self.state.autocommit = autocommit;
@@ -95,7 +82,12 @@ impl Session {
         if let Some(name) = schema {
             self.is_in(backend, &name);
         }
-        Told { rows_affected: if error { 0 } else { response.affected_rows() }, rows_sent: response.rows(), from_cache: false }
+        Told {
+            rows_affected: if error { 0 } else { response.affected_rows() },
+            rows_sent: response.rows(),
+            row_count: response.row_count(),
+            from_cache: false,
+        }
     }
 
     /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`.
@@ -171,28 +163,4 @@ fn keeps_warnings(job: &Job<'_>) -> bool {
     let snapshot = &job.epoch.snapshot;
     let of_group = snapshot.servers.hostgroup(job.plan.hostgroup()).and_then(|group| group.attributes.handle_warnings);
     of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
-}
-
-/// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.
-fn changes_password(text: &[u8]) -> bool {
-    let mut words = sql::words::Words::new(text);
-    match (words.next(), words.next()) {
-        (Some(first), Some(second)) => first.is("ALTER") && second.is("USER") || first.is("SET") && second.is("PASSWORD"),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_new_password_is_set_in_two_ways() {
-        for text in ["ALTER USER a@b IDENTIFIED BY 'x'", "/* why */ alter user USER() IDENTIFIED BY 'x'", "set password = 'x'"] {
-            assert!(changes_password(text.as_bytes()), "{text}");
-        }
-        for text in ["", "SET", "SET NAMES utf8mb4", "ALTER TABLE user ADD password INT", "SELECT 'ALTER USER'"] {
-            assert!(!changes_password(text.as_bytes()), "{text}");
-        }
-    }
 }

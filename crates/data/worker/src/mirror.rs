@@ -215,8 +215,6 @@ impl Copy {
             collation: self.collation,
             session: self.session,
             attributes: &self.attributes,
-            // Copies share their connections: they come from nobody.
-            client: None,
             state: &self.state,
             snapshot: &epoch.snapshot,
             // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
@@ -231,6 +229,7 @@ impl Copy {
         };
         // What the server remembers afterwards is no session's.
         backend.last_session = backend::NOBODY;
+        backend.insert_id = None;
         let limit_ms = self.timeout_ms.unwrap_or(epoch.snapshot.variables.mysql_default_query_timeout);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
         let began = core.rt.now();

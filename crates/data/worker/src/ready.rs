@@ -10,13 +10,11 @@ use sql::{Leaves, Reads};
 use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
-use wire::{caps, errors};
+use wire::caps;
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 pub(crate) const REMEMBERED: Reads = Reads::WARNINGS
-    .with(Reads::LAST_INSERT_ID)
     .with(Reads::FOUND_ROWS)
-    .with(Reads::ROW_COUNT)
     .with(Reads::PROFILE)
     .with(Reads::SEQUENCE);
 
@@ -31,7 +29,9 @@ pub(crate) fn sees(job: &Job<'_>) -> bool {
 impl Session {
     /// As [`backend::Want::remembered`].
     pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
-        job.class.reads.intersects(REMEMBERED).then_some(self.life)
+        let reads = job.class.reads;
+        let counts = || reads.intersects(Reads::ROW_COUNT) && self.with_row_count(job).is_none();
+        (reads.intersects(REMEMBERED) || counts()).then_some(self.life)
     }
 
     /// Milliseconds that a statement may take.
@@ -55,13 +55,10 @@ impl Session {
             What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client),
             _ => true,
         };
-        if backend.holds.has(Hold::ExpiredPassword) && matches!(job.what, What::Query(_)) {
-            // A server that wants a new password first refuses all else, and says so itself.
-            return true;
-        }
         prepared
             && self.several(backend, job) == backend.takes_several()
             && backend.is_ready(&self.wanted(backend, job), sees(job), self.remembered(job), self.tracking(job))
+            && !self.lacks_insert_id(backend, job)
     }
 
     /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only.
@@ -98,16 +95,10 @@ impl Session {
     }
 
     /// Brings the session's state and its prepared statement onto a connection.
-    pub(crate) async fn make_ready(&self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+    pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         let work = async {
             let state = self.wanted(backend, job);
-            match backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await {
-                Err(BackendFailed::Sync { code, .. }) if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) => {
-                    backend.holds.add(Hold::ExpiredPassword);
-                    return Ok(());
-                }
-                synced => synced?,
-            }
+            backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await?;
             let several = self.several(backend, job);
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
@@ -123,7 +114,11 @@ impl Session {
             // It may wait for a lock there.
             self.end_on_server(backend);
         }
-        done
+        done?;
+        if self.lacks_insert_id(backend, job) {
+            self.bring_insert_id(backend, job).await?;
+        }
+        Ok(())
     }
 
     /// Sends a command. A server that does not read a large one is not waited for longer than for its answer.

@@ -7,7 +7,9 @@ use crate::cutoff::cut_off;
 use crate::epoch::Epoch;
 use crate::greet;
 use crate::held::Held;
+use crate::insert_id;
 use crate::prepared::ClientStatements;
+use crate::relay::Failed;
 use crate::roster::Entry;
 use backend::{Names, State};
 use bridge::Counter;
@@ -44,6 +46,11 @@ pub(crate) struct Session {
     pub(crate) modes: u16,
     /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
     pub(crate) life: u32,
+    pub(crate) insert_id: insert_id::OfSession,
+    /// What ROW_COUNT() is.
+    pub(crate) row_count: i64,
+    /// Number of the statement that is at work, or was last.
+    pub(crate) statement: u32,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
     pub(crate) statements: ClientStatements,
@@ -136,25 +143,23 @@ impl Session {
             let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
             let entry = self.entry.clone();
             let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), entry.bell.heard()));
-            match next.await {
+            let large = match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
-                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => {}
+                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => true,
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
-                Ok(Either::Right(())) => {
-                    self.may_go_on()?;
-                    continue;
-                }
-                Err(_late) if self.core.rt.now() < until => {
-                    self.let_go_in_time();
-                    self.may_go_on()?;
-                    continue;
-                }
+                Ok(Either::Right(())) => false,
+                Err(_late) if self.core.rt.now() < until => false,
                 Err(_silent) => {
                     let words = "The client was disconnected by the proxy because of inactivity";
                     return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
                 }
+            };
+            if large {
+                Box::pin(self.refuse_large(limit)).await?;
+            } else {
+                Box::pin(self.let_go_in_time()).await?;
+                self.may_go_on()?;
             }
-            Box::pin(self.refuse_large(limit)).await?;
         }
     }
 
@@ -215,7 +220,11 @@ impl Session {
             Command::Reset(id) => self.reset_statement(epoch, id).await,
             Command::InitDb(schema) => self.init_db(epoch, schema).await,
             Command::FieldList { .. } => self.field_list(epoch, packet.payload()).await,
-            Command::Ping => Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?),
+            Command::Ping => {
+                self.row_count = 0;
+                self.statement = self.statement.wrapping_add(1);
+                Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
+            }
             Command::Statistics => {
                 let words = format!("Millrace  Threads: {}", self.core.roster.len());
                 Ok(answer::send(&mut self.client, 1, words.as_bytes()).await?)
@@ -280,6 +289,8 @@ impl Session {
         self.modes = 0;
         self.next_flag_in = None;
         self.life = self.core.next_session_id();
+        self.insert_id = None;
+        self.row_count = 0;
     }
 
     /// Gives back what it holds and drops what it has prepared.
@@ -293,11 +304,22 @@ impl Session {
     }
 
     /// Gives back what was held for a time that is over.
-    fn let_go_in_time(&mut self) {
+    async fn let_go_in_time(&mut self) -> Result<(), Ended> {
+        self.let_go_of_free();
+        let left = self.leave_inserts(self.core.rt.now()).await;
+        self.entry.shows_held(&self.held, self.core.rt.now());
+        match left {
+            Err(Failed::Client) => Err(Ended::Gone),
+            // Who told it to end is asked next.
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives back what nothing holds any more.
+    pub(crate) fn let_go_of_free(&mut self) {
         while let Some(backend) = self.held.take_free(self.core.rt.now()) {
             self.core.pools.release(backend);
         }
-        self.entry.shows_held(&self.held, self.core.rt.now());
     }
 
     async fn leave(mut self, ended: Ended) {
@@ -347,6 +369,9 @@ impl Session {
             state,
             modes: 0,
             life: entry.id,
+            insert_id: None,
+            row_count: 0,
+            statement: 0,
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),
@@ -404,6 +429,6 @@ mod tests {
     /// Ten thousand clients that only wait should cost little memory.
     #[test]
     fn a_session_is_small() {
-        assert!(size_of_future(live) <= 720, "{}", size_of_future(live));
+        assert!(size_of_future(live) <= 752, "{}", size_of_future(live));
     }
 }

@@ -68,6 +68,8 @@ impl<'a> What<'a> {
 pub(crate) struct Told {
     pub(crate) rows_affected: u64,
     pub(crate) rows_sent: u64,
+    /// What ROW_COUNT() is after it, if it did not fail.
+    pub(crate) row_count: i64,
     /// No server was asked.
     pub(crate) from_cache: bool,
 }
@@ -109,6 +111,7 @@ impl Session {
         what: What<'_>,
     ) -> Result<(), Ended> {
         let began = self.core.rt.now();
+        self.statement = self.statement.wrapping_add(1);
         self.core.tally.up(Counter::Questions);
         self.entry.begins(name, text, began);
         self.note_received(class, text, what);
@@ -148,6 +151,9 @@ impl Session {
         // Do it.
         let job = Job { epoch, text, class, plan: &plan, digest, what };
         let told = self.stages(&job).await?;
+        if !matches!(what, What::Prepare(_)) {
+            self.row_count = if self.turn.failed { -1 } else { told.row_count };
+        }
         if class.may_write() {
             self.wrote = Some(self.core.rt.now());
         }

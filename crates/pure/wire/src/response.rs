@@ -643,6 +643,15 @@ impl Response {
         Ok(taken)
     }
 
+    /// What ROW_COUNT() is after it: -1 after rows and after an error.
+    #[must_use]
+    pub fn row_count(&self) -> i64 {
+        match self.form {
+            Form::Ok => i64::try_from(self.said.affected_last).unwrap_or(i64::MAX),
+            _ => -1,
+        }
+    }
+
     /// A result is complete; the response may go on.
     fn finish(&mut self, form: Form, at: Option<usize>) {
         self.said.results = self.said.results.saturating_add(1);

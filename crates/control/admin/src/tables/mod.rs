@@ -158,7 +158,6 @@ pub enum Observe {
     QueryCache,
     Mirror,
     Alarms,
-    ClientHosts,
     Memory,
     Variables,
     StatsVariables,

@@ -1,0 +1,224 @@
+//! `LAST_INSERT_ID()` follows the session. A server is asked for it before its connection is given back, and a connection is told where a
+//! statement reads it, so that an insert binds nobody to its connection.
+
+use crate::relay::Failed;
+use crate::session::Session;
+use crate::statement::{Job, What};
+use backend::{Backend, Hold, Idle};
+use rt::Instant;
+use sql::{Class, CommandCounter, Leaves, Reads};
+use std::time::Duration;
+
+/// A client that is silent for so long leaves the connection of its insert: what follows in the same request of an application comes sooner.
+const SILENT: Duration = Duration::from_millis(5);
+
+/// Of the answers since a connection was last asked, so many ids are kept.
+const SAID_MAX: usize = 16;
+
+/// What `LAST_INSERT_ID()` is for a session. Most sessions never insert, and have no room for it.
+pub(crate) type OfSession = Option<Box<InsertId>>;
+
+/// What `LAST_INSERT_ID()` is for a session that has inserted.
+#[derive(Debug, Default)]
+pub(crate) struct InsertId {
+    /// As far as it is certain.
+    value: u64,
+    /// The hostgroup whose connection knows better. An answer has the id of its row, too, if the client chose it, and then
+    /// `LAST_INSERT_ID()` stays as it was.
+    from: Option<u32>,
+    /// What the answers there have said.
+    said: Vec<u64>,
+}
+
+impl InsertId {
+    /// From now on the connection of this hostgroup knows better. Whether another did, or none.
+    fn begin(&mut self, hostgroup: u32) -> bool {
+        let new = self.from != Some(hostgroup);
+        if new {
+            self.said.clear();
+            self.from = Some(hostgroup);
+        }
+        new
+    }
+
+    /// An answer there has this id, or none.
+    fn say(&mut self, id: u64) {
+        if self.said.len() == SAID_MAX {
+            self.said.remove(0);
+        }
+        self.said.extend((id != 0).then_some(id));
+    }
+
+    /// The connection of a hostgroup has been asked. `before`: what it was there before the session came, if that is known.
+    fn hear(&mut self, hostgroup: u32, before: Option<u64>, now: u64) {
+        if self.from == Some(hostgroup) {
+            // Made by the session, rather than left by another one.
+            if before.is_some_and(|before| before != now) || self.said.contains(&now) {
+                self.value = now;
+            }
+            self.from = None;
+            self.said.clear();
+        }
+    }
+
+    /// The connection is gone.
+    fn lose(&mut self, hostgroup: u32) {
+        if self.from == Some(hostgroup) {
+            self.value = self.said.pop().unwrap_or(self.value);
+            self.from = None;
+            self.said.clear();
+        }
+    }
+}
+
+/// May it change what `LAST_INSERT_ID()` is without saying so in its answer?
+fn changes_unsaid(class: &Class<'_>) -> bool {
+    class.leaves.intersects(Leaves::LAST_INSERT_ID) || class.command == CommandCounter::Call
+}
+
+/// Whether the session's id must be where a statement runs. Functions and procedures of users may read it, too; and of what changes it
+/// unsaid, nobody could say whether it did.
+fn reads(job: &Job<'_>) -> bool {
+    let class = job.class;
+    let reads = class.reads.intersects(Reads::LAST_INSERT_ID)
+        || class.leaves.intersects(Leaves::LAST_INSERT_ID)
+        || class.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
+        || class.command == CommandCounter::Call;
+    reads && !matches!(job.what, What::Prepare(..))
+}
+
+impl Session {
+    /// A statement has ended whose answer has this id.
+    pub(crate) fn learn_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>, id: u64) {
+        let unsaid = changes_unsaid(job.class);
+        if id == 0 && !unsaid {
+            return;
+        }
+        let statements = job.epoch.snapshot.variables.mysql_auto_increment_delay_multiplex;
+        if statements == 0 && !unsaid {
+            // Nobody here needs more than the answer says.
+            **self.insert_id.get_or_insert_default() = InsertId { value: id, ..InsertId::default() };
+            backend.insert_id = None;
+            backend.holds.remove(Hold::InsertId);
+            return;
+        }
+        let hostgroup = job.plan.hostgroup();
+        let known = self.insert_id.get_or_insert_default();
+        let elsewhere = known.begin(hostgroup);
+        known.say(id);
+        if elsewhere {
+            // That of an insert elsewhere is over.
+            self.held.forget(Hold::InsertId);
+            self.let_go_of_free();
+        }
+        backend.holds.add(Hold::InsertId);
+        backend.insert_id_left = statements;
+    }
+
+    /// A statement on the connection of an insert is over: one less until it is given back.
+    pub(crate) async fn count_down_insert_id(&mut self, job: &Job<'_>, hostgroup: u32, backend: &mut Backend) -> Result<(), Failed> {
+        if !backend.holds.has(Hold::InsertId) {
+            return Ok(());
+        }
+        if backend.insert_id_left > 0 {
+            let limit = job.epoch.snapshot.variables.mysql_auto_increment_delay_multiplex_timeout_ms;
+            backend.insert_id_left -= 1;
+            backend.insert_id_until = (limit > 0).then(|| self.core.rt.now() + SILENT.min(Duration::from_millis(limit)));
+            return Ok(());
+        }
+        if backend.idle == Idle::Proven && backend.holds.are_only(&[Hold::InsertId, Hold::Unread]) {
+            return Box::pin(self.ask_insert_id(hostgroup, backend, self.limit_ms(job))).await;
+        }
+        backend.insert_id_until = None;
+        Ok(())
+    }
+
+    /// The client is silent: whom only an insert's id keeps is asked for it and given back.
+    pub(crate) async fn leave_inserts(&mut self, now: Instant) -> Result<(), Failed> {
+        while let Some((hostgroup, mut backend)) = self.held.take_due_insert(now) {
+            let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server;
+            let asked = Box::pin(self.ask_insert_id(hostgroup, &mut backend, limit_ms)).await;
+            self.core.pools.release(backend);
+            match asked {
+                // What the server would have said went with it; what its answer to the insert said is still known.
+                Ok(()) | Err(Failed::Backend(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask_insert_id(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        backend.holds.remove(Hold::InsertId);
+        let before = backend.insert_id;
+        let mut known = self.insert_id.take().unwrap_or_default();
+        match self.watched(limit_ms, backend.ask_insert_id(), self.entry.told_to_leave()).await {
+            Ok(Some(now)) => known.hear(hostgroup, before, now),
+            Ok(None) => known.lose(hostgroup),
+            Err(failed) => {
+                known.lose(hostgroup);
+                self.insert_id = Some(known);
+                return Err(failed);
+            }
+        }
+        self.insert_id = Some(known);
+        Ok(())
+    }
+
+    /// Whether a statement must find the session's id where something else may be.
+    pub(crate) fn lacks_insert_id(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        reads(job) && (backend.holds.has(Hold::InsertId) || backend.insert_id != Some(self.known_insert_id()))
+    }
+
+    fn known_insert_id(&self) -> u64 {
+        self.insert_id.as_ref().map_or(0, |known| known.value)
+    }
+
+    /// Sees to it.
+    pub(crate) async fn bring_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+        let limit_ms = self.limit_ms(job);
+        if backend.holds.has(Hold::InsertId) {
+            self.ask_insert_id(job.plan.hostgroup(), backend, limit_ms).await?;
+        }
+        let value = self.known_insert_id();
+        if backend.insert_id == Some(value) {
+            return Ok(());
+        }
+        self.watched(limit_ms, backend.tell_insert_id(value), self.entry.told(false)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value is 3 so far; hostgroup 0 has said `said`, had `before` and has `now`.
+    fn heard(said: &[u64], before: Option<u64>, now: u64) -> u64 {
+        let mut id = InsertId { value: 3, from: Some(0), said: said.to_vec() };
+        id.hear(1, None, 99);
+        assert_eq!(id.value, 3, "of another hostgroup");
+        id.hear(0, before, now);
+        assert!(id.from.is_none() && id.said.is_empty());
+        id.value
+    }
+
+    #[test]
+    fn an_id_that_a_client_chose_is_no_last_insert_id() {
+        assert_eq!(heard(&[5], Some(4), 5), 5, "made by the server");
+        assert_eq!(heard(&[1000], Some(4), 4), 3, "chosen by the client: what is there is another session's");
+        assert_eq!(heard(&[5, 1000], Some(4), 5), 5, "made, then chosen");
+        assert_eq!(heard(&[4], Some(4), 4), 4, "made in one table as in another before");
+        assert_eq!(heard(&[], Some(3), 77), 77, "LAST_INSERT_ID(77), and no word of it");
+        assert_eq!(heard(&[5], None, 5), 5);
+        assert_eq!(heard(&[1000], None, 4), 3, "nobody knows what was there, but it is not ours");
+    }
+
+    #[test]
+    fn of_a_connection_that_is_gone_what_it_said_last_counts() {
+        let mut id = InsertId { value: 3, from: Some(0), said: vec![5, 6] };
+        id.lose(1);
+        assert_eq!(id.value, 3);
+        id.lose(0);
+        assert_eq!(id.value, 6);
+    }
+}
