@@ -27,6 +27,8 @@ fn main() {
         ("a_stored_function_leaves_nothing_to_the_next_session", routines),
         ("what_programs_change_is_the_sessions_own", programs),
         ("who_asks_for_tracking_is_told_what_a_server_tells", tracked),
+        ("what_the_statement_before_has_left_is_known_on_any_connection", recalled),
+        ("a_schema_of_a_latin1_client_is_the_same_on_any_connection", latin1_schema),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
     ])
 }
@@ -398,6 +400,63 @@ fn programs(driver: Driver) -> Outcome {
             for sql in [what, &elsewhere, what] {
                 let found = asked(&mut next, sql)?;
                 expect(found == fresh, || format!("{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn recalled(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        narrow(&proxy)?;
+        let (mut direct, mut client) = (log_in_at(server.port)?, log_in(&proxy)?);
+        let mut other = beside(&proxy, &client)?;
+        for sql in ["SELECT id FROM conf.types", "SELECT FOUND_ROWS()", "SELECT FOUND_ROWS() AS `again`", "SELECT id FROM conf.types WHERE id < 0", "select found_rows() n"] {
+            // Somebody else has the same connection in between, with numbers of his own.
+            asked(&mut other, "SELECT * FROM conf.numbers LIMIT 7")?;
+            let (wanted, found) = (asked(&mut direct, sql)?, asked(&mut client, sql)?);
+            expect(found == wanted, || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
+        }
+        let own = client.id.to_string();
+        for sql in ["SELECT CONNECTION_ID()", "BEGIN", "SELECT CONNECTION_ID() AS me", "COMMIT"] {
+            let said = asked(&mut client, sql)?.concat();
+            expect(said.is_empty() || said == [own.as_str()], || format!("{vendor}: {said:?} instead of {own}"))?;
+        }
+        // The answer of ours looks like theirs.
+        use conformance::raw::Raw as Bytes;
+        let warm_up = conformance::cache::root().join("conformance/scenarios/warm-up.txt");
+        let _either_way = Client::MariaDbCli.run(app(server.port), &warm_up);
+        {
+            let caps = wire::caps::DEPRECATE_EOF;
+            let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
+            for sql in ["SELECT 1", "SELECT FOUND_ROWS()", "SELECT FOUND_ROWS() AS n"] {
+                let (wanted, found) = (direct.query(sql)?, client.query(sql)?);
+                expect(found == wanted, || format!("{vendor}, {sql}:\n{found}\ninstead of\n{wanted}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn latin1_schema(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        // The second is what the bytes of the first are when they are taken for latin1.
+        server.root("CREATE DATABASE `caf\u{e9}`; CREATE DATABASE `caf\u{c3}\u{a9}`")?;
+        narrow(&proxy)?;
+        for (name, wanted) in [(&b"caf\xe9"[..], "636166C3A9"), (b"caf\xc3\xa9", "636166C383C2A9")] {
+            let mut client = Raw::log_in_with(proxy.port, b"", 8).map(|(raw, _)| raw).map_err(|error| error.to_string())?;
+            let mut other = beside(&proxy, &client)?;
+            let init_db = [b"\x02", name].concat();
+            client.command(&init_db).and_then(|()| client.packet()).map_err(|error| error.to_string())?;
+            for _ in 0..3 {
+                // They have one connection between them.
+                asked(&mut other, "USE conf")?;
+                asked(&mut other, "SELECT DATABASE()")?;
+                let found = asked(&mut client, "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)), @@character_set_client")?.concat();
+                expect(found == [wanted, "latin1"], || format!("{vendor}: {found:?} instead of {wanted}"))?;
+                same(held(&proxy, &client)?.as_str(), "")?;
             }
         }
     }

@@ -128,6 +128,13 @@ impl Backend {
         }
     }
 
+    /// The only value of the answer to a question of ours, as text.
+    pub(crate) async fn ask_for_one(&mut self, question: &str) -> Result<Option<String>, BackendFailed> {
+        let Answer::Rows(mut rows) = self.ask(question).await? else { return Ok(None) };
+        let cell = rows.rows.first_mut().and_then(|row| row.first_mut()).and_then(Option::take);
+        Ok(cell.and_then(|value| String::from_utf8(value).ok()))
+    }
+
     /// A question of ours, and its whole answer.
     pub(crate) async fn ask(&mut self, question: &str) -> Result<Answer, BackendFailed> {
         let mut payload = Vec::with_capacity(question.len() + 1);

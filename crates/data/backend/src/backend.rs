@@ -302,8 +302,26 @@ impl Backend {
         }
     }
 
-    /// Changes the schema.
+    /// Changes the schema. Its name is UTF-8, and the server reads it in the character set of the client.
     async fn init_db(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
+        if schema.is_ascii() || self.state.speaks_utf8() {
+            return self.change_schema(schema).await;
+        }
+        let written = self.ask_for_one("SELECT @@character_set_client").await?;
+        let Some(written) = written.filter(|name| name.bytes().all(|b| b.is_ascii_alphanumeric())) else {
+            return Err(BackendFailed::Unfit);
+        };
+        // Until it is said again, nobody knows.
+        let names = std::mem::replace(&mut self.state.names, crate::Names::Unknown);
+        self.ask("SET character_set_client=utf8mb4").await?;
+        let changed = self.change_schema(schema).await;
+        if let crate::ask::Answer::Rows(_) = self.ask(&format!("SET character_set_client={written}")).await? {
+            self.state.names = names;
+        }
+        changed
+    }
+
+    async fn change_schema(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
         self.tally.up(Counter::ComBackendInitDb);
         let mut payload = Vec::with_capacity(schema.len() + 1);
         payload.push(0x02);

@@ -183,6 +183,18 @@ impl State {
         (!one_by_one && self.names.is_shared() && self.names.words().is_some()).then_some(&self.names)
     }
 
+    /// Whether the server surely reads what the client writes as UTF-8.
+    #[must_use]
+    pub(crate) fn speaks_utf8(&self) -> bool {
+        let one_by_one = CHARSET_VARIABLES.iter().any(|name| self.variable(name).is_some());
+        let utf8 = match &self.names {
+            Names::Collation(id) => wire::charset::by_id(*id).is_some_and(|collation| collation.charset.starts_with("utf8")),
+            Names::Written(words) => words.contains(" utf8"),
+            Names::Unknown => false,
+        };
+        utf8 && !one_by_one
+    }
+
     /// SET NAMES or SET CHARACTER SET: it overrides what was set of character sets one by one.
     pub fn set_names(&mut self, names: Names) {
         self.names = names;

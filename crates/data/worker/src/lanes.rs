@@ -7,6 +7,7 @@ use crate::ready::sees;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Tracking, Want};
+use crate::recall::Recall;
 use bridge::{Counter, Failure};
 use hashbrown::HashMap;
 use net::NetError;
@@ -198,6 +199,7 @@ impl Session {
         let complaint = match event {
             Event::Landed(Landed::Answer(bytes, response)) => {
                 let server = joined.caps();
+                self.entry.recall.set(Recall::of_read(job, response.rows()));
                 return self.give(bytes, *response, server).await.map(ControlFlow::Break);
             }
             Event::Landed(Landed::Alone { unfit }) => return Ok(ControlFlow::Continue(unfit)),

@@ -37,6 +37,7 @@ impl Session {
         if response.is_session_track_lost() {
             backend.holds.add(Hold::UnknownState);
         }
+        self.learn_recall(job, response, error);
         let mut schema = self.learn_changes(backend, job.class, job.sent(), response);
         if error && backend.tells_all() && may_run_programs(job.class) {
             backend.unreported = true;
@@ -54,6 +55,10 @@ impl Session {
         }
         if let Some(flags) = flags {
             self.modes = flags & (status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES);
+        }
+        if !error && matches!(job.what, What::Raw([0x02, ..], _)) && job.class.use_db.is_none() && schema.is_none() {
+            // A name that is not UTF-8, of a server that does not say how it spells it: nobody else can be told.
+            backend.holds.add(Hold::UnknownState);
         }
         if !error {
             // What the server calls it is right, whatever character set it was asked for in.

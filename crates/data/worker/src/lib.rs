@@ -33,6 +33,7 @@ mod prepared;
 mod preparing;
 mod received;
 mod ready;
+mod recall;
 mod relay;
 mod roster;
 mod scratch;

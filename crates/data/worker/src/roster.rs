@@ -36,6 +36,8 @@ pub(crate) struct Entry {
     pub(crate) since: Cell<Instant>,
     /// When its open transaction was first seen.
     pub(crate) transaction_since: Cell<Option<Instant>>,
+    /// What the statement before has left to be asked for.
+    pub(crate) recall: Cell<crate::recall::Recall>,
     /// The connections that it held when its last command ended.
     pub(crate) holding: RefCell<Vec<Holding>>,
     info: Cell<([u8; INFO_MAX], u8)>,
@@ -60,6 +62,7 @@ impl Entry {
             server: RefCell::new(None),
             since: Cell::new(now),
             transaction_since: Cell::new(None),
+            recall: Cell::default(),
             holding: RefCell::default(),
             info: Cell::new(([0; INFO_MAX], 0)),
             killed: Cell::new(false),

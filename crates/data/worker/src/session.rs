@@ -291,6 +291,7 @@ impl Session {
         self.life = self.core.next_session_id();
         self.insert_id = None;
         self.row_count = 0;
+        self.entry.recall.take();
     }
 
     /// Gives back what it holds and drops what it has prepared.

@@ -8,7 +8,7 @@ use crate::stats::Seen;
 use bridge::Counter;
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
-use sql::{Class, Leaves};
+use sql::Class;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::attributes::Attributes;
@@ -86,10 +86,6 @@ impl Session {
         self.core.tally.up(Counter::ComFrontendInitDb);
         let mut class = sql::class(b"USE x");
         class.use_db = std::str::from_utf8(schema).ok().map(Cow::Borrowed);
-        if class.use_db.is_none() {
-            // As with USE: what other connections would have to be told is not known.
-            class.leaves |= Leaves::UNKNOWN_STATE;
-        }
         let mut payload = vec![0x02];
         payload.extend_from_slice(schema);
         self.whole(epoch, b"USE ?", &class, "Init DB", What::Raw(&payload, Expect::Simple)).await
@@ -175,10 +171,14 @@ impl Session {
         {
             return Ok(told);
         }
+        if let ControlFlow::Break(told) = self.recall(job).await? {
+            return Ok(told);
+        }
         if let ControlFlow::Break(told) = self.absorb(job).await? {
             return Ok(told);
         }
         if let ControlFlow::Break(told) = self.cached(job).await? {
+            self.entry.recall.set(crate::recall::Recall::of_read(job, told.rows_sent));
             return Ok(told);
         }
         let pair = self.copy_to_mirror(job);

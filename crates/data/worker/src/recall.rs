@@ -1,0 +1,178 @@
+//! A stage: what a server remembers of the statement before, answered from what the session has seen, since the connection that knows
+//! may serve somebody else by now. And the session's own number, which no server knows.
+
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::Hold;
+use bridge::Counter;
+use sql::words::{Kind, Words};
+use sql::{CommandCounter, Leaves};
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+use std::ops::ControlFlow;
+use wire::response::Response;
+use wire::resultset::{Column, Writer};
+use wire::types::{BINARY_FLAG, NOT_NULL_FLAG, Type, UNSIGNED_FLAG};
+use wire::{caps, status};
+
+/// More columns are left to a server.
+const ITEMS_MAX: usize = 8;
+
+/// What the statement before has left, as far as it is known without asking.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recall {
+    /// Rows of the result before, plus one; `None` if nobody has counted them.
+    found_rows: Option<NonZeroU32>,
+}
+
+impl Recall {
+    /// A read was answered with so many rows, and no connection of this session saw it.
+    pub(crate) fn of_read(job: &Job<'_>, rows: u64) -> Self {
+        let counted = job.class.command == CommandCounter::Select && job.class.plain_read && job.plan.rows_max.is_none();
+        Self { found_rows: found(rows).filter(|_| counted) }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    FoundRows,
+    ConnectionId,
+}
+
+impl Session {
+    /// `SELECT FOUND_ROWS()` and `CONNECTION_ID()`, alone or together.
+    pub(crate) async fn recall(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let before = self.entry.recall.take();
+        let class = job.class;
+        let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
+        if !asks || class.multi || !matches!(job.what, What::Query(_)) || !job.is_as_written() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Some(items) = items(job.text) else { return Ok(ControlFlow::Continue(())) };
+        let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
+        // A connection that is kept knows better.
+        let busy = self.held.transaction().is_some() || self.held.holds().any(|hold| hold == Hold::Diagnostics);
+        if busy && !only_ours {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let mut values = Vec::with_capacity(items.len());
+        for (what, _) in &items {
+            let value = match what {
+                Known::FoundRows => before.found_rows.map(|n| (n.get() - 1).to_string()),
+                Known::ConnectionId => Some(self.entry.id.to_string()),
+            };
+            let Some(value) = value else { return Ok(ControlFlow::Continue(())) };
+            values.push(value);
+        }
+        let mariadb = job.epoch.claims_mariadb();
+        let columns: Vec<Column> = items.iter().map(|(what, name)| column(*what, name, mariadb)).collect();
+        // MySQL calls FOUND_ROWS() deprecated each time.
+        let warnings = items.iter().filter(|(what, _)| *what == Known::FoundRows && !mariadb).count();
+        let transaction = if self.held.transaction().is_some() { status::IN_TRANS } else { 0 };
+        let mut out = Vec::with_capacity(128);
+        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | transaction | self.turn.flags());
+        writer.columns(&columns);
+        writer.text_row(values.iter().map(|value| Some(value.as_bytes())));
+        writer.end(u16::try_from(warnings).unwrap_or(u16::MAX));
+        let packets = columns.len() + 3 + usize::from(!caps::has(self.caps, caps::DEPRECATE_EOF));
+        self.turn.sent = self.turn.sent.wrapping_add(u8::try_from(packets).unwrap_or(u8::MAX));
+        self.entry.recall.set(Recall { found_rows: found(1) });
+        self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        self.client.send(out).await?;
+        Ok(ControlFlow::Break(Told { rows_sent: 1, ..Told::default() }))
+    }
+
+    /// What this answer leaves to be asked for.
+    pub(crate) fn learn_recall(&mut self, job: &Job<'_>, response: &Response, error: bool) {
+        let class = job.class;
+        let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_));
+        let counted = class.command == CommandCounter::Select && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
+        let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
+        self.entry.recall.set(Recall { found_rows: found(response.rows()).filter(|_| plain && counted && whole) });
+    }
+}
+
+fn found(rows: u64) -> Option<NonZeroU32> {
+    u32::try_from(rows.saturating_add(1)).ok().and_then(NonZeroU32::new)
+}
+
+/// The columns of `SELECT function() [[AS] name], …`: what each is, and its name.
+fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
+    let mut words = Words::new(text);
+    if !words.next()?.is("SELECT") {
+        return None;
+    }
+    let mut items = Vec::new();
+    loop {
+        let function = words.next()?;
+        let what = match () {
+            () if function.is("FOUND_ROWS") => Known::FoundRows,
+            () if function.is("CONNECTION_ID") => Known::ConnectionId,
+            () => return None,
+        };
+        let (open, close) = (words.next()?, words.next()?);
+        // The column is called as it is written, which is simple only without blanks.
+        let tight = open.is_sign(b'(') && close.is_sign(b')') && open.start == function.end() && close.start == open.end();
+        if !tight || items.len() == ITEMS_MAX {
+            return None;
+        }
+        let mut name = Cow::Borrowed(std::str::from_utf8(&text[function.start..close.end()]).ok()?);
+        let mut next = words.next();
+        if let Some(alias) = next.filter(|token| !matches!(token.kind, Kind::Sign)) {
+            let alias = if alias.is("AS") { words.next()? } else { alias };
+            let plain = matches!(alias.kind, Kind::Word | Kind::Name) && alias.is_whole() && alias.text.is_ascii();
+            if !plain || alias.is_any(&["FROM", "WHERE", "LIMIT", "INTO", "UNION", "FOR", "ORDER", "GROUP", "HAVING", "DIV", "MOD", "AND", "OR", "XOR", "IS", "IN", "LIKE", "BETWEEN", "COLLATE", "PROCEDURE", "LOCK", "EXCEPT", "INTERSECT", "WINDOW", "NOT", "REGEXP", "RLIKE"]) {
+                return None;
+            }
+            name = Cow::Owned(String::from_utf8(sql::words::unquote(alias.text).into_owned()).ok()?);
+            next = words.next();
+        }
+        items.push((what, name));
+        match next {
+            None => return Some(items),
+            Some(token) if token.is_sign(b',') => {}
+            Some(token) if token.is_sign(b';') && words.next().is_none() => return Some(items),
+            Some(_) => return None,
+        }
+    }
+}
+
+/// As the servers describe it.
+fn column(what: Known, name: &str, mariadb: bool) -> Column {
+    let signed = Column { length: 21, flags: NOT_NULL_FLAG | BINARY_FLAG, ..Column::integer(name) };
+    match what {
+        Known::FoundRows => signed,
+        Known::ConnectionId if mariadb => {
+            Column { kind: Type::LONG, length: 10, flags: signed.flags | UNSIGNED_FLAG, ..signed }
+        }
+        Known::ConnectionId => Column { flags: signed.flags | UNSIGNED_FLAG, ..signed },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_wholly_known_is_answered() {
+        let names = |text: &str| {
+            items(text.as_bytes()).map(|items| items.iter().map(|(what, name)| format!("{what:?} {name}")).collect::<Vec<_>>())
+        };
+        assert_eq!(names("select Found_Rows()").unwrap(), ["FoundRows Found_Rows()"]);
+        assert_eq!(names("SELECT FOUND_ROWS() AS `n`, CONNECTION_ID() me;").unwrap(), ["FoundRows n", "ConnectionId me"]);
+        for text in [
+            "SELECT FOUND_ROWS ()",
+            "SELECT FOUND_ROWS() + 1",
+            "SELECT FOUND_ROWS() FROM t",
+            "SELECT FOUND_ROWS(), 1",
+            "SELECT CONNECTION_ID() = 5",
+            "SELECT CONNECTION_ID() INTO @x",
+            "SELECT FOUND_ROWS(1)",
+            "SELECT FOUND_ROWS(); SELECT 1",
+            "SELECT CONNECTION_ID() AS",
+            "SELECT",
+        ] {
+            assert_eq!(names(text), None, "{text}");
+        }
+    }
+}
