@@ -233,15 +233,16 @@ mysql_query_rules =
 """
 
 
-def millrace(folder, server, target, driver, workers, cached=False, pipelined=False):
+def millrace(folder, server, target, driver, workers, cached=False, pipelined=False, forward=False):
     """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0. A104: or from the cache, once they are there.
     Pipelined: reads share connections in flight."""
     port, admin = free_port(), free_port()
-    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}")
+    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}{'-ff' * forward}")
     os.makedirs(home)
     path = os.path.join(home, "proxysql.cnf")
     with open(path, "w") as file:
         text = CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD)
+        text = text.replace("default_hostgroup = 0,", "default_hostgroup = 0, fast_forward = 1,") if forward else text
         file.write(text.replace("destination_hostgroup = 1,", "destination_hostgroup = 1, cache_ttl = 600000,") if cached else text)
         if pipelined:
             file.write('mysql_hostgroup_attributes = ( { hostgroup_id = 1, hostgroup_settings = "{\\"pipelining\\":16}" } )\n')
@@ -253,7 +254,7 @@ def millrace(folder, server, target, driver, workers, cached=False, pipelined=Fa
         asked = "".join(f"SELECT c FROM sbtest{table} WHERE id={row};\n" for table in (1, 2) for row in range(1, 20001))
         subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", f"-u{USER}", f"-p{PASSWORD}", SCHEMA],
                        input=asked, text=True, check=True, stdout=subprocess.DEVNULL)
-    return Way(f"Millrace, {'cached' if cached else '2 rules'}{', pipelined' * pipelined}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
+    return Way(f"Millrace, {'cached' if cached else 'fast forward' if forward else '2 rules'}{', pipelined' * pipelined}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
 
 
 def sessions(way, count):
@@ -326,7 +327,7 @@ def main():
     reading.add_argument("--seconds", type=int, default=4, help="of one run (4)")
     reading.add_argument("--rounds", type=int, default=3, help="of every way, interleaved (3)")
     reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
-    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined)")
+    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined,millrace-ff)")
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
                          help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
@@ -350,6 +351,8 @@ def main():
         makers += [(f"millrace-pipelined {driver} {workers}",
                     lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers, pipelined=True))
                    for driver in ("uring", "epoll") for workers in (1, 2)]
+        makers += [(f"millrace-ff {driver}", lambda driver=driver: millrace(folder, server, wish.target, driver, 1, forward=True))
+                   for driver in ("uring", "epoll")]
         makers += [("millrace cached", lambda: millrace(folder, server, wish.target, "uring", 1, cached=True))]
         ways = [make() for name, make in makers if not words or any(word in name for word in words)]
         ways = [way for way in ways if way]

@@ -27,6 +27,10 @@ enum Between {
     Cache,
     /// Millrace whose connections to the server are compressed.
     Packed,
+    /// Millrace with nothing between the sockets: its users have `fast_forward`.
+    Through(Driver),
+    /// The same, and the connections to the server are compressed.
+    ThroughPacked,
 }
 
 /// Before every run.
@@ -41,6 +45,7 @@ struct Stand {
     cached: OnceLock<Result<Proxy, String>>,
     moved: OnceLock<Result<Proxy, String>>,
     packed: OnceLock<Result<Proxy, String>>,
+    through: [OnceLock<Result<Proxy, String>>; 3],
     direct: Mutex<HashMap<String, Result<String, String>>>,
     /// Scenarios change tables, so one runs at a time.
     turn: Mutex<()>,
@@ -65,6 +70,22 @@ impl Stand {
                 // MariaDB has no zstd, and gets zlib.
                 wish.variables.push_str("    server_compression_algorithm = \"zstd\"\n");
                 let proxy = self.packed.get_or_init(|| Proxy::start(Driver::Uring, &wish));
+                proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
+            }
+            Between::Through(_) | Between::ThroughPacked => {
+                let mut wish = Wish::in_front_of(&self.server);
+                wish.users = wish.users.replace("default_hostgroup = 0", "default_hostgroup = 0, fast_forward = 1");
+                // As the server says it.
+                wish.variables.push_str("    enable_load_data_local_infile = true\n");
+                let (place, driver) = match between {
+                    Between::Through(driver) => (DRIVERS.iter().position(|one| *one == driver).unwrap_or_default(), driver),
+                    _ => {
+                        wish.servers = wish.servers.replace("hostgroup = 0", "hostgroup = 0, compression = 1");
+                        wish.variables.push_str("    server_compression_algorithm = \"zstd\"\n");
+                        (2, Driver::Epoll)
+                    }
+                };
+                let proxy = self.through[place].get_or_init(|| Proxy::start(driver, &wish));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
         }
@@ -161,8 +182,9 @@ fn main() {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
             }
-            let ways = [Between::Relay, Between::Cache, Between::Moved, Between::Packed]
+            let ways = [Between::Relay, Between::Cache, Between::Moved, Between::Packed, Between::ThroughPacked]
                 .into_iter()
+                .chain(DRIVERS.iter().copied().map(Between::Through))
                 .chain(DRIVERS.iter().copied().map(Between::Millrace));
             for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
                 let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -179,7 +201,8 @@ fn main() {
                     continue;
                 }
                 // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer a ping ourselves (docs/compatibility.md).
-                if name == "row_count" && client.to_string().starts_with("connector_python") {
+                let through = matches!(between, Between::Through(_) | Between::ThroughPacked);
+                if name == "row_count" && !through && client.to_string().starts_with("connector_python") {
                     continue;
                 }
                 let way = match between {
@@ -187,6 +210,8 @@ fn main() {
                     Between::Cache => "millrace_cache".to_owned(),
                     Between::Moved => "millrace_moved".to_owned(),
                     Between::Packed => "millrace_packed".to_owned(),
+                    Between::Through(driver) => format!("millrace_through_{driver}"),
+                    Between::ThroughPacked => "millrace_through_packed".to_owned(),
                     Between::Millrace(driver) => format!("millrace_{driver}"),
                 };
                 let (client, stand) = (*client, stand.clone());
@@ -232,6 +257,7 @@ fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
         cached: OnceLock::new(),
         moved: OnceLock::new(),
         packed: OnceLock::new(),
+        through: [OnceLock::new(), OnceLock::new(), OnceLock::new()],
         direct: Mutex::default(),
         turn: Mutex::default(),
     }))

@@ -139,7 +139,7 @@ fn paused<'p, T: 'p>(rows: Vec<T>, pause: &'p dyn Fn()) -> impl Iterator<Item = 
 
 fn users(next: &mut Snapshot, rows: Vec<UserRow>, pause: &dyn Fn()) -> Result<Vec<Refusal>, Vec<Refusal>> {
     next.users = Arc::new(Users::build(paused(rows, pause), &next.variables)?);
-    Ok(Vec::new())
+    Ok(unseen(next))
 }
 
 fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
@@ -166,7 +166,7 @@ fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
     Ok(making(next, move |next, pause| {
         let firewall = Firewall::build(paused(users, pause), paused(rules, pause), fingerprints)?;
         next.firewall = Arc::new(firewall);
-        Ok(everybody_is_refused(next))
+        Ok([everybody_is_refused(next), unseen(next)].concat())
     }))
 }
 
@@ -178,6 +178,19 @@ fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
     }
     let words = "is true, and the firewall has neither users nor rules in force: every statement of every user is refused".into();
     Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
+}
+
+/// Users of the firewall whose statements nobody looks at.
+fn unseen(next: &Snapshot) -> Vec<Refusal> {
+    let forwarded = |row: &FirewallUserRow| next.users.frontend(&row.username).is_some_and(|user| user.fast_forward);
+    let rows = next.firewall.user_rows().filter(|row| !row.mode.eq_ignore_ascii_case("OFF") && forwarded(row));
+    let told = rows.map(|row| Refusal {
+        table: "mysql_firewall_whitelist_users",
+        row: format!("username '{}'", row.username),
+        column: "mode",
+        words: format!("is {}, but the user has fast_forward = 1: the firewall sees none of its statements", row.mode),
+    });
+    told.collect()
 }
 
 fn variables(

@@ -8,7 +8,7 @@ use crate::pools::{Pools, Want};
 use crate::prepared::Here;
 use crate::state::Collations;
 use crate::sync::Ways;
-use crate::{BackendFailed, Holds, State};
+use crate::{BackendFailed, Holds, Like, State};
 use bridge::Counter;
 use config::{Server, Variables};
 use net::tls::{Connector, Settings};
@@ -189,8 +189,8 @@ impl Pools {
         let account = Account {
             user: want.user,
             secret,
-            database: None,
-            caps: ALWAYS | (want.caps & OF_CLIENT),
+            database: want.like.and_then(|like| like.database),
+            caps: want.like.map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
             charset: want.collation,
             attributes: &attributes,
             compression: server.compression.then(|| compression(&want.snapshot.variables)),

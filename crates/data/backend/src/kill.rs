@@ -77,6 +77,7 @@ impl Pools {
             tracking: crate::Tracking::Any,
             snapshot: &killing.snapshot,
             new_connection: true,
+            like: None,
         };
         let (mut conn, hello) = match self.log_in_at(&killing.address, &killing.place, &want).await {
             Ok(found) => found,

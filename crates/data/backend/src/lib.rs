@@ -25,6 +25,7 @@ mod state;
 mod sync;
 mod tally;
 mod track;
+mod through;
 
 pub use ask::Unread;
 pub use backend::{Backend, Idle, NOBODY};
@@ -41,3 +42,4 @@ pub use state::{Names, State, UserValue};
 pub use sync::{ACCESS, ISOLATION, characteristic};
 pub use tally::Tally;
 pub use track::Tracking;
+pub use through::Like;

@@ -6,7 +6,7 @@ use crate::lane::Lanes;
 use crate::lend::{Neighbours, Wishes};
 use crate::place::Place;
 use crate::queue::Queue;
-use crate::{State, Tally, Tracking};
+use crate::{Like, State, Tally, Tracking};
 use bridge::{Counter, FreeConnectionRow, PoolRow};
 use config::{Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
@@ -50,6 +50,8 @@ pub struct Want<'a> {
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.
     pub new_connection: bool,
+    /// The connection shall be the client's own in all that a login says.
+    pub like: Option<Like<'a>>,
 }
 
 /// Hears what an operator should read.

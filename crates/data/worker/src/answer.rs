@@ -1,5 +1,7 @@
 //! Answers that we give ourselves.
 
+use crate::core::Core;
+use bridge::Counter;
 use net::{Conn, NetError};
 use wire::caps::Caps;
 use wire::errors::Code;
@@ -94,6 +96,19 @@ pub(crate) async fn send(client: &mut Conn, mut seq: u8, payload: &[u8]) -> Resu
     let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
     packet::append(&mut framed, &mut seq, payload);
     client.send(framed).await
+}
+
+/// What COM_STATISTICS is answered with, in a server's words: this core's own numbers.
+pub(crate) fn in_a_line(core: &Core) -> String {
+    let counts = core.tally.counts();
+    let (questions, slow) = (counts.value(Counter::Questions), counts.value(Counter::SlowQueries));
+    let up = (core.rt.now() - core.began).as_secs();
+    let per_second = questions as f64 / up.max(1) as f64;
+    let threads = core.roster.len();
+    format!(
+        "Uptime: {up}  Threads: {threads}  Questions: {questions}  Slow queries: {slow}  Opens: 0  Open tables: 0  \
+         Queries per second avg: {per_second:.3}"
+    )
 }
 
 /// Flags of a session that is in no transaction.

@@ -4,7 +4,8 @@ use crate::answer;
 use crate::certificate::unfit;
 use crate::greet::{denied, found, preferred_plugin};
 use crate::session::{Ended, Session};
-use backend::{Names, State};
+use crate::through::{self, Said, Through};
+use backend::{Like, Names, State};
 use bridge::Counter;
 use net::LoginFailed;
 use std::rc::Rc;
@@ -43,6 +44,16 @@ impl Session {
         if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
+        let mut through = None;
+        if user.fast_forward {
+            let database = change.database.as_deref().or(user.default_schema.as_deref());
+            let like = Like { caps: self.caps, database, attributes: &change.attributes };
+            let said = Said { user: &user, secret: &secret, collation: change.charset.unwrap_or(self.collation), like };
+            match Box::pin(through::open(&core, &epoch, &self.client, &self.entry, &said)).await {
+                Ok(backend) => through = backend.map(Through::new),
+                Err(complaint) => return self.turned_away(&complaint).await,
+            }
+        }
         let same = user.username == self.user.username;
         if !same {
             let Some(seat) = core.user_seat(&user.username, user.max_connections) else {
@@ -67,6 +78,8 @@ impl Session {
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);
         self.user = user;
+        self.leave_through();
+        self.through = through;
         self.show_who();
         let mut payload = Vec::new();
         let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
@@ -83,6 +96,9 @@ impl Session {
         wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
         self.client.reply(&payload).await?;
         self.refused_changes += 1;
-        if self.core.epoch().claims_mariadb() && self.refused_changes < REFUSED_CHANGES_MAX { Ok(()) } else { Err(Ended::Broken) }
+        if !self.core.epoch().claims_mariadb() || self.refused_changes >= REFUSED_CHANGES_MAX {
+            return Err(Ended::Broken);
+        }
+        self.stay_through().await
     }
 }

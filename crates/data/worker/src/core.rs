@@ -81,6 +81,8 @@ pub struct Core {
     pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
     acceptor: RefCell<Option<Acceptor>>,
+    /// When it did.
+    pub(crate) began: Instant,
     last_session: Cell<u32>,
     accepting: Cell<bool>,
     draining: Cell<bool>,
@@ -146,6 +148,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         default_schema: RefCell::new("".into()),
         acceptor: RefCell::new(setup.acceptor),
         last_session: Cell::new(0),
+        began: rt.now(),
         accepting: Cell::new(true),
         draining: Cell::new(false),
         doors: Notify::new(),

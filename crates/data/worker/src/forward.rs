@@ -95,6 +95,7 @@ impl Session {
                     tracking: self.tracking(job),
                     snapshot: &job.epoch.snapshot,
                     new_connection: job.plan.new_connection,
+                    like: None,
                 };
                 match self.core.pools.at_once(&want) {
                     Some(backend) => backend,

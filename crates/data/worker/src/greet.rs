@@ -7,6 +7,8 @@ use crate::epoch::Epoch;
 use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
+use crate::through::{self, Said, Through};
+use backend::Like;
 use bridge::Counter;
 use config::{Password, Variables, in_networks};
 use net::{Conn, Credential, Door, Found, LoginFailed, NetError};
@@ -185,6 +187,22 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     };
     let entry = Rc::new(Entry::new(id, client, core.rt.now()));
     core.roster.add(entry.clone());
+    let mut through = None;
+    if user.fast_forward {
+        let login = &entered.login;
+        let database = login.database.as_deref().or(user.default_schema.as_deref());
+        let like = Like { caps: login.caps, database, attributes: &login.attributes };
+        let said = Said { user: &user, secret: &entered.secret, collation: login.charset, like };
+        match Box::pin(through::open(core, &epoch, &conn, &entry, &said)).await {
+            Ok(backend) => through = backend.map(Through::new),
+            Err(complaint) => {
+                core.roster.remove(id);
+                core.tally.up(Counter::ClientConnectionsAborted);
+                refuse_next(core, conn, &complaint).await;
+                return None;
+            }
+        }
+    }
     let mut payload = Vec::with_capacity(16);
     let first = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
     first.write(&mut payload, entered.login.caps);
@@ -196,7 +214,9 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         conn.compress(algorithm, packing::level(v, algorithm, entered.login.zstd_level));
     }
     let seats: [Seat; 2] = [seat, user_seat];
-    Some(Session::new(core.clone(), conn, entered, user, entry, local, seats))
+    let mut session = Session::new(core.clone(), conn, entered, user, entry, local, seats);
+    session.through = through;
+    Some(session)
 }
 
 pub(crate) fn preferred_plugin(v: &Variables) -> Plugin {

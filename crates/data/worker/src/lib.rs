@@ -44,6 +44,7 @@ mod statement;
 mod stats;
 mod stop;
 mod tracked;
+mod through;
 
 pub use crate::core::{Core, Setup, run};
 pub use crate::peers::{FromPeer, Peer};

@@ -222,6 +222,7 @@ impl Copy {
             remembered: None,
             tracking: backend::Tracking::Any,
             new_connection: false,
+            like: None,
         };
         let Ok(mut backend) = core.pools.acquire(&want).await else {
             core.tally.up(Counter::MirrorFailed);

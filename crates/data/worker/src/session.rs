@@ -11,6 +11,7 @@ use crate::insert_id;
 use crate::prepared::ClientStatements;
 use crate::relay::Failed;
 use crate::roster::Entry;
+use crate::through::{Through, silent};
 use backend::{Names, State};
 use bridge::Counter;
 use config::User;
@@ -57,6 +58,8 @@ pub(crate) struct Session {
     /// What it fills of the cache, and the tables whose results it ends.
     pub(crate) cached: Cached,
     pub(crate) turn: Turn,
+    /// Where its bytes go as they come, if they do.
+    pub(crate) through: Option<Box<Through>>,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
     /// When it may have written last.
@@ -98,6 +101,11 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
 
     // What does it want? One command at a time, each under one configuration.
     let ended = loop {
+        if session.goes_through()
+            && let Err(ended) = Box::pin(session.go_through()).await
+        {
+            break ended;
+        }
         let packet = match session.next_command().await {
             Ok(packet) => packet,
             Err(ended) => break ended,
@@ -149,10 +157,7 @@ impl Session {
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
                 Ok(Either::Right(())) => false,
                 Err(_late) if self.core.rt.now() < until => false,
-                Err(_silent) => {
-                    let words = "The client was disconnected by the proxy because of inactivity";
-                    return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
-                }
+                Err(_silent) => return Err(Ended::Told(silent())),
             };
             if large {
                 Box::pin(self.refuse_large(limit)).await?;
@@ -226,7 +231,7 @@ impl Session {
                 Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
             }
             Command::Statistics => {
-                let words = format!("Millrace  Threads: {}", self.core.roster.len());
+                let words = answer::in_a_line(&self.core);
                 Ok(answer::send(&mut self.client, 1, words.as_bytes()).await?)
             }
             Command::SetOption(option) => {
@@ -245,6 +250,10 @@ impl Session {
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
+            Command::RegisterSlave(_) | Command::BinlogDump(_) | Command::BinlogDumpGtid(_) | Command::Unknown(command::COM_TABLE_DUMP) => {
+                Box::pin(self.turn_through(epoch, packet.payload())).await
+            }
+            Command::Unknown(command::COM_PROCESS_INFO) => self.process_info(epoch, packet.payload()).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {
@@ -325,6 +334,7 @@ impl Session {
 
     async fn leave(mut self, ended: Ended) {
         self.let_go();
+        self.leave_through();
         let by_us = matches!(ended, Ended::Told(_) | Ended::Broken);
         match ended {
             Ended::ByClient => {}
@@ -377,6 +387,7 @@ impl Session {
             statements: ClientStatements::default(),
             cached: Cached::default(),
             turn: Turn::after(0),
+            through: None,
             next_flag_in: None,
             wrote: None,
             refused_changes: 0,
@@ -397,7 +408,7 @@ impl Session {
     }
 }
 
-fn killed() -> Complaint {
+pub(crate) fn killed() -> Complaint {
     Complaint::with(1317, "70100", "The session was ended by the proxy's operator")
 }
 

@@ -97,6 +97,12 @@ impl Session {
         self.whole(epoch, b"SHOW COLUMNS", &class, "Field List", What::Raw(payload, Expect::FieldList)).await
     }
 
+    /// COM_PROCESS_INFO: what SHOW PROCESSLIST says, where a server still knows the command.
+    pub(crate) async fn process_info(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
+        let class = sql::class(b"SHOW PROCESSLIST");
+        self.whole(epoch, b"SHOW PROCESSLIST", &class, "Processlist", What::Raw(payload, Expect::Query)).await
+    }
+
     /// Decide, do, count. The class is that of what would be sent if no rule changed it.
     pub(crate) async fn whole(
         &mut self,

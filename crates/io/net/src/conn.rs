@@ -5,7 +5,10 @@ use crate::NetError;
 use crate::packed::Packed;
 use crate::tls::{Acceptor, Connector, Session, Shown};
 use rt::{Address, Chunk, Socket};
+use std::future::Future as _;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use wire::frame::{Algorithm, PIECE_MAX};
 use wire::{packet, proxied};
@@ -269,6 +272,19 @@ impl Conn {
         }
     }
 
+    /// [`recv`](Self::recv) for whoever waits for several things at once. Nothing is lost between two looks.
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, NetError>> {
+        pin!(self.recv()).poll(cx)
+    }
+
+    /// Whether there is room for more to be sent, see [`Socket::room`].
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), NetError>> {
+        if !self.socket.is_full() {
+            return Poll::Ready(Ok(()));
+        }
+        pin!(self.socket.room()).poll(cx).map_err(NetError::from)
+    }
+
     /// Give back bytes that belong to what comes next.
     pub fn put_back(&mut self, rest: Chunk) {
         debug_assert!(self.rest.as_ref().is_none_or(|rest| rest.is_empty()));
@@ -291,6 +307,13 @@ impl Conn {
             return Box::pin(self.send_commands_packed(bytes.into())).await;
         }
         self.send(bytes).await
+    }
+
+    /// A command begins with the next byte that is queued: with compression, each begins to count anew.
+    pub fn begin_command(&mut self) {
+        if let Some(packed) = &mut self.packed {
+            packed.frames.begin();
+        }
     }
 
     async fn send_commands_packed(&mut self, mut bytes: Chunk) -> Result<(), NetError> {

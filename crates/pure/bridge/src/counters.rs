@@ -35,6 +35,7 @@ counters! {
     ClientConnectionsNonIdle, "Client_Connections_non_idle", "Clients with a command running now.";
     ClientConnectionsLocked, "Client_Connections_hostgroup_locked", "Clients whose state binds all their statements to their user's own hostgroup, as of the end of their last command.";
     ClientsHandedOver, "Millrace_clients_handed_over", "Clients that were accepted by one core and are served by another, which had fewer.";
+    ClientConnectionsForwarded, "Millrace_fast_forward_sessions", "Clients whose bytes go to a server of their own unseen now.";
     ServerConnectionsAborted, "Server_Connections_aborted", "Connections to servers that failed or broke.";
     ServerConnectionsConnected, "Server_Connections_connected", "Connections to servers now.";
     ServerConnectionsCreated, "Server_Connections_created", "Connections to servers opened.";

@@ -89,6 +89,19 @@ pub const MARIADB_BULK_UNIT_RESULTS: Caps = 1 << 37;
 /// The bits that MariaDB added, in their place in a [`Caps`].
 pub const MARIADB_ALL: Caps = 0xFFFF_FFFF << 32;
 
+/// What decides how packets look, or which commands there are: two sides can only be connected byte for byte if these are the same.
+pub const SHAPE: Caps = PROTOCOL_41
+    | TRANSACTIONS
+    | SESSION_TRACK
+    | DEPRECATE_EOF
+    | OPTIONAL_METADATA
+    | QUERY_ATTRIBUTES
+    | MARIADB_PROGRESS
+    | MARIADB_BULK
+    | MARIADB_EXTENDED_TYPES
+    | MARIADB_CACHE_METADATA
+    | MARIADB_BULK_UNIT_RESULTS;
+
 /// True if every bit of `bits` is in `caps`.
 #[inline]
 pub const fn has(caps: Caps, bits: Caps) -> bool {

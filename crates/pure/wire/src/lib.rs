@@ -12,6 +12,7 @@
 //! | what a client may ask | [`command`], [`execute`], [`moved`], [`attributes`] |
 //! | where the answer ends | [`response`] (the hot path) |
 //! | a file that a client sends | [`infile`] |
+//! | where commands begin, and no more | [`upstream`] |
 //! | what an answer says | [`ok`], [`resultset`], [`types`] |
 //! | names of numbers | [`caps`], [`status`], [`errors`], [`charset`] |
 #![forbid(unsafe_code)]
@@ -41,6 +42,7 @@ pub mod rows;
 pub mod status;
 pub mod track;
 pub mod types;
+pub mod upstream;
 pub mod write;
 
 /// Bytes that are not what the protocol promises at this point. The peer is broken, hostile, or out of step:

@@ -22,6 +22,7 @@ const TARGETS: &[Target] = &[
     ("wire_recode", wire::response::fuzz_recode),
     ("wire_crypt", wire::crypt::fuzz_crypt),
     ("wire_infile", wire::infile::fuzz_infile),
+    ("wire_upstream", wire::upstream::fuzz_upstream),
 ];
 
 fn fuzz() -> &'static Path {

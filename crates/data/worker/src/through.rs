@@ -1,0 +1,396 @@
+//! A session with nothing between its sockets: of a `fast_forward` user, or one that follows a server's log. Bytes go as they come; all that is looked at is where a command begins,
+//! so that nobody becomes somebody else unseen.
+
+use crate::answer::Complaint;
+use crate::core::Core;
+use crate::cutoff::cut_off;
+use crate::epoch::Epoch;
+use crate::relay::Failed;
+use crate::roster::Entry;
+use crate::session::{Ended, Session, killed};
+use backend::{Backend, BackendFailed, Idle, Like, State, Want};
+use bridge::{Counter, Failure};
+use config::User;
+use net::{Conn, NetError, Secret};
+use rt::{Chunk, Either};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_QUIT, COM_SLEEP};
+use wire::upstream::Upstream;
+use wire::{caps, command, packet};
+
+/// How often a session looks whether it has been silent for too long, if that is later.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// A connection that is one client's, with nothing between.
+pub(crate) struct Through {
+    pub(crate) backend: Box<Backend>,
+    /// The command that was sent last; [`COM_SLEEP`] before the first.
+    last: u8,
+    /// The client wants to become somebody else; if that is refused, it may go on here.
+    waits: bool,
+}
+
+impl Through {
+    pub(crate) fn new(backend: Box<Backend>) -> Box<Self> {
+        Self::after(backend, COM_SLEEP)
+    }
+
+    fn after(backend: Box<Backend>, last: u8) -> Box<Self> {
+        Box::new(Self { backend, last, waits: false })
+    }
+}
+
+/// Whether the answer to it is a log that does not end.
+const fn follows_log(command: u8) -> bool {
+    matches!(command, COM_BINLOG_DUMP | COM_BINLOG_DUMP_GTID)
+}
+
+/// What a login of the client's said, as far as a server has to hear it.
+pub(crate) struct Said<'a> {
+    pub(crate) user: &'a User,
+    pub(crate) secret: &'a Secret,
+    pub(crate) collation: u16,
+    pub(crate) like: Like<'a>,
+}
+
+/// The connection for a `fast_forward` user; none if its server has not all that clients are offered. Waits no longer than the client does.
+///
+/// # Errors
+/// What the client is to be told.
+pub(crate) async fn open(
+    core: &Rc<Core>,
+    epoch: &Epoch,
+    client: &Conn,
+    entry: &Entry,
+    said: &Said<'_>,
+) -> Result<Option<Box<Backend>>, Complaint> {
+    let state = State::new("", said.collation);
+    let want = Want {
+        hostgroup: said.user.default_hostgroup,
+        user: &said.user.username,
+        secret: said.secret,
+        caps: said.like.caps,
+        collation: said.collation,
+        state: &state,
+        user_variables: false,
+        remembered: None,
+        snapshot: &epoch.snapshot,
+        new_connection: true,
+        like: Some(Like { database: said.like.database.filter(|name| !name.is_empty()), ..said.like }),
+    };
+    let gone = rt::select(client.socket().closed(), entry.told_to_end());
+    match rt::select(core.pools.open_like(&want), gone).await {
+        Either::Left(opened) => opened.map_err(|failure: BackendFailed| {
+            let (code, sqlstate, words) = failure.to_client();
+            Complaint::with(code, sqlstate, words)
+        }),
+        Either::Right(_) => Err(killed()),
+    }
+}
+
+/// What has moved, or happened.
+enum Event {
+    /// From the client.
+    Up(Result<Chunk, NetError>),
+    /// From the server.
+    Down(Result<Chunk, NetError>),
+    /// One of the sockets cannot send any more.
+    Broken,
+    Stopped(Stopped),
+}
+
+/// Why it is not to go on as it was.
+enum Stopped {
+    Killed,
+    /// Only what it runs.
+    Interrupted,
+    CutOff,
+    /// Nobody has said anything for `mysql-wait_timeout`.
+    Silent,
+}
+
+impl Session {
+    /// Carries bytes between the client and its backend until the session ends, or the client wants to become somebody else: that is
+    /// still to be read then.
+    pub(crate) async fn go_through(&mut self) -> Result<(), Ended> {
+        let Some(mut through) = self.through.take() else { return Ok(()) };
+        let Through { backend, last, .. } = &mut *through;
+        let hostgroup = backend.place().server().hostgroup;
+        // Nobody else will ever have it.
+        backend.idle = Idle::Doubtful;
+        self.entry.begins("Fast Forward", b"", self.core.rt.now());
+        self.entry.works_on(hostgroup, backend);
+        self.core.tally.up(Counter::ClientConnectionsForwarded);
+        let ended = self.carry(backend, *last).await;
+        self.core.tally.down(Counter::ClientConnectionsForwarded);
+        self.entry.rests(self.core.rt.now());
+        through.waits = true;
+        self.through = Some(through);
+        if ended.is_err() {
+            self.leave_through();
+        }
+        ended
+    }
+
+    /// Whether its bytes go to its backend as they come.
+    pub(crate) fn goes_through(&self) -> bool {
+        self.through.as_ref().is_some_and(|through| !through.waits)
+    }
+
+    /// Closes the connection that was this client's.
+    pub(crate) fn leave_through(&mut self) {
+        if let Some(mut through) = self.through.take() {
+            through.backend.idle = Idle::Doubtful;
+            self.core.pools.release(through.backend);
+        }
+    }
+
+    /// It stays who it was, on the connection that it had, with nothing of what it had set: as on a MariaDB that refuses a change of user.
+    pub(crate) async fn stay_through(&mut self) -> Result<(), Ended> {
+        let Some(mut through) = self.through.take() else { return Ok(()) };
+        let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server_max;
+        let renewed = self.watched(limit_ms, through.backend.renew(), self.entry.told_to_leave()).await;
+        (through.last, through.waits) = (COM_SLEEP, false);
+        self.through = Some(through);
+        if renewed.is_err() {
+            self.leave_through();
+        }
+        renewed.map_err(|_| Ended::Broken)
+    }
+
+    /// The client follows a log of a server's from here on, on a connection that has what the session has set: the server looks at variables.
+    pub(crate) async fn turn_through(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
+        let hostgroup = self.user.default_hostgroup;
+        let limit_ms = epoch.snapshot.variables.mysql_connect_timeout_server_max;
+        let mut held = self.held.take(hostgroup);
+        if let Some(mut backend) = held.take() {
+            let read = self.read_back(&mut backend, limit_ms).await;
+            if read.is_ok() && (backend.hello.caps ^ self.caps) & caps::SHAPE == 0 {
+                held = Some(backend);
+            } else {
+                // What it has beyond variables matters to no log.
+                self.core.pools.give_up(backend);
+            }
+        }
+        let mut backend = match held {
+            Some(backend) => backend,
+            None => {
+                let schema = self.state.schema.clone();
+                let like = Like { caps: self.caps, database: Some(&schema), attributes: &[] };
+                let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, like };
+                match open(&self.core, epoch, &self.client, &self.entry, &said).await {
+                    Ok(Some(backend)) => backend,
+                    Ok(None) => {
+                        let words = "The server cannot do all that clients of this proxy are offered: its log is not followed here";
+                        return self.refuse(&Complaint::with(1047, "08S01", words)).await;
+                    }
+                    Err(complaint) => return self.refuse(&complaint).await,
+                }
+            }
+        };
+        let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+        packet::append(&mut framed, &mut 0, payload);
+        let work = async {
+            backend.sync(&self.state, true, None).await?;
+            backend.send(Chunk::from(framed)).await
+        };
+        if let Err(failed) = self.watched(limit_ms, work, self.entry.told_to_end()).await {
+            backend.idle = Idle::Doubtful;
+            self.core.pools.release(backend);
+            let complaint = match failed {
+                Failed::Client => return Err(Ended::Gone),
+                Failed::Backend(failure) => {
+                    let (code, sqlstate, words) = failure.to_client();
+                    Complaint::with(code, sqlstate, words)
+                }
+                _ => return Err(Ended::Told(killed())),
+            };
+            return self.refuse(&complaint).await;
+        }
+        self.let_go();
+        self.through = Some(Through::after(backend, payload.first().copied().unwrap_or(COM_SLEEP)));
+        Ok(())
+    }
+
+    async fn carry(&mut self, backend: &mut Backend, mut last: u8) -> Result<(), Ended> {
+        // Whether the client waits for an answer, as far as one can tell without looking at answers.
+        let waits = Rc::new(Cell::new(last != COM_SLEEP));
+        let mut stop = pin!(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
+        let mut upstream = Upstream::default();
+        let mut kept = Vec::new();
+        if follows_log(last) {
+            self.entry.command.set(command::name(last));
+        }
+        let ended = loop {
+            match next(&mut self.client, &mut backend.conn, stop.as_mut()).await {
+                Event::Down(Ok(chunk)) if !chunk.is_empty() => {
+                    waits.set(follows_log(last));
+                    self.entry.since.set(self.core.rt.now());
+                    backend.carried_down(chunk.len());
+                    if self.client.queue(chunk).is_err() {
+                        break Ended::Gone;
+                    }
+                }
+                Event::Up(Ok(chunk)) if !chunk.is_empty() => {
+                    let mut chunk = glued(&mut kept, chunk);
+                    let (mut commands, mut begins) = (0, Vec::new());
+                    let packed = backend.conn.compression().is_some();
+                    let passed = upstream.follow(&chunk, |at, command| {
+                        commands += 1;
+                        last = command;
+                        if packed {
+                            begins.push(at);
+                        }
+                    });
+                    if passed.len < chunk.len() {
+                        let front = chunk.split_to(passed.len);
+                        let rest = std::mem::replace(&mut chunk, front);
+                        if passed.changes_user {
+                            self.client.put_back(rest);
+                        } else {
+                            kept = rest.into_vec();
+                        }
+                    }
+                    waits.set(true);
+                    if commands > 0 && follows_log(last) {
+                        self.entry.command.set(command::name(last));
+                    }
+                    self.entry.since.set(self.core.rt.now());
+                    self.core.tally.add(Counter::Questions, commands);
+                    backend.carried_up(chunk.len(), commands);
+                    if send_up(&mut backend.conn, chunk, &begins).is_err() {
+                        break Ended::Broken;
+                    }
+                    if passed.changes_user {
+                        return Ok(());
+                    }
+                }
+                Event::Down(_) => {
+                    // All that it has said before.
+                    let told = rt::select(self.client.flush(), rt::select(stop.as_mut(), self.core.rt.sleep(LOOK_AGAIN)));
+                    let _sent_or_told = told.await;
+                    break if last == COM_QUIT { Ended::ByClient } else { Ended::Broken };
+                }
+                Event::Up(_) if last == COM_QUIT => break Ended::ByClient,
+                Event::Up(_) => {
+                    if waits.get() {
+                        self.core.tally.up(Counter::KilledBackendConnections);
+                        if self.core.epoch().snapshot.variables.mysql_kill_backend_connection_when_disconnect {
+                            self.end_on_server(backend);
+                        }
+                    }
+                    break Ended::Gone;
+                }
+                Event::Broken => break if last == COM_QUIT { Ended::ByClient } else { Ended::Gone },
+                Event::Stopped(Stopped::Interrupted) => {
+                    let _told_by_the_answer = self.interrupt_on_server(backend);
+                    stop.set(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
+                }
+                Event::Stopped(why) => {
+                    if waits.get() {
+                        self.end_on_server(backend);
+                        // Whatever has come of the answer, these would be words in the middle of it.
+                        break Ended::Broken;
+                    }
+                    break Ended::Told(match why {
+                        Stopped::CutOff => cut_off(),
+                        Stopped::Silent => silent(),
+                        Stopped::Killed | Stopped::Interrupted => killed(),
+                    });
+                }
+            }
+        };
+        Err(ended)
+    }
+}
+
+/// The beginning of a packet that had to wait, and what follows it.
+fn glued(kept: &mut Vec<u8>, chunk: Chunk) -> Chunk {
+    if kept.is_empty() {
+        return chunk;
+    }
+    let mut all = std::mem::take(kept);
+    all.extend_from_slice(&chunk);
+    Chunk::from(all)
+}
+
+/// To the server. `begins`: where commands begin, if it is compressed.
+fn send_up(server: &mut Conn, mut chunk: Chunk, begins: &[usize]) -> Result<(), NetError> {
+    let mut from = 0;
+    for begin in begins {
+        let before = chunk.split_to(begin - from);
+        server.queue(before)?;
+        server.begin_command();
+        from = *begin;
+    }
+    server.queue(chunk)
+}
+
+/// Waits for whichever comes first. Each direction goes on while the other waits.
+async fn next(client: &mut Conn, server: &mut Conn, mut stop: Pin<&mut impl Future<Output = Stopped>>) -> Event {
+    poll_fn(|cx| {
+        match server.poll_room(cx) {
+            Poll::Ready(Ok(())) => {
+                if let Poll::Ready(came) = client.poll_recv(cx) {
+                    return Poll::Ready(Event::Up(came));
+                }
+            }
+            Poll::Ready(Err(_)) => return Poll::Ready(Event::Broken),
+            Poll::Pending => {}
+        }
+        match client.poll_room(cx) {
+            Poll::Ready(Ok(())) => {
+                if let Poll::Ready(came) = server.poll_recv(cx) {
+                    return Poll::Ready(Event::Down(came));
+                }
+            }
+            Poll::Ready(Err(_)) => return Poll::Ready(Event::Broken),
+            Poll::Pending => {}
+        }
+        stop.as_mut().poll(cx).map(Event::Stopped)
+    })
+    .await
+}
+
+async fn stopped(core: Rc<Core>, entry: Rc<Entry>, waits: Rc<Cell<bool>>) -> Stopped {
+    let told = async {
+        loop {
+            if entry.killed.get() {
+                return Stopped::Killed;
+            }
+            if entry.cut.get() {
+                return Stopped::CutOff;
+            }
+            if entry.interrupted.take() {
+                return Stopped::Interrupted;
+            }
+            entry.bell.heard().await;
+        }
+    };
+    let silent = async {
+        loop {
+            let patience = core.epoch().snapshot.variables.mysql_wait_timeout;
+            let silence = core.rt.now() - entry.since.get();
+            let left = Duration::from_millis(patience).saturating_sub(silence);
+            if patience > 0 && left.is_zero() && !waits.get() {
+                return;
+            }
+            let nap = if patience > 0 && !left.is_zero() { left.min(LOOK_AGAIN) } else { LOOK_AGAIN };
+            core.rt.sleep(nap).await;
+        }
+    };
+    match rt::select(told, silent).await {
+        Either::Left(why) => why,
+        Either::Right(()) => Stopped::Silent,
+    }
+}
+
+/// For a client that has said nothing for too long.
+pub(crate) fn silent() -> Complaint {
+    Complaint::with(4031, "HY000", "The client was disconnected by the proxy because of inactivity")
+}
