@@ -2,7 +2,6 @@
 
 use crate::core::Core;
 use bridge::Counter;
-use net::{Conn, NetError};
 use wire::caps::Caps;
 use wire::errors::Code;
 use wire::{ok, packet, status};
@@ -69,33 +68,26 @@ impl Turn {
     }
 }
 
-/// Sends an ERR packet as packet `seq`.
-pub(crate) async fn complain(client: &mut Conn, seq: u8, complaint: &Complaint) -> Result<(), NetError> {
-    let mut payload = Vec::with_capacity(16 + complaint.words.len());
-    ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
-    send(client, seq, &payload).await
+/// An ERR packet as packet `seq`, for the wire.
+pub(crate) fn error(seq: u8, complaint: &Complaint) -> Vec<u8> {
+    let mut framed = Vec::with_capacity(packet::HEADER_LEN + 16 + complaint.words.len());
+    complaint.append(&mut framed, seq);
+    framed
 }
 
-/// Sends an OK packet as packet `seq`.
-pub(crate) async fn say_ok(client: &mut Conn, seq: u8, caps: Caps, flags: u16, info: &str) -> Result<(), NetError> {
-    let mut payload = Vec::with_capacity(16 + info.len());
+/// An OK packet as packet `seq`, for the wire.
+pub(crate) fn ok(mut seq: u8, caps: Caps, flags: u16, info: &str) -> Vec<u8> {
     let ok = ok::Ok { affected: 0, insert_id: 0, status: flags, warnings: 0, info: info.as_bytes(), changes: &[] };
-    ok.write(&mut payload, caps);
-    send(client, seq, &payload).await
+    let mut framed = Vec::with_capacity(packet::HEADER_LEN + 16 + info.len());
+    packet::append_with(&mut framed, &mut seq, |payload| ok.write(payload, caps));
+    framed
 }
 
-/// Sends an EOF packet, or what stands for it.
-pub(crate) async fn say_eof(client: &mut Conn, caps: Caps, flags: u16) -> Result<(), NetError> {
-    let mut payload = Vec::with_capacity(8);
-    ok::Ok { status: flags, ..ok::Ok::default() }.write_end(&mut payload, caps);
-    send(client, 1, &payload).await
-}
-
-/// Sends one payload as packet `seq`.
-pub(crate) async fn send(client: &mut Conn, mut seq: u8, payload: &[u8]) -> Result<(), NetError> {
-    let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
-    packet::append(&mut framed, &mut seq, payload);
-    client.send(framed).await
+/// An EOF packet, or what stands for it, as the whole answer.
+pub(crate) fn eof(caps: Caps, flags: u16) -> Vec<u8> {
+    let mut framed = Vec::with_capacity(packet::HEADER_LEN + 8);
+    packet::append_with(&mut framed, &mut 1, |payload| ok::Ok { status: flags, ..ok::Ok::default() }.write_end(payload, caps));
+    framed
 }
 
 /// What COM_STATISTICS is answered with, in a server's words: this core's own numbers.

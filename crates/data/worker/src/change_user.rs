@@ -84,7 +84,8 @@ impl Session {
         let mut payload = Vec::new();
         let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
         ok.write(&mut payload, self.caps);
-        Ok(self.client.reply(&payload).await?)
+        let framed = self.client.frame(&payload);
+        self.hand_over(framed).await
     }
 
     /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes the connection. We do as the server
@@ -94,7 +95,8 @@ impl Session {
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let mut payload = Vec::new();
         wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
-        self.client.reply(&payload).await?;
+        let framed = self.client.frame(&payload);
+        self.hand_over(framed).await?;
         self.refused_changes += 1;
         if !self.core.epoch().claims_mariadb() || self.refused_changes >= REFUSED_CHANGES_MAX {
             return Err(Ended::Broken);

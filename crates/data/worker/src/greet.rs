@@ -232,7 +232,7 @@ pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
 async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     // The client may be gone already; nobody is left to tell.
-    let told = core.rt.timeout(Duration::from_secs(1), answer::complain(&mut conn, seq, complaint)).await;
+    let told = core.rt.timeout(Duration::from_secs(1), conn.send(answer::error(seq, complaint))).await;
     if let Ok(Ok(())) = told {
         conn.dismiss(&core.rt).await;
     }

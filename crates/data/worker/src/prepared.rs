@@ -312,6 +312,6 @@ impl Session {
         self.close_cursor(found, &mut statement);
         self.statements.by_id.insert(found, statement);
         let flags = answer::flags(self.state.autocommit);
-        Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
+        self.hand_over(answer::ok(1, self.caps, flags, "")).await
     }
 }

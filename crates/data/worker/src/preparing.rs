@@ -112,7 +112,7 @@ impl Session {
         let flags = answer::flags(self.state.autocommit);
         wire::resultset::Writer::new(&mut out, 0, self.caps, flags).prepared(preparing.client, seen, &[]);
         self.add_prepared(job, preparing, params);
-        Ok(self.client.send(out).await?)
+        self.hand_over(out).await
     }
 
     /// The client may execute it from now on. `params`: as many as there are where it was prepared.

@@ -285,7 +285,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             shown.write(&mut all, session.caps, backend.holds.flags()).map_err(broke)?;
         }
         session.core.tally.add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
-        session.client.send(all).await.map_err(|_| (Failed::Client, true))?;
+        session.client.queue(all).map_err(|_| (Failed::Client, true))?;
     }
     if let Some(filling) = &mut session.cached.filling {
         filling.ended(follower.response());

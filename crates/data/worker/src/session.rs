@@ -17,13 +17,15 @@ use bridge::Counter;
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
 use rt::{Either, Instant, Socket};
+use std::cell::Cell;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::command::{self, Command};
 use wire::connect_attributes::ConnectAttributes;
-use wire::{caps, errors};
+use wire::{caps, errors, packet};
 
 /// How long the rest of a command that is too large may take to come.
 const SKIPPED: Duration = Duration::from_secs(600);
@@ -184,24 +186,40 @@ impl Session {
 
     /// A command that is too large is read to its end and dropped; the session goes on.
     async fn refuse_large(&mut self, limit: usize) -> Result<(), Ended> {
-        let entry = self.entry.clone();
-        let skipped = self.core.rt.timeout(SKIPPED, rt::select(self.client.skip(), entry.told_to_leave())).await;
-        let Either::Left(seq) = skipped.map_err(|_late| Ended::Gone)? else {
+        let (entry, rt) = (self.entry.clone(), self.core.rt.clone());
+        let wait_timeout = match self.core.epoch().snapshot.variables.mysql_wait_timeout {
+            0 => SKIPPED,
+            patience => Duration::from_millis(patience),
+        };
+        let (begun, came) = (rt.now(), Cell::new(0));
+        let skipped = {
+            let mut skipping = pin!(rt::select(self.client.skip(&came), entry.told_to_leave()));
+            loop {
+                let before = came.get();
+                let patience = wait_timeout.min(SKIPPED.saturating_sub(rt.now() - begun));
+                match rt.timeout(patience, skipping.as_mut()).await {
+                    Ok(Either::Left(seq)) => break Some(seq?),
+                    Ok(Either::Right(())) => break None,
+                    Err(_late) if came.get() > before && !patience.is_zero() => {}
+                    Err(_silent) => return Err(Ended::Gone),
+                }
+            }
+        };
+        let Some(seq) = skipped else {
             // It breaks off in the middle of a command: there is no way on.
             self.may_go_on()?;
             return Err(Ended::Gone);
         };
-        let seq = seq?;
         self.turn = Turn { sent: seq, ..Turn::after(0) };
         let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
         self.refuse(&Complaint::with(1153, "08S01", words)).await
     }
 
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.
-    async fn obey(&mut self, epoch: &Epoch, packet: &Packet) -> Result<(), Ended> {
-        self.core.tally.add(Counter::QueriesFrontendsBytesRecv, packet.payload().len() as u64 + 4);
-        self.turn = Turn::after(packet.payload().len());
-        let command = match Command::read(packet.payload(), self.caps) {
+    async fn obey(&mut self, epoch: &Epoch, came: &Packet) -> Result<(), Ended> {
+        self.core.tally.add(Counter::QueriesFrontendsBytesRecv, came.payload().len() as u64 + 4);
+        self.turn = Turn::after(came.payload().len());
+        let command = match Command::read(came.payload(), self.caps) {
             Ok(command) => command,
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
@@ -224,15 +242,16 @@ impl Session {
             Command::Fetch { id, rows } => self.fetch(epoch, id, rows).await,
             Command::Reset(id) => self.reset_statement(epoch, id).await,
             Command::InitDb(schema) => self.init_db(epoch, schema).await,
-            Command::FieldList { .. } => self.field_list(epoch, packet.payload()).await,
+            Command::FieldList { .. } => self.field_list(epoch, came.payload()).await,
             Command::Ping => {
                 self.row_count = 0;
                 self.statement = self.statement.wrapping_add(1);
-                Ok(answer::say_ok(&mut self.client, 1, self.caps, flags, "").await?)
+                self.hand_over(answer::ok(1, self.caps, flags, "")).await
             }
             Command::Statistics => {
-                let words = answer::in_a_line(&self.core);
-                Ok(answer::send(&mut self.client, 1, words.as_bytes()).await?)
+                let mut line = Vec::new();
+                packet::append(&mut line, &mut 1, answer::in_a_line(&self.core).as_bytes());
+                self.hand_over(line).await
             }
             Command::SetOption(option) => {
                 self.caps = match option {
@@ -240,24 +259,24 @@ impl Session {
                     command::SET_OPTION_MULTI_STATEMENTS_OFF => self.caps & !caps::MULTI_STATEMENTS,
                     _ => return self.refuse(&Complaint::with(1047, "08S01", "Unknown option of COM_SET_OPTION")).await,
                 };
-                Ok(answer::say_eof(&mut self.client, self.caps, flags).await?)
+                self.hand_over(answer::eof(self.caps, flags)).await
             }
             Command::ResetConnection => {
                 // MariaDB keeps the character set of the login, MySQL does not.
                 let names = if epoch.claims_mariadb() { Names::Collation(self.collation) } else { Names::of_the_server() };
                 self.forget_everything(names);
-                Ok(answer::say_ok(&mut self.client, 1, self.caps, answer::flags(true), "").await?)
+                self.hand_over(answer::ok(1, self.caps, answer::flags(true), "")).await
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
             Command::RegisterSlave(_) | Command::BinlogDump(_) | Command::BinlogDumpGtid(_) | Command::Unknown(command::COM_TABLE_DUMP) => {
-                Box::pin(self.turn_through(epoch, packet.payload())).await
+                Box::pin(self.turn_through(epoch, came.payload())).await
             }
-            Command::Unknown(command::COM_PROCESS_INFO) => self.process_info(epoch, packet.payload()).await,
+            Command::Unknown(command::COM_PROCESS_INFO) => self.process_info(epoch, came.payload()).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {
-                let name = packet.payload().first().map_or("", |byte| command::name(*byte));
+                let name = came.payload().first().map_or("", |byte| command::name(*byte));
                 self.refuse(&Complaint::new(errors::UNKNOWN_COMMAND, format!("{name} is not supported by this proxy"))).await
             }
         }
@@ -278,7 +297,7 @@ impl Session {
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let seq = self.turn.next();
         (self.turn.sent, self.turn.failed) = (seq, true);
-        Ok(answer::complain(&mut self.client, seq, complaint).await?)
+        self.hand_over(answer::error(seq, complaint)).await
     }
 
     /// Tells the client that all is well, as the whole answer to its statement.
@@ -286,7 +305,7 @@ impl Session {
         let flags = self.flags() | self.turn.flags();
         let seq = self.turn.next();
         self.turn.sent = seq;
-        Ok(answer::say_ok(&mut self.client, seq, self.caps, flags, words).await?)
+        self.hand_over(answer::ok(seq, self.caps, flags, words)).await
     }
 
     /// As after a login, except for the character set: COM_RESET_CONNECTION.
@@ -342,7 +361,7 @@ impl Session {
                 self.core.tally.up(Counter::ClientConnectionsAborted);
                 // The client reads it as the answer to whatever it says next, as with a server that kills it.
                 let seq = if self.entry.command.get() == "Sleep" { 0 } else { self.turn.next() };
-                let told = answer::complain(&mut self.client, seq, &complaint);
+                let told = self.client.send(answer::error(seq, &complaint));
                 let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
             }
             Ended::Gone | Ended::Broken => self.core.tally.up(Counter::ClientConnectionsAborted),

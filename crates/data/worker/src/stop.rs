@@ -108,7 +108,7 @@ impl Stop {
 }
 
 impl Session {
-    /// Sends what is there as a whole. A client that does not read it stays until it is ended.
+    /// Sends what is there as a whole. A client that does not read it stays until it is ended, or has been silent for too long.
     pub(crate) async fn hand_over(&mut self, out: Vec<u8>) -> Result<(), Ended> {
         self.client.queue(out)?;
         if self.client.socket().is_full() { Box::pin(self.read_or_killed()).await } else { Ok(()) }
@@ -120,9 +120,13 @@ impl Session {
                 self.entry.bell.heard().await;
             }
         };
-        match rt::select(self.client.socket().room(), killed).await {
-            Either::Left(sent) => Ok(sent.map_err(NetError::from)?),
-            Either::Right(()) => Err(Ended::Broken),
+        let patience = match self.core.epoch().snapshot.variables.mysql_wait_timeout {
+            0 => Duration::MAX,
+            patience => Duration::from_millis(patience),
+        };
+        match self.core.rt.timeout(patience, rt::select(self.client.socket().room(), killed)).await {
+            Ok(Either::Left(sent)) => Ok(sent.map_err(NetError::from)?),
+            Ok(Either::Right(())) | Err(_) => Err(Ended::Broken),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::NetError;
 use crate::packed::Packed;
 use crate::tls::{Acceptor, Connector, Session, Shown};
 use rt::{Address, Chunk, Socket};
+use std::cell::Cell;
 use std::future::Future as _;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -324,6 +325,9 @@ impl Conn {
             }
             self.send_packed(command).await?;
         }
+        if let Some(packed) = &mut self.packed {
+            packed.frames.expect_answer();
+        }
         Ok(())
     }
 
@@ -443,15 +447,17 @@ impl Conn {
     /// Reads a packet that is too large to its end, and drops it as it comes; the number of its last piece. Most clients look for an answer
     /// only when all of their command is sent.
     ///
+    /// `came` goes up with every byte, for who wants to know whether it goes on.
+    ///
     /// # Errors
     /// The connection ends within the packet.
-    pub async fn skip(&mut self) -> Result<u8, NetError> {
+    pub async fn skip(&mut self, came: &Cell<usize>) -> Result<u8, NetError> {
         loop {
             let first = self.recv().await?.to_vec();
-            let mut come = Partly { bytes: first, conn: self };
-            come.up_to(packet::HEADER_LEN).await?;
-            let (len, seq) = packet::header(&[come.bytes[0], come.bytes[1], come.bytes[2], come.bytes[3]]);
-            drop(come);
+            let mut head = Partly { bytes: first, conn: self };
+            head.up_to(packet::HEADER_LEN).await?;
+            let (len, seq) = packet::header(&[head.bytes[0], head.bytes[1], head.bytes[2], head.bytes[3]]);
+            drop(head);
             let mut left = packet::HEADER_LEN + len;
             while left > 0 {
                 let mut chunk = self.recv().await?;
@@ -460,6 +466,7 @@ impl Conn {
                 }
                 let dropped = chunk.split_to(left.min(chunk.len()));
                 left -= dropped.len();
+                came.set(came.get() + dropped.len());
                 if !chunk.is_empty() {
                     self.put_back(chunk);
                 }
@@ -477,9 +484,16 @@ impl Conn {
 
     /// Send one payload as the next packet of a dialogue (handshake, authentication).
     pub async fn reply(&mut self, payload: &[u8]) -> Result<(), NetError> {
+        let framed = self.frame(payload);
+        self.send(framed).await
+    }
+
+    /// What [`reply`](Self::reply) would send, for who sends it otherwise.
+    #[must_use]
+    pub fn frame(&mut self, payload: &[u8]) -> Vec<u8> {
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
         packet::append(&mut framed, &mut self.seq, payload);
-        self.send(framed).await
+        framed
     }
 
     /// Begin a dialogue anew: the next [`reply`](Self::reply) has this number.
@@ -665,7 +679,7 @@ mod tests {
                 for limit in [10, size - 1] {
                     assert!(matches!(conn.packet(limit).await, Err(NetError::TooLarge { .. })), "{size}");
                 }
-                assert_eq!(usize::from(conn.skip().await.unwrap()), size / packet::MAX_PAYLOAD);
+                assert_eq!(usize::from(conn.skip(&Cell::new(0)).await.unwrap()), size / packet::MAX_PAYLOAD);
                 assert_eq!(conn.packet(10).await.unwrap().payload(), b"next");
             });
         }

@@ -302,6 +302,8 @@ pub struct Frames {
     level: i32,
     /// Number of the next frame that we send.
     seq: u8,
+    /// The next frame that comes is the first of an answer to one frame of ours.
+    first: bool,
     state: State,
     answers: Whole,
 }
@@ -320,7 +322,7 @@ impl Frames {
             Algorithm::Zlib => level.clamp(-1, 9),
             Algorithm::Zstd => level.clamp(1, 22),
         };
-        Self { algorithm, level, seq: 0, state: BEGINNING, answers: Whole::default() }
+        Self { algorithm, level, seq: 0, first: false, state: BEGINNING, answers: Whole::default() }
     }
 
     /// How they are packed.
@@ -343,6 +345,13 @@ impl Frames {
     /// A command begins with the next byte that we send.
     pub fn begin(&mut self) {
         self.seq = 0;
+        self.first = false;
+    }
+
+    /// A whole command is sent, and its answer is all that may come next. One of several frames may be answered before its end, and
+    /// is not looked at.
+    pub fn expect_answer(&mut self) {
+        self.first = self.seq == 1;
     }
 
     /// Is what came a whole number of frames?
@@ -456,7 +465,7 @@ impl Frames {
     /// something was, there may be more even without further bytes.
     ///
     /// # Errors
-    /// What came is not packed as it says, or is longer or shorter unpacked than it says.
+    /// What came answers no command (see [`expect_answer`](Self::expect_answer)), is not packed as it says, or is longer or shorter unpacked than it says.
     pub fn unpack(&mut self, input: &[u8], out: &mut Vec<u8>, lent: &mut Codecs) -> Result<usize, Malformed> {
         let mut used = 0;
         loop {
@@ -473,6 +482,9 @@ impl Frames {
                     let [l0, l1, l2, seq, p0, p1, p2] = *bytes;
                     let left = u32::from_le_bytes([l0, l1, l2, 0]) as usize;
                     let plain_len = u32::from_le_bytes([p0, p1, p2, 0]) as usize;
+                    if std::mem::take(&mut self.first) && seq != 1 {
+                        return Err(Malformed::new("a frame that answers no command"));
+                    }
                     self.seq = seq.wrapping_add(1);
                     self.state = match (left, plain_len) {
                         (0, 0) => BEGINNING,
@@ -608,6 +620,35 @@ mod tests {
     }
 
     const ALL: [(Algorithm, std::ops::RangeInclusive<i32>); 2] = [(Algorithm::Zlib, -1..=9), (Algorithm::Zstd, 1..=22)];
+
+    #[test]
+    fn what_a_server_says_unasked_is_not_taken_for_an_answer() {
+        let (mut ours, mut theirs) = (Frames::new(Algorithm::Zlib, 3), Frames::new(Algorithm::Zlib, 3));
+        let mut codecs = Codecs::default();
+        let frame = |frames: &mut Frames, bytes: &[u8], codecs: &mut Codecs| {
+            let mut out = Vec::new();
+            frames.pack(bytes, &mut out, codecs);
+            out
+        };
+        // An error before the command came: the server's first frame.
+        let unasked = frame(&mut theirs, b"\x02\0\0\0\xffx", &mut codecs);
+        ours.begin();
+        let command = frame(&mut ours, b"\x01\0\0\0\x0e", &mut codecs);
+        ours.expect_answer();
+        assert!(ours.unpack(&unasked, &mut Vec::new(), &mut codecs).is_err());
+        // The answer to the command, and what follows it.
+        let mut ours = Frames::new(Algorithm::Zlib, 3);
+        ours.begin();
+        frame(&mut ours, b"\x01\0\0\0\x0e", &mut codecs);
+        ours.expect_answer();
+        theirs.unpack(&command, &mut Vec::new(), &mut codecs).unwrap();
+        for piece in [&b"\x01\0\0\x01"[..], b"\0"] {
+            let answer = frame(&mut theirs, piece, &mut codecs);
+            let mut out = Vec::new();
+            ours.unpack(&answer, &mut out, &mut codecs).unwrap();
+            assert_eq!(out, piece);
+        }
+    }
 
     #[test]
     fn what_is_packed_at_any_level_comes_out_again() {
