@@ -73,6 +73,8 @@ pub struct Backend {
     /// What it began with, see `mysql-init_connect`; a reset undoes it.
     pub(crate) init_connect: Option<Rc<str>>,
     pub(crate) prepared: Here,
+    /// Was a statement sent that is too large for the connection to be used for another session?
+    pub(crate) retired: bool,
     /// COM_STMT_CLOSE commands that are still to be sent.
     pub(crate) closing: Vec<u8>,
     /// The server takes several statements in one text.
@@ -169,6 +171,11 @@ impl Backend {
             self.conn.send_commands(closing).await.map_err(BackendFailed::BrokeAfter)?;
         }
         self.conn.send_commands(command).await.map_err(BackendFailed::BrokeAfter)
+    }
+
+    /// Whoever has it keeps it as long as it is held; nobody else gets it.
+    pub fn retire(&mut self) {
+        self.retired = true;
     }
 
     /// The next bytes of a response.

@@ -92,6 +92,7 @@ impl Pools {
                     ways,
                     init_connect: None,
                     prepared: Here::default(),
+                    retired: false,
                     closing: Vec::new(),
                     several: false,
                     tracking: None,

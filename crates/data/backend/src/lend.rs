@@ -376,6 +376,7 @@ impl Pools {
                 several: lent.several,
                 tracking: None,
                 unreported: false,
+                retired: false,
                 opened: lent.opened,
                 since: lent.since,
                 pinged: lent.pinged,

@@ -103,6 +103,7 @@ mod tests {
             tracking: crate::Tracking::Any,
             snapshot: &snapshot,
             new_connection: false,
+            like: None,
         };
         passwords(&want)
     }

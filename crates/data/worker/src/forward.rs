@@ -156,6 +156,9 @@ impl Session {
                 backend.holds.add(Hold::UnknownState);
             }
             let sent = last_seq(command.len());
+            if command.len() as u64 > job.epoch.snapshot.variables.mysql_threshold_query_length {
+                backend.retire();
+            }
             self.send(backend, Chunk::from(command), limit_ms).await.map_err(|why| (why, false))?;
             let ask = Ask {
                 expect,
@@ -164,6 +167,7 @@ impl Session {
                 limit_ms,
                 withhold_stale: executed.filter(|_| stale_allowed),
                 rows_max: job.plan.rows_max,
+                per_second: job.epoch.snapshot.variables.mysql_throttle_max_bytes_per_second_to_client,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));

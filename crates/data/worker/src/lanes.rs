@@ -154,6 +154,7 @@ impl Session {
             tracking: Tracking::Any,
             snapshot: &job.epoch.snapshot,
             new_connection: false,
+            like: None,
         };
         let attributes = match job.what {
             What::Query(theirs) => self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES),

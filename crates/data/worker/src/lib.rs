@@ -27,6 +27,7 @@ mod lanes;
 mod learn;
 mod lexing;
 mod mirror;
+mod pace;
 mod packing;
 mod peers;
 mod prepared;

@@ -47,6 +47,8 @@ pub(crate) struct Ask {
     pub(crate) withhold_stale: Option<u32>,
     /// A result with more rows ends with an error after so many.
     pub(crate) rows_max: Option<u64>,
+    /// Bytes that the client may be sent in a second; 0 for no limit.
+    pub(crate) per_second: u64,
     /// The result will be compared with another.
     pub(crate) compare: bool,
 }
@@ -54,7 +56,7 @@ pub(crate) struct Ask {
 impl Ask {
     /// As it comes, and as long as it takes.
     pub(crate) const fn for_all_of(expect: Expect) -> Self {
-        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: None, rows_max: None, compare: false }
+        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: None, rows_max: None, per_second: 0, compare: false }
     }
 }
 
@@ -161,7 +163,7 @@ impl Follower {
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, compare } = *ask;
+    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, per_second, compare } = *ask;
     let mut follower = Follower::new(
         expect,
         (backend.hello.caps, session.caps),
@@ -239,7 +241,12 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                     filling.gathered.add(&out);
                 }
                 session.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+                let spent = out.len();
                 session.client.queue(out).map_err(|_| (Failed::Client, true))?;
+                if per_second > 0 {
+                    let nap = session.entry.pace.spend(session.core.rt.now(), spent, per_second);
+                    Box::pin(stop.pause(session, backend, nap)).await.map_err(|failed| (failed, true))?;
+                }
                 if session.client.socket().is_full() {
                     Box::pin(stop.room(session, backend)).await.map_err(|failed| (failed, true))?;
                 }

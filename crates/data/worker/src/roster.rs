@@ -1,6 +1,7 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
 use crate::held::{Held, draws};
+use crate::pace::Pace;
 use backend::{Backend, Hold};
 use bridge::Killed;
 use config::Snapshot;
@@ -47,6 +48,8 @@ pub(crate) struct Entry {
     /// The server of the running statement is cut off.
     pub(crate) cut: Cell<bool>,
     pub(crate) bell: Bell,
+    /// How much of what it may be sent it has had.
+    pub(crate) pace: Pace,
 }
 
 impl Entry {
@@ -69,6 +72,7 @@ impl Entry {
             interrupted: Cell::new(false),
             cut: Cell::new(false),
             bell: Bell::new(),
+            pace: Pace::new(now),
         }
     }
 

@@ -107,11 +107,58 @@ impl Stop {
     }
 }
 
+impl Stop {
+    /// Sends no more for a while.
+    pub(crate) async fn pause(&mut self, session: &Session, backend: &Backend, nap: Duration) -> Result<(), Failed> {
+        let rt = &session.core.rt;
+        let until = rt.now() + nap;
+        loop {
+            let (now, left) = (rt.now(), self.left(rt.now()));
+            if now >= until {
+                return Ok(());
+            }
+            let nap = (until - now).min(left);
+            let event = match rt.timeout(nap, self.next(session)).await {
+                Ok(event) => event,
+                Err(_slept) if nap < left => continue,
+                Err(_late) => Event::Late,
+            };
+            if let Some(failed) = self.happened(event, session, backend) {
+                return Err(failed);
+            }
+        }
+    }
+}
+
 impl Session {
     /// Sends what is there as a whole. A client that does not read it stays until it is ended, or has been silent for too long.
     pub(crate) async fn hand_over(&mut self, out: Vec<u8>) -> Result<(), Ended> {
+        let per_second = self.core.epoch().snapshot.variables.mysql_throttle_max_bytes_per_second_to_client;
+        if per_second > 0 {
+            return Box::pin(self.hand_over_slowly(out, per_second)).await;
+        }
         self.client.queue(out)?;
         if self.client.socket().is_full() { Box::pin(self.read_or_killed()).await } else { Ok(()) }
+    }
+
+    async fn hand_over_slowly(&mut self, out: Vec<u8>, per_second: u64) -> Result<(), Ended> {
+        let entry = self.entry.clone();
+        for piece in out.chunks(rt::CHUNK_LEN) {
+            self.client.queue(piece)?;
+            let nap = entry.pace.spend(self.core.rt.now(), piece.len(), per_second);
+            let killed = async {
+                while !entry.killed.get() {
+                    entry.bell.heard().await;
+                }
+            };
+            if let Either::Left(()) = rt::select(killed, self.core.rt.sleep(nap)).await {
+                return Err(Ended::Broken);
+            }
+            if self.client.socket().is_full() {
+                Box::pin(self.read_or_killed()).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn read_or_killed(&self) -> Result<(), Ended> {

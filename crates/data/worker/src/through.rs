@@ -8,7 +8,7 @@ use crate::epoch::Epoch;
 use crate::relay::Failed;
 use crate::roster::Entry;
 use crate::session::{Ended, Session, killed};
-use backend::{Backend, BackendFailed, Idle, Like, State, Want};
+use backend::{Backend, BackendFailed, Idle, Like, State, Tracking, Want};
 use bridge::{Counter, Failure};
 use config::User;
 use net::{Conn, NetError, Secret};
@@ -81,6 +81,7 @@ pub(crate) async fn open(
         remembered: None,
         snapshot: &epoch.snapshot,
         new_connection: true,
+        tracking: Tracking::Any,
         like: Some(Like { database: said.like.database.filter(|name| !name.is_empty()), ..said.like }),
     };
     let gone = rt::select(client.socket().closed(), entry.told_to_end());
@@ -196,7 +197,7 @@ impl Session {
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
         packet::append(&mut framed, &mut 0, payload);
         let work = async {
-            backend.sync(&self.state, true, None).await?;
+            backend.sync(&self.state, true, None, Tracking::Any).await?;
             backend.send(Chunk::from(framed)).await
         };
         if let Err(failed) = self.watched(limit_ms, work, self.entry.told_to_end()).await {
@@ -223,15 +224,22 @@ impl Session {
         let mut stop = pin!(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
         let mut upstream = Upstream::default();
         let mut kept = Vec::new();
+        let mut nap = None;
         if follows_log(last) {
             self.entry.command.set(command::name(last));
         }
         let ended = loop {
-            match next(&mut self.client, &mut backend.conn, stop.as_mut()).await {
+            match next(&mut self.client, &mut backend.conn, &mut nap, stop.as_mut()).await {
                 Event::Down(Ok(chunk)) if !chunk.is_empty() => {
                     waits.set(follows_log(last));
                     self.entry.since.set(self.core.rt.now());
                     backend.carried_down(chunk.len());
+                    let per_second = self.core.epoch().snapshot.variables.mysql_throttle_max_bytes_per_second_to_client;
+                    if per_second > 0 {
+                        let pause = self.entry.pace.spend(self.core.rt.now(), chunk.len(), per_second);
+                        let rt = self.core.rt.clone();
+                        nap = Some(Box::pin(async move { rt.sleep(pause).await }) as Nap);
+                    }
                     if self.client.queue(chunk).is_err() {
                         break Ended::Gone;
                     }
@@ -331,9 +339,15 @@ fn send_up(server: &mut Conn, mut chunk: Chunk, begins: &[usize]) -> Result<(), 
     server.queue(chunk)
 }
 
+/// For so long a client is sent nothing.
+type Nap = Pin<Box<dyn Future<Output = ()>>>;
+
 /// Waits for whichever comes first. Each direction goes on while the other waits.
-async fn next(client: &mut Conn, server: &mut Conn, mut stop: Pin<&mut impl Future<Output = Stopped>>) -> Event {
+async fn next(client: &mut Conn, server: &mut Conn, nap: &mut Option<Nap>, mut stop: Pin<&mut impl Future<Output = Stopped>>) -> Event {
     poll_fn(|cx| {
+        if nap.as_mut().is_some_and(|nap| nap.as_mut().poll(cx).is_ready()) {
+            *nap = None;
+        }
         match server.poll_room(cx) {
             Poll::Ready(Ok(())) => {
                 if let Poll::Ready(came) = client.poll_recv(cx) {
@@ -344,6 +358,7 @@ async fn next(client: &mut Conn, server: &mut Conn, mut stop: Pin<&mut impl Futu
             Poll::Pending => {}
         }
         match client.poll_room(cx) {
+            Poll::Ready(Ok(())) if nap.is_some() => {}
             Poll::Ready(Ok(())) => {
                 if let Poll::Ready(came) = server.poll_recv(cx) {
                     return Poll::Ready(Event::Down(came));

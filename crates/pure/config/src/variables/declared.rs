@@ -173,10 +173,10 @@ variables! {
     mysql_firewall_whitelist_errormsg: text = "Firewall blocked this query", Live, "What a client is told whose statement the firewall refused.";
     mysql_mirror_max_concurrency: int(1..=8192) = 16, Live, "Mirrored statements that run at once, over all cores.";
     mysql_mirror_max_queue_length: int(0..=1048576) = 32000, Live, "Mirrored statements that may wait, over all cores; what comes then is dropped.";
-    mysql_threshold_query_length: int(1024..=1073741824) = 524288, NotYet, "Bytes from which on a statement is streamed to its server.";
+    mysql_threshold_query_length: int(1024..=1073741824) = 524288, Live, "Bytes of a statement after which its connection to the server is not used again, so that the server need not keep the room for it.";
     mysql_threshold_resultset_size: int(1024..=1073741824) = 4194304, Live, "Bytes of the largest result that is cached. Answers are always sent while they arrive.";
-    mysql_throttle_max_bytes_per_second_to_client: int(0..=2147483647) = 0, NotYet, "Bytes per second sent to one client at most; 0 for no limit.";
-    mysql_throttle_ratio_server_to_client: int(0..=100) = 0, NotYet, "How many times faster a server may be read than its client; 0 for no limit.";
+    mysql_throttle_max_bytes_per_second_to_client: int(0..=2147483647) = 0, Live, "Bytes per second sent to one client at most; 0 for no limit.";
+    mysql_throttle_ratio_server_to_client: int(0..=100) = 0, Live, "How many times faster a server may be read than its client; here it is read as fast as its client, and 64 KiB ahead, so that every value is kept to.";
     mysql_data_packets_history_size: int(0..=2147483647) = 0, Moot, "Packets of each connection that a core dump of ProxySQL has; nothing is kept here.";
 
     // --- The result cache ---------------------------------------------------------------------------------------
