@@ -18,8 +18,6 @@ pub struct Like<'a> {
     pub caps: Caps,
     /// The schema to begin in.
     pub database: Option<&'a str>,
-    /// Connection attributes.
-    pub attributes: &'a [(String, String)],
 }
 
 impl Like<'_> {

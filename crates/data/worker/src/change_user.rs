@@ -47,8 +47,8 @@ impl Session {
         let mut through = None;
         if user.fast_forward {
             let database = change.database.as_deref().or(user.default_schema.as_deref());
-            let like = Like { caps: self.caps, database, attributes: &change.attributes };
-            let said = Said { user: &user, secret: &secret, collation: change.charset.unwrap_or(self.collation), like };
+            let like = Like { caps: self.caps, database };
+            let said = Said { user: &user, secret: &secret, collation: change.charset.unwrap_or(self.collation), attributes: &change.attributes, like };
             match Box::pin(through::open(&core, &epoch, &self.client, &self.entry, &said)).await {
                 Ok(backend) => through = backend.map(Through::new),
                 Err(complaint) => return self.turned_away(&complaint).await,

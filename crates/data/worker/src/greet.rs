@@ -191,8 +191,8 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     if user.fast_forward {
         let login = &entered.login;
         let database = login.database.as_deref().or(user.default_schema.as_deref());
-        let like = Like { caps: login.caps, database, attributes: &login.attributes };
-        let said = Said { user: &user, secret: &entered.secret, collation: login.charset, like };
+        let like = Like { caps: login.caps, database };
+        let said = Said { user: &user, secret: &entered.secret, collation: login.charset, attributes: &login.attributes, like };
         match Box::pin(through::open(core, &epoch, &conn, &entry, &said)).await {
             Ok(backend) => through = backend.map(Through::new),
             Err(complaint) => {

@@ -19,6 +19,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
+use wire::connect_attributes::ConnectAttributes;
 use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_QUIT, COM_SLEEP};
 use wire::upstream::Upstream;
 use wire::{caps, command, packet};
@@ -55,6 +56,7 @@ pub(crate) struct Said<'a> {
     pub(crate) user: &'a User,
     pub(crate) secret: &'a Secret,
     pub(crate) collation: u16,
+    pub(crate) attributes: &'a ConnectAttributes,
     pub(crate) like: Like<'a>,
 }
 
@@ -76,6 +78,8 @@ pub(crate) async fn open(
         secret: said.secret,
         caps: said.like.caps,
         collation: said.collation,
+        session: entry.id,
+        attributes: said.attributes,
         state: &state,
         user_variables: false,
         remembered: None,
@@ -182,8 +186,8 @@ impl Session {
             Some(backend) => backend,
             None => {
                 let schema = self.state.schema.clone();
-                let like = Like { caps: self.caps, database: Some(&schema), attributes: &[] };
-                let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, like };
+                let like = Like { caps: self.caps, database: Some(&schema) };
+                let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, attributes: &self.attributes, like };
                 match open(&self.core, epoch, &self.client, &self.entry, &said).await {
                     Ok(Some(backend)) => backend,
                     Ok(None) => {
