@@ -15,7 +15,7 @@ use config::Snapshot;
 use net::tls::Acceptor;
 use rt::local::Notify;
 use rt::permits::{Permits, Registry};
-use rt::{Address, Either, ListenOptions, Listener, Rt, mailbox};
+use rt::{Address, Either, Instant, ListenOptions, Listener, Rt, mailbox};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
