@@ -4,11 +4,13 @@
 use std::process::Command;
 use std::time::Duration;
 
+use conformance::by_hand;
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::caps;
 
 type Outcome = Result<(), String>;
 
@@ -18,6 +20,12 @@ fn main() {
         ("a_server_is_logged_in_to_with_the_password_that_it_knows", the_password_that_a_server_knows),
         ("a_session_outlives_the_change_of_its_password", a_session_outlives_the_change),
         ("a_certificate_says_who_a_client_is", certificates),
+        ("an_address_that_fails_too_often_is_turned_away", brute_force),
+        ("a_header_from_who_may_send_none_gets_an_error", untrusted_header),
+        ("a_server_is_told_who_the_client_is", servers_are_told),
+        ("flags_of_a_client_mean_what_they_mean_without_a_proxy", flags_of_clients),
+        ("an_expired_password_is_changed_by_who_can", expired),
+        ("unix_sockets_lead_in_and_out", unix_sockets),
         ("servers_ask_for_a_proof_by_any_plugin_of_theirs", plugins_of_servers),
     ])
 }
@@ -280,6 +288,230 @@ fn plugins_of_servers(driver: Driver) -> Outcome {
             is_refused(&by(PLAIN, proxy.port, "turn", "old", ANEW), "ERROR 1045")?;
         }
         expect(there > 0, || "no plugin was tried".to_owned())?;
+    }
+    Ok(())
+}
+
+fn brute_force(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.variables.push_str("    client_host_cache_size = 2\n    client_host_error_counts = 3\n    proxy_protocol_networks = \"127.0.0.0/8\"\n");
+    let proxy = Proxy::start(driver, &wish)?;
+    let come = |password: &str| command_line(proxy.port, "app", password, &[], "SELECT 'in'");
+    let seen = || proxy.admin("SELECT client_address, error_count FROM stats_mysql_client_host_cache ORDER BY 1");
+    // A success ends the row; two cores count as one.
+    for _ in 0..2 {
+        is_refused(&come("wrong"), "ERROR 1045")?;
+    }
+    trials::until("127.0.0.1\t2", seen)?;
+    is_in(&come("secret"), "in")?;
+    trials::until("", seen)?;
+    for _ in 0..3 {
+        is_refused(&come("wrong"), "ERROR 1045")?;
+    }
+    trials::until("127.0.0.1\t3", seen)?;
+    for _ in 0..4 {
+        is_refused(&come("secret"), "ERROR 1129")?;
+    }
+    // Behind a balancer each client answers for itself.
+    let behind = |last: u8, payload: &[u8]| {
+        let header = format!("PROXY TCP4 192.0.2.{last} 10.0.0.1 51234 6033\r\n");
+        by_hand::Raw::log_in_after(proxy.port, &[header.as_bytes(), payload].concat()).map_err(|error| error.to_string())
+    };
+    // There is no such user here.
+    for (last, wanted) in [(7, "1045"), (7, "1045"), (7, "1045"), (7, "1129"), (8, "1045")] {
+        let (_, answer) = behind(last, b"")?;
+        let words = by_hand::complaint(&answer).to_string();
+        expect(words.contains(wanted), || format!("{last}: {words} instead of {wanted}"))?;
+    }
+    // The oldest has made room, and the balancer's own address with it.
+    trials::until("192.0.2.8\t1", seen)?;
+    is_in(&come("secret"), "in")?;
+    proxy.admin("PROXYSQL FLUSH MYSQL CLIENT HOSTS")?;
+    same(&seen()?, "")?;
+    let (_, answer) = behind(7, b"")?;
+    expect(by_hand::complaint(&answer).to_string().contains("1045"), || by_hand::complaint(&answer).to_string())?;
+    same(&proxy.admin("SELECT error_count FROM stats_mysql_client_host_cache_reset")?, "1")?;
+    same(&seen()?, "")?;
+    let away = proxy.admin("SELECT Variable_Value > 3 FROM stats_mysql_global WHERE Variable_Name = 'client_host_error_killed_connections'")?;
+    same(&away, "1")?;
+    expect(proxy.log().contains("clients of 127.0.0.1 are turned away from now on: 3 failed logins"), || proxy.log())
+}
+
+fn servers_are_told(driver: Driver) -> Outcome {
+    let server = Server::start_with(Vendor::MariaDb, &["--proxy-protocol-networks=127.0.0.1"])?;
+    // Accounts of one address each: the server itself checks who it is.
+    server.root("CREATE USER open@'192.0.2.7'; CREATE USER open@'192.0.2.8'; GRANT ALL ON *.* TO open@'192.0.2.7'; GRANT ALL ON *.* TO open@'192.0.2.8'")?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.variables.push_str("    proxy_protocol_networks = \"127.0.0.0/8\"\n");
+    let proxy = Proxy::start(driver, &wish)?;
+    let behind = |last: u8| {
+        let header = format!("PROXY TCP4 192.0.2.{last} 10.0.0.1 51234 6033\r\n");
+        let (mut raw, answer) = by_hand::Raw::log_in_after(proxy.port, header.as_bytes()).map_err(|error| error.to_string())?;
+        expect(answer.first() == Some(&0), || by_hand::complaint(&answer).to_string())?;
+        raw.ask("SELECT USER(), CURRENT_USER()").map_err(|error| error.to_string()).map(|rows| rows.concat().join(" "))
+    };
+    is_refused(&behind(7), "Access denied for user 'open'@'127.0.0.1'")?;
+    for version in [1, 2] {
+        proxy.admin(&format!(
+            "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, json_object('proxy_protocol', {version})); LOAD MYSQL SERVERS TO RUNTIME"
+        ))?;
+        for _ in 0..4 {
+            for last in [7, 8] {
+                same(&behind(last)?, &format!("open@192.0.2.{last} open@192.0.2.{last}"))?;
+            }
+            is_refused(&behind(9), "Access denied for user 'open'@'192.0.2.9'")?;
+        }
+        // Each address has its own, on each of two cores at most.
+        let there = server.root("SELECT COUNT(*) BETWEEN 2 AND 4, MIN(host LIKE '192.0.2.%:51234') FROM information_schema.processlist WHERE user = 'open'")?;
+        same(there.lines().last().unwrap_or_default(), "1\t1")?;
+        // Who comes by the Unix socket has no address.
+        let socket = format!("--socket={}/client.sock", proxy.data().display());
+        let said = command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT USER()");
+        is_in(&said, "app@127.0.0.1")?;
+    }
+    proxy.admin("DELETE FROM mysql_hostgroup_attributes; LOAD MYSQL SERVERS TO RUNTIME")?;
+    is_refused(&behind(7), "Access denied for user 'open'@'127.0.0.1'")?;
+    let wrong = proxy.admin(
+        "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"proxy_protocol\": 3}'); LOAD MYSQL SERVERS TO RUNTIME",
+    );
+    is_refused(&wrong, "must be from 0 to 2")
+}
+
+fn untrusted_header(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    for header in [&b"PROXY TCP4 192.0.2.7 10.0.0.1 51234 6033\r\n"[..], b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
+        let (_, answer) = by_hand::Raw::log_in_after(proxy.port, header).map_err(|error| error.to_string())?;
+        let words = by_hand::complaint(&answer).to_string();
+        expect(words.contains("1043") && words.contains("mysql-proxy_protocol_networks does not name"), || words)?;
+    }
+    expect(proxy.log().contains("a client of 127.0.0.1 was turned away: a PROXY header from an address"), || proxy.log())
+}
+
+/// What a client of these flags sees, directly or through the proxy.
+fn flags_seen(port: u16, flags: u64) -> Result<Vec<String>, String> {
+    let mut raw = Raw::log_in(port, flags)?;
+    let mut seen = Vec::new();
+    for sql in [
+        "SELECT @@wait_timeout",
+        "UPDATE conf.scratch SET words = 'as it was' WHERE id = 1",
+        "SELECT COUNT (*) FROM conf.scratch",
+        "SET @a = 1; SELECT @a",
+        "SELECT 1; SELECT 2",
+    ] {
+        let said = raw.query(sql)?;
+        // Neither the words that a server finds for a syntax error are the point, nor what the first EOF says of indexes: for a client that has
+        // no DEPRECATE_EOF it is ours, and the server's own comes at the end.
+        let line = |line: &str| match line {
+            line if line.contains("\\xff") => "an error".to_owned(),
+            line if line.contains(" \\xfe\\x00\\x00") => "the end".to_owned(),
+            line => line.to_owned(),
+        };
+        seen.push(said.lines().map(line).collect::<Vec<_>>().join("\n"));
+    }
+    Ok(seen)
+}
+
+fn flags_of_clients(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start_with(vendor, &["--interactive-timeout=4321"])?;
+        server.root("INSERT INTO conf.scratch VALUES (1, 'as it was')")?;
+        let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+        // The server's cache of passwords is warm from here on.
+        by((vendor, if vendor == Vendor::MySql { &["--ssl-mode=REQUIRED"] } else { &[] }), server.port, "app", "secret", "DO 1")?;
+        let kinds = [0, caps::FOUND_ROWS, caps::INTERACTIVE, caps::IGNORE_SPACE, caps::MULTI_STATEMENTS, caps::FOUND_ROWS | caps::INTERACTIVE];
+        for turn in 0..3 {
+            for flags in kinds {
+                let direct = flags_seen(server.port, flags)?;
+                let through = flags_seen(proxy.port, flags)?;
+                for (at, (direct, through)) in direct.iter().zip(&through).enumerate() {
+                    same(through, direct).map_err(|words| format!("{vendor}, flags {flags:x}, turn {turn}, statement {at}: {words}"))?;
+                }
+            }
+            // What a session leaves is reset before the next has it.
+            let mut raw = Raw::log_in(proxy.port, caps::INTERACTIVE)?;
+            raw.query("CREATE TEMPORARY TABLE conf.mine (a INT)")?;
+        }
+        proxy.admin("SET mysql-server_capabilities = 569865; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        let raw = Raw::log_in(proxy.port, caps::FOUND_ROWS)?;
+        expect(!raw.has(caps::FOUND_ROWS), || "CLIENT_FOUND_ROWS is offered".to_owned())?;
+    }
+    Ok(())
+}
+
+fn expired(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+        by((vendor, if vendor == Vendor::MySql { &["--ssl-mode=REQUIRED"] } else { &[] }), server.port, "app", "secret", "DO 1")?;
+        proxy.admin("UPDATE mysql_users SET attributes = json_object('additional_password', hex('fresh')); LOAD MYSQL USERS TO RUNTIME")?;
+        server.root("ALTER USER app@'%' PASSWORD EXPIRE")?;
+        if vendor == Vendor::MariaDb {
+            server.root("SET GLOBAL disconnect_on_expired_password = 1")?;
+        }
+        let told = |words: String| format!("{vendor}: {words}");
+        let mut plain = Raw::log_in(proxy.port, 0)?;
+        for _ in 0..8 {
+            let said = plain.query("SELECT 1")?;
+            expect(said.contains("Your password has expired"), || told(said))?;
+        }
+        same(&proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?, "ONLINE")?;
+        let mut able = Raw::log_in(proxy.port, caps::EXPIRED_PASSWORDS)?;
+        let mut other = Raw::log_in(proxy.port, caps::EXPIRED_PASSWORDS)?;
+        for _ in 0..2 {
+            for client in [&mut able, &mut other] {
+                let said = client.query("SELECT 1")?;
+                expect(said.contains(if vendor == Vendor::MySql { "reset your password" } else { "SET PASSWORD" }), || told(said))?;
+            }
+        }
+        let change = if vendor == Vendor::MySql { "ALTER USER USER() IDENTIFIED BY 'fresh'" } else { "SET PASSWORD = PASSWORD('fresh')" };
+        let said = able.query(change)?;
+        expect(!said.contains("\\xff"), || told(said))?;
+        for _ in 0..3 {
+            let said = able.query("SELECT 'works'")?;
+            expect(said.contains("works"), || told(said))?;
+        }
+        // A new session gets nothing of the sandbox that the other one is still in.
+        for _ in 0..4 {
+            let said = Raw::log_in(proxy.port, caps::EXPIRED_PASSWORDS)?.query("SELECT 'works'")?;
+            expect(said.contains("works"), || told(said))?;
+        }
+        drop(other);
+        for _ in 0..4 {
+            let said = Raw::log_in(proxy.port, caps::EXPIRED_PASSWORDS)?.query("SELECT 'works'")?;
+            expect(said.contains("works"), || told(said))?;
+        }
+        let said = plain.query("SELECT 'works'")?;
+        expect(said.contains("works"), || told(said))?;
+    }
+    Ok(())
+}
+
+/// A62, A68: Unix sockets on both sides.
+fn unix_sockets(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        let path = server.tls_file("../s");
+        let mut wish = Wish::in_front_of(&server);
+        wish.servers = format!("{{ address = \"{}\", port = 0, hostgroup = 0, use_ssl = 1 }}", path.display());
+        let mut proxy = Proxy::start(driver, &wish)?;
+        let socket = format!("--socket={}/client.sock", proxy.data().display());
+        let come = |options: &[&str]| command_line(proxy.port, "app", "secret", options, "SELECT CONCAT('in', USER() LIKE '%@localhost')");
+        // The server sees a client of its own machine, and the password may cross in clear.
+        server.root("CREATE USER app@localhost IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app@localhost")?;
+        is_in(&come(&[]), "in1").map_err(|words| format!("{vendor}: {words}"))?;
+        is_in(&come(&["--host=localhost", "--protocol=socket", &socket]), "in1").map_err(|words| format!("{vendor}: {words}"))?;
+        is_in(&come(&["--host=localhost", "--protocol=socket", &socket, "--default-auth=mysql_clear_password"]), "in1")?;
+        is_refused(&command_line(proxy.port, "app", "wrong", &["--host=localhost", "--protocol=socket", &socket], "DO 1"), "'app'@'localhost'")?;
+        let shown = proxy.admin("SELECT srv_host, srv_port FROM stats_mysql_connection_pool")?;
+        same(&shown, &format!("{}\t0", path.display()))?;
+        // A socket file that a killed process left is no hindrance.
+        proxy.kill();
+        expect(proxy.data().join("client.sock").exists(), || "the file is gone".to_owned())?;
+        proxy.restart()?;
+        is_in(&command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT 'in'"), "in")?;
     }
     Ok(())
 }

@@ -77,6 +77,10 @@ impl Shared {
             Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
             Command::Checksum(subject) => self.checksum(&subject),
             Command::Proxysql(verb) => self.proxysql(verb),
+            Command::FlushClientHosts => {
+                self.cores.flush_client_hosts().await?;
+                Ok(Reply::done())
+            }
             Command::FlushCache(which) => Ok(Reply::Done { affected: self.cores.flush_cache(&which).await?, info: String::new() }),
             Command::Kill { session, statement_only } => match self.cores.kill(session, statement_only).await? {
                 true => Ok(Reply::done()),
@@ -358,10 +362,6 @@ impl Shared {
             Verb::FlushLogs => (self.hooks.flush_logs)()?,
             Verb::ReloadTls => *self.acceptor.borrow_mut() = (self.hooks.reload_tls)()?,
             Verb::FlushConfigDb => self.engine.borrow().reopen_disk()?,
-            Verb::FlushClientHosts => {
-                let info = "Nothing was there to be flushed: errors of client hosts are not counted in this version".to_owned();
-                return Ok(Reply::Done { affected: 0, info });
-            }
         }
         Ok(Reply::done())
     }

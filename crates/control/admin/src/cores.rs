@@ -185,6 +185,11 @@ impl Cores {
         Ok(self.everybody(|reply| ToCore::FlushCache { which: which.clone(), reply }).await?.into_iter().sum())
     }
 
+    /// Has them forget who has failed to log in.
+    pub(crate) async fn flush_client_hosts(&self) -> Result<(), Silent> {
+        self.everybody(|done| ToCore::FlushClientHosts { done }).await.map(drop)
+    }
+
     /// Stops or resumes accepting clients.
     pub(crate) fn accept(&self, accept: bool) {
         for sender in &self.senders {

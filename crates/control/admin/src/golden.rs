@@ -59,11 +59,6 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
     ("DESC mysql_servers", "columns [\"Field\"", "graphical tools ask it"),
     ("KILL QUERY 999999", "ERROR 1045 28000 ProxySQL Admin Error: Unknown thread id", "as on the traffic port"),
     ("KILL 999999", "ERROR 1045 28000 ProxySQL Admin Error: Unknown thread id", "as on the traffic port"),
-    (
-        "PROXYSQL FLUSH MYSQL CLIENT HOSTS",
-        "OK affected=0 Nothing was there to be flushed",
-        "the answer says that it does nothing yet",
-    ),
     (";", "ERROR 1045 28000 ProxySQL Admin Error: not an error", "a lone ; is an empty statement"),
     ("SELECT CONFIG INTO OUTFILE DATADIR/out.cnf", "OK affected=7", "other comments in the file"),
     ("SELECT CONFIG FILE", "columns [\"Data\"]\nrows 1\n# Written by Millrace", "other comments in the file"),

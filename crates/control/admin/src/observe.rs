@@ -27,6 +27,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::QueryCache => Ask::QueryCache,
         Observe::Mirror => Ask::Mirror,
         Observe::Alarms => Ask::Alarms,
+        Observe::ClientHosts => Ask::ClientHosts,
     })
 }
 
@@ -55,7 +56,6 @@ const NOT_COUNTED: &[&str] = &[
     "queries_with_max_lag_ms__total_wait_time_us",
     "backend_lagging_during_query",
     "get_aws_aurora_replicas_skipped_during_query",
-    "client_host_error_killed_connections",
     "Selects_for_update__autocommit0",
     "MySQL_Monitor_Workers",
     "MySQL_Monitor_Workers_Aux",
@@ -199,6 +199,12 @@ pub(crate) fn report(
                     &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.client_address, &&*row.schema, &row.errno,
                     &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &&*row.last_error,
                 ])?;
+            }
+        }
+        Report::ClientHosts(hosts) => {
+            let mut into = Into::table(conn, table, 3)?;
+            for row in hosts {
+                into.row(&[&row.address.to_string(), &signed(row.errors), &signed(row.last_s)])?;
             }
         }
         Report::QueryCache(results) => {

@@ -79,7 +79,8 @@ async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config
             ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
             ToCore::FlushCache { reply, .. } => reply(0),
-            ToCore::Accept(_) | ToCore::Fetching { .. } | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
+            ToCore::FlushClientHosts { done } => done(()),
+            ToCore::Accept(_) | ToCore::ClientHost { .. } | ToCore::Fetching { .. } | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
         }
     }
 }
@@ -98,6 +99,7 @@ fn empty(what: Ask) -> Report {
         Ask::Prepared => Report::Prepared(Vec::new()),
         Ask::Mirror => Report::Mirror(Vec::new()),
         Ask::Alarms => Report::Alarms(Vec::new()),
+        Ask::ClientHosts => Report::ClientHosts(Vec::new()),
         Ask::QueryCache => Report::QueryCache(Vec::new()),
     }
 }

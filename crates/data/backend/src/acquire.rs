@@ -115,7 +115,7 @@ impl Pools {
             {
                 return Ok(backend);
             }
-            let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT };
+            let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client: room.place().client_of(want) };
             match Box::pin(self.open(room, want, key)).await {
                 // OFFLINE_HARD since it was begun.
                 Ok(backend) if backend.place().is_cut_off() => self.release(backend),
@@ -293,10 +293,10 @@ impl Pools {
 
     fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
         let mut idle = place.idle.borrow_mut();
-        let caps = want.caps & OF_CLIENT;
+        let (caps, client) = (want.caps & OF_CLIENT, place.client_of(want));
         let mut best: Option<usize> = None;
         for (at, backend) in idle.iter().enumerate().rev() {
-            if backend.key.caps != caps || *backend.key.user != *want.user {
+            if backend.key.caps != caps || backend.key.client != client || *backend.key.user != *want.user {
                 continue;
             }
             match fit(backend, want) {

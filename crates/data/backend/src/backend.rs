@@ -7,11 +7,12 @@ use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
+use std::net::IpAddr;
 use std::rc::Rc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
 };
-use wire::packet;
+use wire::{caps, packet};
 use wire::response::{Expect, Follow, Outcome, Response};
 
 /// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
@@ -22,7 +23,9 @@ const GLIMPSE_LEN_MAX: usize = 4096;
 pub(crate) struct Key {
     pub(crate) user: Rc<str>,
     /// Capability bits that a connection cannot change any more.
-    pub(crate) caps: wire::caps::Caps,
+    pub(crate) caps: caps::Caps,
+    /// The client for whom we speak, where servers are told by the PROXY protocol.
+    pub(crate) client: Option<IpAddr>,
 }
 
 /// Whether a connection may be shared again.
@@ -371,10 +374,28 @@ impl Backend {
         if self.several {
             self.take_several(false).await?;
         }
+        if self.hello.is_mariadb() {
+            self.set_as_login_did().await?;
+        }
         if let Some(text) = self.init_connect.clone() {
             self.begin(text).await?;
         }
         Ok(())
+    }
+
+    /// What capabilities of a login set, a reset of MariaDB undoes.
+    async fn set_as_login_did(&mut self) -> Result<(), BackendFailed> {
+        let sets = [
+            (caps::INTERACTIVE, "wait_timeout = @@session.interactive_timeout"),
+            (caps::IGNORE_SPACE, "sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'IGNORE_SPACE')"),
+        ];
+        let sets: Vec<_> = sets.iter().filter(|(by, _)| self.key.caps & by != 0).map(|(_, set)| *set).collect();
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, format!("SET {}", sets.join(", ")).as_bytes(), self.hello.caps);
+        refusal(&self.command(&payload, Expect::Query).await?).map(drop)
     }
 
     /// Runs init_connect, now and after every reset.

@@ -14,6 +14,7 @@ use config::{Server, Variables};
 use net::tls::{Connector, Settings};
 use net::{Account, Compression, Conn, Refused, Secret};
 use rt::Address;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::frame::Algorithm;
@@ -33,7 +34,14 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
 
 /// What follows the client, because it changes what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps =
-    caps::FOUND_ROWS | caps::NO_SCHEMA | caps::LOCAL_FILES | caps::IGNORE_SPACE | caps::MULTI_RESULTS | caps::PS_MULTI_RESULTS;
+    caps::FOUND_ROWS
+    | caps::NO_SCHEMA
+    | caps::LOCAL_FILES
+    | caps::IGNORE_SPACE
+    | caps::INTERACTIVE
+    | caps::MULTI_RESULTS
+    | caps::PS_MULTI_RESULTS
+    | caps::EXPIRED_PASSWORDS;
 
 /// What a connection says of itself for a client that has said nothing.
 const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
@@ -68,8 +76,8 @@ impl Pools {
                 self.tally.up(Counter::ServerConnectionsConnected);
                 let knows = Collations::of(&hello.version);
                 // MariaDB goes back to the character set of the login, MySQL to that of the server.
-                let keeps = want.collation >= 248 && hello.version.to_ascii_lowercase().contains("mariadb");
-                let ways = Ways { knows, begun: false, after_reset: keeps.then_some(want.collation) };
+                let keeps = want.collation >= 248 && hello.is_mariadb();
+                let ways = Ways { knows, begun: false, after_reset: keeps.then_some(want.collation), set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE) };
                 let mut holds = Holds::default();
                 holds.status(hello.status);
                 let mut backend = Box::new(Backend {
@@ -199,6 +207,16 @@ impl Pools {
             host: &server.hostname,
         };
         let mut conn = Conn::new(socket);
+        let version = place.proxy_protocol.get();
+        if version > 0 {
+            let to = match conn.socket().peer() {
+                Address::Tcp(at) => Some(at),
+                Address::Unix(_) => None,
+            };
+            let mut header = Vec::with_capacity(128);
+            wire::proxied::write(&mut header, version, want.client, to);
+            conn.send(header).await.map_err(|error| Attempt::Again(error.to_string()))?;
+        }
         match net::login(&mut conn, &account).await {
             Ok(hello) => Ok((conn, hello)),
             Err(Refused::Server { code, state, message }) => Err(match code {
@@ -274,6 +292,13 @@ fn compression(v: &Variables) -> Compression {
         },
         zlib_level: i32::try_from(v.mysql_protocol_compression_level).unwrap_or(i32::MAX),
         zstd_level: u8::try_from(v.mysql_server_compression_zstd_level).unwrap_or(u8::MAX),
+    }
+}
+
+impl Place {
+    /// For whom alone a connection may be used: where servers are told who the client is, for that one.
+    pub(crate) fn client_of(&self, want: &Want<'_>) -> Option<IpAddr> {
+        want.client.filter(|_| self.proxy_protocol.get() > 0).map(|at| at.ip())
     }
 }
 

@@ -52,11 +52,13 @@ pub enum Hold {
     /// The server has said that something of its session changed, and neither it nor the statement says what: a trigger may have set a
     /// user variable or made a temporary table.
     Untold,
+    /// The password has expired: the server takes nothing there but a new one.
+    ExpiredPassword,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 22] = [
+const ALL: [Hold; 23] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -78,6 +80,7 @@ const ALL: [Hold; 22] = [
     Hold::Procedure,
     Hold::Routine,
     Hold::Untold,
+    Hold::ExpiredPassword,
     Hold::UnknownState,
 ];
 

@@ -7,6 +7,7 @@ use bridge::Counter;
 use config::Snapshot;
 use net::Secret;
 use rt::Address;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::packet;
@@ -33,6 +34,8 @@ pub struct Killing {
     pub user: String,
     /// The password.
     pub secret: Secret,
+    /// The client for whom it was opened.
+    pub client: Option<SocketAddr>,
     /// Timeouts and TLS.
     pub snapshot: Snapshot,
 }
@@ -71,6 +74,7 @@ impl Pools {
             collation: 45,
             session: 0,
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
+            client: killing.client,
             state: &crate::State::new("", 45),
             user_variables: false,
             remembered: None,
@@ -155,7 +159,7 @@ mod tests {
             let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
             let place = Place::new(Arc::new(server("several")), registry.get("several"));
             let (user, secret, snapshot) = ("app".to_owned(), Secret::None, Snapshot::default());
-            let killing = Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, snapshot };
+            let killing = Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, client: None, snapshot };
             assert!(!pools.kill(&killing).await, "nobody answers");
             assert_eq!(came.get(), (1, 0));
         });

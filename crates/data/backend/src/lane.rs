@@ -20,6 +20,7 @@ use rt::local::{Bell, Receiver, Sender, oneshot};
 use rt::{Address, Chunk, Either, Instant};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::attributes::Attributes;
@@ -73,6 +74,7 @@ pub struct Lane {
     caps: Caps,
     user: Rc<str>,
     own_caps: Caps,
+    client: Option<IpAddr>,
     state: State,
     ways: Ways,
     outgoing: RefCell<Vec<u8>>,
@@ -189,6 +191,7 @@ impl Lane {
         !self.closed.get()
             && *self.user == *want.user
             && self.own_caps == want.caps & crate::connect::OF_CLIENT
+            && self.client == self.place.client_of(want)
             && self.place.takes(now)
             && sync::whole_need(&self.state, want.state, false, foreign, self.ways) == Need::Nothing
     }
@@ -272,6 +275,7 @@ impl Pools {
             caps: backend.hello.caps,
             user: backend.key.user.clone(),
             own_caps: backend.key.caps,
+            client: backend.key.client,
             state: backend.state.clone(),
             ways: backend.ways,
             outgoing: RefCell::default(),

@@ -192,9 +192,14 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
 }
 
 /// What only this core can know, such as values of user variables and what its server was told to tell, does not travel; nor does a compressed
-/// stream.
+/// stream, nor what was opened for the clients of one address.
 fn may_travel(backend: &Backend) -> bool {
-    backend.state.user.is_none() && backend.owned.is_none() && backend.tracking.is_none() && !backend.unreported && backend.conn.compression().is_none()
+    backend.key.client.is_none()
+        && backend.state.user.is_none()
+        && backend.owned.is_none()
+        && backend.tracking.is_none()
+        && !backend.unreported
+        && backend.conn.compression().is_none()
 }
 
 impl Pools {
@@ -367,7 +372,7 @@ impl Pools {
                 idle: Idle::Proven,
                 last_session: lent.last_session,
                 place: place.clone(),
-                key: Key { user: (&*lent.user).into(), caps: lent.caps },
+                key: Key { user: (&*lent.user).into(), caps: lent.caps, client: None },
                 state,
                 ways: lent.ways,
                 init_connect: lent.init_connect.take().map(|text| (&*text).into()),

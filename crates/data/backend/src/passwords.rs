@@ -97,6 +97,7 @@ mod tests {
             secret: proven,
             caps: 0,
             collation: 45,
+            client: None,
             state: &crate::State::new("", 45),
             user_variables: false,
             remembered: None,

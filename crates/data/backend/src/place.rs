@@ -25,6 +25,8 @@ pub struct Place {
     failures_since: Cell<Option<Instant>>,
     /// When an operator was last told of a refusal.
     told: Cell<Option<Instant>>,
+    /// Version of the header of the PROXY protocol that the server wants; 0 for none.
+    pub(crate) proxy_protocol: Cell<u8>,
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     pub(crate) numbers: Numbers,
@@ -69,6 +71,7 @@ impl Place {
             failures: Cell::new(0),
             failures_since: Cell::new(None),
             told: Cell::new(None),
+            proxy_protocol: Cell::new(0),
             second_password: RefCell::default(),
             numbers: Numbers::default(),
             tracks: RefCell::default(),
@@ -97,6 +100,13 @@ impl Place {
         let takes = row.status == Status::Online;
         *self.row.borrow_mut() = row;
         if !takes {
+            self.idle.borrow_mut().clear();
+        }
+    }
+
+    /// Another header, or none: no connection that was opened with the one before is for anybody.
+    pub(crate) fn speaks(&self, proxy_protocol: u8) {
+        if self.proxy_protocol.replace(proxy_protocol) != proxy_protocol {
             self.idle.borrow_mut().clear();
         }
     }

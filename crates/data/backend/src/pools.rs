@@ -16,6 +16,7 @@ use rt::Rt;
 use rt::permits::Registry;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Want<'a> {
     pub session: u32,
     /// What the client said of itself at login.
     pub attributes: &'a ConnectAttributes,
+    /// Its address, if it has one.
+    pub client: Option<SocketAddr>,
     /// What it has set.
     pub state: &'a State,
     /// Whether its user variables matter.
@@ -183,6 +186,8 @@ impl Pools {
                     places.push(Place::new(row.clone(), self.registry.get(&key)));
                 }
             }
+            let header = snapshot.servers.hostgroup(*id).map_or(0, |h| h.attributes.proxy_protocol);
+            places.iter().for_each(|place| place.speaks(header));
             group.queue.call();
         }
     }
@@ -202,7 +207,9 @@ impl Pools {
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
         let group = self.group(hostgroup);
         let since = group.queue.first_since();
-        let mut kept = (shareable && young && place.keeps()).then_some(backend);
+        // Opened for a client of its own, while servers were still told who that is.
+        let stranger = backend.key.client.is_some() && place.proxy_protocol.get() == 0;
+        let mut kept = (shareable && young && !stranger && place.keeps()).then_some(backend);
         if kept.is_some() && self.gives_way(&place, since, LEND_WAY) {
             kept = kept.and_then(|backend| self.pass_on(&group, backend));
             if kept.is_none() {

@@ -1,6 +1,7 @@
 //! From the state that a connection has to the state that a session wants: as few commands as can be.
 
 use crate::state::{CHARSET_VARIABLES, Collations, Names, State};
+use wire::caps::{self, Caps};
 
 /// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between servers, its statement does not.
 pub const ISOLATION: &str = "transaction isolation level";
@@ -56,6 +57,20 @@ pub(crate) struct Ways {
     pub(crate) begun: bool,
     /// The character set that a reset leaves, if that is known.
     pub(crate) after_reset: Option<u16>,
+    /// Capabilities of its login that have set a variable there: its default is another then, which only a reset brings back.
+    pub(crate) set_by_login: Caps,
+}
+
+impl Ways {
+    /// Whether `=DEFAULT` would not be what the login has left.
+    fn begins_otherwise(self, name: &str) -> bool {
+        let by = match name {
+            "sql_mode" => caps::IGNORE_SPACE,
+            "wait_timeout" => caps::INTERACTIVE,
+            _ => return self.begun,
+        };
+        self.begun || self.set_by_login & by != 0
+    }
 }
 
 /// What there may be of somebody else.
@@ -104,7 +119,7 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     }
     for (name, _) in have.variables() {
         if want.variable(name).is_none() {
-            if ways.begun || [ISOLATION, ACCESS].contains(&name) {
+            if ways.begins_otherwise(name) || [ISOLATION, ACCESS].contains(&name) {
                 return Need::Reset;
             }
             // SET NAMES above has already undone it.
@@ -186,7 +201,7 @@ pub(crate) fn reset(have: &State, ways: Ways) -> State {
 mod tests {
     use super::*;
 
-    const MYSQL: Ways = Ways { knows: Collations::Mysql, begun: false, after_reset: None };
+    const MYSQL: Ways = Ways { knows: Collations::Mysql, begun: false, after_reset: None, set_by_login: 0 };
     const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
     const IDLE: Foreign = Foreign { statement: false, variables: true };
 
@@ -286,6 +301,8 @@ mod tests {
         let mut have = State::new("a", 45);
         have.set("sql_mode", "''");
         assert_eq!(steps_on(Ways { begun: true, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
+        assert_eq!(steps_on(Ways { set_by_login: caps::IGNORE_SPACE, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
+        assert_ne!(steps_on(Ways { set_by_login: caps::INTERACTIVE, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
         assert_eq!(steps_on(MYSQL, &have, &State::new("a", 45)), "SET @@SESSION.sql_mode=DEFAULT");
     }
 

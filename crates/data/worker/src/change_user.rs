@@ -36,9 +36,10 @@ impl Session {
             Ok(Err(LoginFailed::Denied { user, with_password })) => {
                 // As a server does: who fails to become somebody else is nobody.
                 core.tally.up(Counter::AccessDeniedWrongPassword);
+                core.login_failed(self.entry.address.map(|at| at.ip()));
                 return self.turned_away(&denied(&user, &self.entry.client.0.clone(), with_password)).await;
             }
-            Ok(Err(LoginFailed::Net(_))) | Err(_) => return Err(Ended::Gone),
+            Ok(Err(LoginFailed::Net(_) | LoginFailed::TurnedAway)) | Err(_) => return Err(Ended::Gone),
         };
         let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else { return Err(Ended::Gone) };
         if let Some(complaint) = unfit(&core, &user, &self.client) {

@@ -2,6 +2,7 @@
 
 use crate::compare::Verdicts;
 use crate::epoch::Epoch;
+use crate::hosts::Hosts;
 use crate::lanes::Brief;
 use crate::mirror::Mirrors;
 use crate::peers::{self, FromPeer, Loads, Peer};
@@ -75,6 +76,10 @@ pub struct Core {
     pub(crate) commands: Commands,
     pub(crate) errors: Errors,
     pub(crate) alarms: Alarms,
+    /// Clients that fail to log in.
+    pub(crate) hosts: Hosts,
+    /// When an operator was last told of a client that made no sense.
+    told: Cell<Option<Instant>>,
     pub(crate) roster: Roster,
     pub(crate) scratch: Scratch,
     pub(crate) mirrors: Mirrors,
@@ -141,6 +146,8 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         commands: Commands::default(),
         errors: Errors::default(),
         alarms: Alarms::default(),
+        hosts: Hosts::default(),
+        told: Cell::new(None),
         roster: Roster::default(),
         scratch: Scratch::default(),
         mirrors: Mirrors::default(),
@@ -193,6 +200,15 @@ impl Core {
 
     pub(crate) fn note(&self, words: &str) {
         (self.note)(words);
+    }
+
+    /// Of what anybody can bring about as often as he likes: once a second.
+    pub(crate) fn note_seldom(&self, words: &str) {
+        let now = self.rt.now();
+        if self.told.get().is_none_or(|told| now - told >= Duration::from_secs(1)) {
+            self.told.set(Some(now));
+            self.note(words);
+        }
     }
 
     /// `mysql-default_schema`, shared by the statistics of all sessions without a schema.
@@ -322,6 +338,13 @@ impl Core {
                 ToCore::Ask { what: Ask::QueryCache, reply, .. } if self.index == 0 => {
                     self.rt.spawn(self.clone().list_cache(reply));
                 }
+                ToCore::ClientHost { address, failed } => {
+                    self.note_login(address, failed);
+                }
+                ToCore::FlushClientHosts { done } => {
+                    self.hosts.flush();
+                    done(());
+                }
                 ToCore::FlushCache { which, reply } => match self.index {
                     0 => self.rt.spawn(self.clone().flush_cache(which, reply)),
                     // It is one for all cores.
@@ -405,6 +428,14 @@ impl Core {
             Ask::Prepared => Report::Prepared(self.prepared()),
             Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
             Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),
+            Ask::ClientHosts => {
+                // All cores have the same.
+                let rows = if self.index == 0 { self.hosts.rows() } else { Vec::new() };
+                if reset {
+                    self.hosts.flush();
+                }
+                Report::ClientHosts(rows)
+            }
         }
     }
 

@@ -89,6 +89,7 @@ impl Session {
                     collation: self.collation,
                     session: self.entry.id,
                     attributes: &self.attributes,
+                    client: self.entry.address,
                     state: &self.state,
                     user_variables: sees(job),
                     remembered: self.remembered(job),

@@ -4,6 +4,7 @@ use crate::answer::{self, Complaint};
 use crate::certificate::unfit;
 use crate::core::{Core, Seat};
 use crate::epoch::Epoch;
+use crate::hosts::turned_away;
 use crate::packing;
 use crate::roster::Entry;
 use crate::session::Session;
@@ -11,8 +12,9 @@ use crate::through::{self, Said, Through};
 use backend::Like;
 use bridge::Counter;
 use config::{Password, Variables, in_networks};
-use net::{Conn, Credential, Door, Found, LoginFailed, NetError};
+use net::{Conn, Credential, Door, Found, Heard, LoginFailed, NetError};
 use rt::{Address, Socket};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::auth::Plugin;
@@ -38,12 +40,17 @@ const OFFERED: caps::Caps = caps::LONG_PASSWORD
     | caps::PLUGIN_AUTH
     | caps::CONNECT_ATTRS
     | caps::PLUGIN_AUTH_LENENC
+    | caps::EXPIRED_PASSWORDS
     | caps::SESSION_TRACK;
 
 /// A MariaDB server offers none.
 fn attributes(epoch: &Epoch) -> caps::Caps {
     if epoch.claims_mariadb() { 0 } else { caps::QUERY_ATTRIBUTES }
 }
+
+/// Those of the bits of `mysql-server_capabilities` that an operator may take away. The others of its default no login works without; the rest
+/// have variables of their own, or are offered always.
+const MAY_BE_TAKEN_AWAY: caps::Caps = caps::FOUND_ROWS;
 
 /// What a login is checked against: the user's row; of a name that nobody has, somebody's.
 pub(crate) fn found(core: &Core, user: &str) -> Found {
@@ -91,6 +98,15 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let mut conn = Conn::new(socket);
     let epoch = core.epoch();
     let v = &epoch.snapshot.variables;
+    let trusted = match conn.socket().peer() {
+        Address::Tcp(at) => !v.mysql_proxy_protocol_networks.is_empty() && in_networks(&v.mysql_proxy_protocol_networks, at.ip()),
+        Address::Unix(_) => false,
+    };
+    let peer = conn.socket().peer().ip().map(|ip| ip.to_canonical());
+    if !trusted && peer.is_some_and(|peer| core.turns_away(peer)) {
+        refuse(core, conn, 0, &turned_away(&client.0)).await;
+        return None;
+    }
     let Some(seat) = core.seat(v.mysql_max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxConnections);
         refuse(core, conn, 0, &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections")).await;
@@ -107,51 +123,60 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
-        caps: OFFERED | attributes(&epoch) | deprecate | files | packing::offered(v),
+        caps: OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities) | attributes(&epoch) | deprecate | files | packing::offered(v),
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
         random,
         tls: if v.mysql_have_ssl { core.acceptor() } else { None },
     };
     let limit = Duration::from_millis(v.mysql_connect_timeout_client);
-    let trusted = match conn.socket().peer() {
-        Address::Tcp(at) => !v.mysql_proxy_protocol_networks.is_empty() && in_networks(&v.mysql_proxy_protocol_networks, at.ip()),
-        Address::Unix(_) => false,
+    let mut named = None;
+    let mut hear = |header: Option<SocketAddr>| {
+        named = header.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
+        !named.map(|at| at.ip()).or(peer).is_some_and(|ip| core.turns_away(ip))
     };
-    let mut header = None;
-    let login = net::welcome(&mut conn, &door, trusted.then_some(&mut header), |user| found(core, user));
+    let hear: Option<Heard<'_>> = if trusted { Some(&mut hear) } else { None };
+    let login = net::welcome(&mut conn, &door, hear, |user| found(core, user));
     let outcome = core.rt.timeout(limit, login).await;
-    if let Some(at) = header {
-        client = (at.ip().to_canonical().to_string(), at.port());
+    if let Some(at) = named {
+        client = (at.ip().to_string(), at.port());
     }
+    let address = named.map(|at| at.ip()).or(peer);
     let mut entered = match outcome {
         Ok(Ok(entered)) => entered,
         Ok(Err(LoginFailed::Denied { user, with_password })) => {
             core.tally.up(Counter::AccessDeniedWrongPassword);
             core.tally.up(Counter::ClientConnectionsAborted);
+            core.login_failed(address);
             let complaint = denied(&user, &client.0, with_password);
             refuse_next(core, conn, &complaint).await;
             return None;
         }
+        Ok(Err(LoginFailed::TurnedAway)) => {
+            refuse_next(core, conn, &turned_away(&client.0)).await;
+            return None;
+        }
         Ok(Err(LoginFailed::Net(error))) => {
             core.tally.up(Counter::ClientConnectionsAborted);
+            // Who only looks whether somebody is here is none who tries.
+            core.login_failed(address.filter(|_| conn.bytes().0 > 0));
             if let NetError::Malformed(what) = &error {
                 core.tally.up(Counter::UnexpectedFrontendPackets);
-                if trusted {
-                    core.note(&format!("{}: {}", client.0, what.what));
-                }
+                core.note_seldom(&format!("a client of {} was turned away: {}", client.0, what.what));
                 refuse_next(core, conn, &Complaint::new(errors::HANDSHAKE, what.to_string())).await;
             }
             return None;
         }
         Err(_late) => {
             core.tally.up(Counter::ClientConnectionsAborted);
+            core.login_failed(address);
             return None;
         }
     };
     let user = epoch.snapshot.users.frontend(&entered.login.user)?.clone();
     if let Some(complaint) = unfit(core, &user, &conn) {
         core.tally.up(Counter::ClientConnectionsAborted);
+        core.login_failed(address);
         refuse_next(core, conn, &complaint).await;
         return None;
     }
@@ -185,6 +210,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         refuse_next(core, conn, &Complaint::with(1226, "42000", words)).await;
         return None;
     };
+    core.login_succeeded(address);
     let entry = Rc::new(Entry::new(id, client, core.rt.now()));
     core.roster.add(entry.clone());
     let mut through = None;

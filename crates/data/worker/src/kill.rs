@@ -87,6 +87,7 @@ impl Session {
             statement_only,
             user: self.user.username.to_string(),
             secret: self.secret.clone(),
+            client: self.entry.address,
             snapshot: snapshot.clone(),
         }
     }
@@ -100,6 +101,7 @@ impl Session {
             statement_only: false,
             user: self.user.username.to_string(),
             secret: self.secret.clone(),
+            client: self.entry.address,
             snapshot: self.core.epoch().snapshot.clone(),
         }
     }

@@ -7,6 +7,7 @@ use crate::settings::{Meaning, may_run_programs, meaning};
 use backend::{Answered, Backend, Hold, Owned};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
+use wire::errors;
 use wire::response::Outcome;
 use wire::status;
 
@@ -17,6 +18,9 @@ impl Session {
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
                 self.count_error(backend, code, message);
+                if code == errors::MUST_CHANGE_PASSWORD.number {
+                    backend.holds.add(Hold::ExpiredPassword);
+                }
                 true
             }
             _ => false,
@@ -25,6 +29,9 @@ impl Session {
         let insert_id = if error { 0 } else { response.insert_id() };
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
         backend.holds.after(job.class, &answered);
+        if !error && backend.holds.has(Hold::ExpiredPassword) && changes_password(job.sent()) {
+            backend.holds.remove(Hold::ExpiredPassword);
+        }
         if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(job) {
             backend.holds.remove(Hold::Diagnostics);
         }
@@ -168,4 +175,28 @@ fn keeps_warnings(job: &Job<'_>) -> bool {
     let snapshot = &job.epoch.snapshot;
     let of_group = snapshot.servers.hostgroup(job.plan.hostgroup()).and_then(|group| group.attributes.handle_warnings);
     of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
+}
+
+/// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.
+fn changes_password(text: &[u8]) -> bool {
+    let mut words = sql::words::Words::new(text);
+    match (words.next(), words.next()) {
+        (Some(first), Some(second)) => first.is("ALTER") && second.is("USER") || first.is("SET") && second.is("PASSWORD"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_password_is_set_in_two_ways() {
+        for text in ["ALTER USER a@b IDENTIFIED BY 'x'", "/* why */ alter user USER() IDENTIFIED BY 'x'", "set password = 'x'"] {
+            assert!(changes_password(text.as_bytes()), "{text}");
+        }
+        for text in ["", "SET", "SET NAMES utf8mb4", "ALTER TABLE user ADD password INT", "SELECT 'ALTER USER'"] {
+            assert!(!changes_password(text.as_bytes()), "{text}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod firewall;
 mod forward;
 mod greet;
 mod held;
+mod hosts;
 mod infile;
 mod insert_id;
 mod keeper;

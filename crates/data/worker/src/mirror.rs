@@ -215,6 +215,8 @@ impl Copy {
             collation: self.collation,
             session: self.session,
             attributes: &self.attributes,
+            // Copies share their connections: they come from nobody.
+            client: None,
             state: &self.state,
             snapshot: &epoch.snapshot,
             // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.

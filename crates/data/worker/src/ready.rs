@@ -10,7 +10,7 @@ use sql::{Leaves, Reads};
 use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
-use wire::caps;
+use wire::{caps, errors};
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 pub(crate) const REMEMBERED: Reads = Reads::WARNINGS
@@ -55,6 +55,10 @@ impl Session {
             What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client),
             _ => true,
         };
+        if backend.holds.has(Hold::ExpiredPassword) && matches!(job.what, What::Query(_)) {
+            // A server that wants a new password first refuses all else, and says so itself.
+            return true;
+        }
         prepared
             && self.several(backend, job) == backend.takes_several()
             && backend.is_ready(&self.wanted(backend, job), sees(job), self.remembered(job), self.tracking(job))
@@ -98,7 +102,13 @@ impl Session {
     pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         let work = async {
             let state = self.wanted(backend, job);
-            backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await?;
+            match backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await {
+                Err(BackendFailed::Sync { code, .. }) if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) => {
+                    backend.holds.add(Hold::ExpiredPassword);
+                    return Ok(());
+                }
+                synced => synced?,
+            }
             let several = self.several(backend, job);
             if several != backend.takes_several() {
                 backend.take_several(several).await?;

@@ -9,6 +9,7 @@ use rt::Instant;
 use rt::local::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use wire::connect_attributes::ConnectAttributes;
 
@@ -31,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) schema: RefCell<Rc<str>>,
     pub(crate) client: (String, u16),
     pub(crate) attributes: RefCell<Rc<ConnectAttributes>>,
+    /// The same, unless it came by a Unix socket.
+    pub(crate) address: Option<SocketAddr>,
     pub(crate) command: Cell<&'static str>,
     pub(crate) hostgroup: Cell<Option<u32>>,
     pub(crate) server: RefCell<Option<(Rc<backend::Place>, rt::Address)>>,
@@ -58,6 +61,7 @@ impl Entry {
             id,
             user: RefCell::new("".into()),
             schema: RefCell::new("".into()),
+            address: client.0.parse().ok().map(|ip| SocketAddr::new(ip, client.1)),
             client,
             attributes: RefCell::default(),
             command: Cell::new("Connect"),

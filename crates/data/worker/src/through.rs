@@ -79,6 +79,7 @@ pub(crate) async fn open(
         caps: said.like.caps,
         collation: said.collation,
         session: entry.id,
+        client: entry.address,
         attributes: said.attributes,
         state: &state,
         user_variables: false,

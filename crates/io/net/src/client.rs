@@ -87,6 +87,14 @@ pub struct Hello {
     pub status: u16,
 }
 
+impl Hello {
+    /// Whether it says that it is MariaDB.
+    #[must_use]
+    pub fn is_mariadb(&self) -> bool {
+        self.version.to_ascii_lowercase().contains("mariadb")
+    }
+}
+
 /// Why a server did not let us in.
 #[derive(Debug)]
 pub enum Refused {

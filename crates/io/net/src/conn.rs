@@ -286,6 +286,17 @@ impl Conn {
         pin!(self.socket.room()).poll(cx).map_err(NetError::from)
     }
 
+    /// Whether the first bytes are those of a header of the PROXY protocol, which nobody has allowed.
+    pub(crate) async fn begins_proxied(&mut self) -> Result<bool, NetError> {
+        let first = self.recv().await?;
+        if first.is_empty() {
+            return Err(NetError::Closed);
+        }
+        let begins = proxied::begins(&first);
+        self.put_back(first);
+        Ok(begins)
+    }
+
     /// Give back bytes that belong to what comes next.
     pub fn put_back(&mut self, rest: Chunk) {
         debug_assert!(self.rest.as_ref().is_none_or(|rest| rest.is_empty()));

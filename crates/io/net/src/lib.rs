@@ -12,5 +12,5 @@ pub mod tls;
 pub use client::{Account, Compression, Hello, Refused, Secret, login};
 pub use conn::{Parted, Conn, Packet};
 pub use error::NetError;
-pub use server::{Credential, Door, Entered, Found, LoginFailed, authenticate_again, welcome};
+pub use server::{Credential, Door, Entered, Found, Heard, LoginFailed, authenticate_again, welcome};
 pub use tls::Shown;

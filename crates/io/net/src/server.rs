@@ -68,6 +68,8 @@ pub struct Entered {
 pub enum LoginFailed {
     /// The connection did not get that far.
     Net(NetError),
+    /// The caller does not want the client that a header names.
+    TurnedAway,
     /// Wrong user or password.
     Denied {
         /// The user it claimed to be.
@@ -81,6 +83,7 @@ impl fmt::Display for LoginFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Net(error) => write!(f, "{error}"),
+            Self::TurnedAway => f.write_str("the client is turned away"),
             Self::Denied { user, .. } => write!(f, "access denied for user '{user}'"),
         }
     }
@@ -94,15 +97,18 @@ impl<E: Into<NetError>> From<E> for LoginFailed {
     }
 }
 
-/// The whole login. `header`: whoever connects may say for whom he speaks, by a header of the PROXY protocol, and this is where it is
-/// put; also if the login fails. The final OK or ERR is left to the caller, who may have reasons of its own to refuse.
+/// Hears whom a header of the PROXY protocol names, if there is one; false turns the client away.
+pub type Heard<'a> = &'a mut dyn FnMut(Option<SocketAddr>) -> bool;
+
+/// The whole login. `header`: whoever connects may say for whom he speaks, and this hears it. The final OK or ERR is left to the caller,
+/// who may have reasons of its own to refuse.
 ///
 /// # Errors
 /// [`LoginFailed::Denied`] after a proper exchange; the caller answers 1045.
 pub async fn welcome(
     conn: &mut Conn,
     door: &Door,
-    header: Option<&mut Option<SocketAddr>>,
+    header: Option<Heard<'_>>,
     find: impl Fn(&str) -> Found,
 ) -> Result<Entered, LoginFailed> {
     let nonce = auth::nonce(door.random);
@@ -121,8 +127,25 @@ pub async fn welcome(
     conn.restart_at(0);
     conn.reply(&payload).await?;
 
-    if let Some(client) = header {
-        *client = conn.proxied_client().await?;
+    // Whoever reads the answer to a header that is none has sent a login behind it: its number is 1.
+    match header {
+        Some(heard) => match conn.proxied_client().await {
+            Ok(client) if heard(client) => {}
+            Ok(_) => {
+                conn.restart_at(2);
+                return Err(LoginFailed::TurnedAway);
+            }
+            Err(error) => {
+                conn.restart_at(2);
+                return Err(error.into());
+            }
+        },
+        None if conn.begins_proxied().await? => {
+            conn.restart_at(2);
+            let what = "a PROXY header from an address that mysql-proxy_protocol_networks does not name";
+            return Err(NetError::Malformed(wire::Malformed::new(what)).into());
+        }
+        None => {}
     }
     let mut packet = conn.packet(LOGIN_LEN_MAX).await?;
     if is_ssl_request(packet.payload()) {

@@ -81,6 +81,7 @@ counters! {
     MaxConnectTimeouts, "max_connect_timeouts", "Statements that waited mysql-connect_timeout_server_max for a connection.";
     GeneratedErrorPackets, "generated_error_packets", "Errors made by the proxy.";
     AccessDeniedWrongPassword, "Access_Denied_Wrong_Password", "Logins with a wrong user or password.";
+    ClientHostErrorKilledConnections, "client_host_error_killed_connections", "Clients turned away because of mysql-client_host_error_counts.";
     AccessDeniedMaxConnections, "Access_Denied_Max_Connections", "Logins refused by mysql-max_connections.";
     AccessDeniedMaxUserConnections, "Access_Denied_Max_User_Connections", "Logins refused by mysql_users.max_connections.";
     MyhgmPoolGet, "MyHGM_myconnpoll_get", "Connections asked from the pool.";

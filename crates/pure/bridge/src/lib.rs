@@ -15,7 +15,7 @@ pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use mirror::MirrorRow;
 pub use report::{
-    CommandRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
+    ClientHostRow, CommandRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
     ServerState, UserRow,
 };
 
@@ -68,6 +68,18 @@ pub enum ToCore {
         key: Box<[u8]>,
         /// Receives the flight, or hears that another's has landed.
         reply: Reply<Fetching>,
+    },
+    /// From a peer: a client of this address has failed to log in, or has logged in.
+    ClientHost {
+        /// Its address.
+        address: std::net::IpAddr,
+        /// Whether it has failed.
+        failed: bool,
+    },
+    /// Forget who has failed: `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
+    FlushClientHosts {
+        /// Called when it is done.
+        done: Reply<()>,
     },
     /// Stop (`false`) or resume (`true`) accepting clients: `PROXYSQL PAUSE` and `RESUME`.
     Accept(bool),
@@ -154,6 +166,8 @@ pub enum Ask {
     Prepared,
     /// A row per digest whose results were compared: [`Report::Mirror`].
     Mirror,
+    /// A row per address that has failed to log in: [`Report::ClientHosts`].
+    ClientHosts,
     /// A row per thing that the firewall noticed: [`Report::Alarms`].
     Alarms,
 }

@@ -35,6 +35,8 @@ pub enum Report {
     QueryCache(Vec<QueryCacheRow>),
     /// Verdicts of comparisons with mirrors.
     Mirror(Vec<MirrorRow>),
+    /// Addresses that have failed to log in; all cores know all.
+    ClientHosts(Vec<ClientHostRow>),
     /// What the firewall noticed.
     Alarms(Vec<AlarmRow>),
 }
@@ -207,6 +209,17 @@ pub struct UserRow {
     pub connections: u64,
 }
 
+/// A row of `stats_mysql_client_host_cache`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientHostRow {
+    /// Address.
+    pub address: std::net::IpAddr,
+    /// Failed logins since the last that did not fail.
+    pub errors: u64,
+    /// When the last one failed, in seconds since 1970.
+    pub last_s: u64,
+}
+
 /// A row of `stats_mysql_errors`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorRow {
@@ -354,6 +367,7 @@ impl Report {
             (Self::Prepared(a), Self::Prepared(b)) => merge_prepared(a, b),
             (Self::QueryCache(a), Self::QueryCache(b)) => a.extend(b),
             (Self::Mirror(a), Self::Mirror(b)) => crate::mirror::merge(a, b),
+            (Self::ClientHosts(a), Self::ClientHosts(b)) => a.extend(b),
             (Self::Alarms(a), Self::Alarms(b)) => crate::alarm::merge(a, b),
             _ => debug_assert!(false, "reports of different kinds"),
         }

@@ -48,6 +48,57 @@ pub fn read(bytes: &[u8]) -> Result<First, Malformed> {
     Ok(if may_become(V1) || may_become(V2) { First::Unfinished } else { First::NoHeader })
 }
 
+/// Whether a connection begins with a header, whole or not.
+#[must_use]
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(V1) || bytes.starts_with(V2)
+}
+
+/// Writes a header of version 1 or 2: the client and where it leads; without a client, that we speak for ourselves.
+pub fn write(out: &mut Vec<u8>, version: u8, client: Option<SocketAddr>, to: Option<SocketAddr>) {
+    let pair = client.zip(to);
+    // One family for both: an address of IPv4 beside one of IPv6 is written as IPv6 has it.
+    let four = pair.and_then(|(from, to)| match (from.ip().to_canonical(), to.ip().to_canonical()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => Some((a, b)),
+        _ => None,
+    });
+    let six = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    if version == 1 {
+        let line = match (pair, four) {
+            (Some((from, to)), Some((a, b))) => format!("PROXY TCP4 {a} {b} {} {}\r\n", from.port(), to.port()),
+            (Some((from, to)), None) => format!("PROXY TCP6 {} {} {} {}\r\n", six(from.ip()), six(to.ip()), from.port(), to.port()),
+            (None, _) => "PROXY UNKNOWN\r\n".to_owned(),
+        };
+        out.extend_from_slice(line.as_bytes());
+        return;
+    }
+    out.extend_from_slice(V2);
+    let mut addresses = Vec::with_capacity(36);
+    let family: [u8; 2] = match (pair, four) {
+        (Some(_), Some((a, b))) => {
+            addresses.extend_from_slice(&a.octets());
+            addresses.extend_from_slice(&b.octets());
+            [0x21, 0x11]
+        }
+        (Some((from, to)), None) => {
+            addresses.extend_from_slice(&six(from.ip()).octets());
+            addresses.extend_from_slice(&six(to.ip()).octets());
+            [0x21, 0x21]
+        }
+        (None, _) => [0x20, 0x00],
+    };
+    if let Some((from, to)) = pair {
+        addresses.extend_from_slice(&from.port().to_be_bytes());
+        addresses.extend_from_slice(&to.port().to_be_bytes());
+    }
+    out.extend_from_slice(&family);
+    out.extend_from_slice(&(addresses.len() as u16).to_be_bytes());
+    out.extend_from_slice(&addresses);
+}
+
 fn v1(bytes: &[u8]) -> Result<First, Malformed> {
     let bad = Malformed::new("a PROXY header of version 1 that is none");
     let Some(end) = bytes.iter().take(V1_LEN_MAX).position(|byte| *byte == b'\n') else {
@@ -141,6 +192,30 @@ mod tests {
         bytes.extend_from_slice(&(rest.len() as u16).to_be_bytes());
         bytes.extend_from_slice(rest);
         bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let at = |text: &str| Some(text.parse::<SocketAddr>().unwrap());
+        for version in [1, 2] {
+            for (client, to, wanted) in [
+                (at("192.0.2.7:51234"), at("10.0.0.1:3306"), at("192.0.2.7:51234")),
+                (at("[2001:db8::7]:1"), at("[::1]:3306"), at("[2001:db8::7]:1")),
+                (at("[2001:db8::7]:1"), at("10.0.0.1:3306"), at("[2001:db8::7]:1")),
+                (at("192.0.2.7:51234"), at("[::1]:3306"), at("192.0.2.7:51234")),
+                (None, at("10.0.0.1:3306"), None),
+                (at("192.0.2.7:51234"), None, None),
+            ] {
+                let mut header = Vec::new();
+                write(&mut header, version, client, to);
+                assert!(begins(&header) && !begins(b"PROX") && !begins(b""));
+                let len = header.len();
+                header.extend_from_slice(b"a login");
+                let Ok(First::Header { len: read_len, client: found }) = read(&header) else { panic!("{header:?}") };
+                let canonical = found.map(|found| SocketAddr::new(found.ip().to_canonical(), found.port()));
+                assert_eq!((read_len, canonical), (len, wanted), "version {version}");
+            }
+        }
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub enum Command {
     Proxysql(Verb),
     /// `PROXYSQL FLUSH QUERY CACHE …`.
     FlushCache(bridge::FlushCache),
+    /// `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
+    FlushClientHosts,
     /// `KILL [CONNECTION | QUERY] n`.
     Kill {
         /// The session.

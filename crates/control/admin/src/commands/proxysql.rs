@@ -16,7 +16,6 @@ pub enum Verb {
     ReadWrite,
     FlushLogs,
     FlushConfigDb,
-    FlushClientHosts,
     ReloadTls,
 }
 
@@ -31,7 +30,6 @@ const VERBS: &[(&str, Verb)] = &[
     ("PROXYSQL READWRITE", Verb::ReadWrite),
     ("PROXYSQL FLUSH LOGS", Verb::FlushLogs),
     ("PROXYSQL FLUSH CONFIGDB", Verb::FlushConfigDb),
-    ("PROXYSQL FLUSH MYSQL CLIENT HOSTS", Verb::FlushClientHosts),
     ("PROXYSQL RELOAD TLS", Verb::ReloadTls),
 ];
 
@@ -49,6 +47,9 @@ const NOT_AVAILABLE: &[(&str, &str)] = &[
 pub(super) fn parse(words: &[&str]) -> Option<Command> {
     if let Some(which) = after(words, "PROXYSQL FLUSH QUERY CACHE") {
         return flush_cache(which).map(Command::FlushCache);
+    }
+    if is(words, &["PROXYSQL FLUSH MYSQL CLIENT HOSTS"]) {
+        return Some(Command::FlushClientHosts);
     }
     let verb = VERBS.iter().find(|(text, _)| is(words, &[text])).map(|(_, verb)| Command::Proxysql(*verb));
     let not_available = || NOT_AVAILABLE.iter().find(|(text, _)| is(words, &[text])).map(|(_, why)| Command::NotAvailable(why));

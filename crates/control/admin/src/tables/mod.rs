@@ -158,6 +158,7 @@ pub enum Observe {
     QueryCache,
     Mirror,
     Alarms,
+    ClientHosts,
     Memory,
     Variables,
     StatsVariables,

@@ -38,7 +38,7 @@ pub(super) const TABLES: &[Table] = &[
     client_address VARCHAR NOT NULL,
     error_count INT NOT NULL,
     last_updated BIGINT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: true },
+        kind: Kind::Observed { observe: Observe::ClientHosts, reset: true },
     },
     Table {
         name: "stats_mysql_commands_counters",

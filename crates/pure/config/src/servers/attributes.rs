@@ -29,6 +29,8 @@ pub struct HostgroupAttributes {
     pub pipelining: u32,
     /// `hostgroup_settings.read_hostgroup` and what belongs to it: this hostgroup writes, that one reads.
     pub split: Option<Split>,
+    /// `hostgroup_settings.proxy_protocol`: the version of the header that its servers are sent first; 0 for none.
+    pub proxy_protocol: u8,
     /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for mysql-monitor_slave_lag_when_null.
     pub monitor_slave_lag_when_null: Option<u32>,
     /// What servers get that are discovered.
@@ -50,6 +52,7 @@ impl Default for HostgroupAttributes {
             handle_warnings: None,
             pipelining: 0,
             split: None,
+            proxy_protocol: 0,
             monitor_slave_lag_when_null: None,
             servers_defaults: ServersDefaults::default(),
             row: None,
@@ -92,6 +95,7 @@ impl HostgroupAttributes {
         let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
         let monitor_slave_lag_when_null = settings.number("monitor_slave_lag_when_null", (0, 604_800));
         let pipelining = settings.number("pipelining", (0, 64)).unwrap_or(0);
+        let proxy_protocol = settings.number("proxy_protocol", (0, 2)).map_or(0, |version| version as u8);
         let split = settings.split();
         if split.as_ref().is_some_and(|split| i64::from(split.read_hostgroup) == row.hostgroup_id) {
             settings.refuse("has a 'read_hostgroup' that is this hostgroup: nothing would be split");
@@ -126,6 +130,7 @@ impl HostgroupAttributes {
             handle_warnings,
             pipelining,
             split,
+            proxy_protocol,
             monitor_slave_lag_when_null,
             servers_defaults,
             row: Some(Box::new(row)),

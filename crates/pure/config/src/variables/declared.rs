@@ -91,12 +91,12 @@ variables! {
     mysql_session_idle_show_processlist: bool = true, NotYet, "Whether idle sessions are listed in the process list.";
     mysql_sessions_sort: bool = true, Moot, "Whether ProxySQL's threads serve first who has waited longest; here whoever is ready is served, in the order of arrival.";
     mysql_show_processlist_extended: int(0..=2) = 0, Live, "How much stats_mysql_processlist.extended_info tells: nothing, JSON, or indented JSON.";
-    mysql_client_host_cache_size: int(0..=1048576) = 0, NotYet, "Client addresses whose failed logins are remembered.";
-    mysql_client_host_error_counts: int(0..=1048576) = 0, NotYet, "Failed logins after which a client address is turned away.";
+    mysql_client_host_cache_size: int(0..=1048576) = 0, Live, "Client addresses whose failed logins are remembered.";
+    mysql_client_host_error_counts: int(0..=1048576) = 0, Live, "Failed logins after which a client address is turned away.";
 
     // --- What clients are told ----------------------------------------------------------------------------------
     mysql_server_version: text = "8.0.11", Live, "Version of the server that clients are told.";
-    mysql_server_capabilities: int(0..=4294967295) = 569867, NotYet, "Capability bits offered to clients.";
+    mysql_server_capabilities: int(0..=4294967295) = 569867, Live, "Capability bits offered to clients. Only CLIENT_FOUND_ROWS (2) can be taken away; other bits have variables of their own, or are offered always.";
     mysql_default_authentication_plugin: choice("mysql_native_password" | "caching_sha2_password") = "mysql_native_password", Live, "How clients are asked to prove their password.";
     mysql_have_ssl: bool = true, Live, "Whether clients are offered TLS.";
     mysql_have_compress: bool = true, Live, "Whether clients are offered compression.";
