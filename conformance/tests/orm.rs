@@ -159,6 +159,17 @@ const SAID: &[(usize, &str)] = &[
     (1, "INSERT INTO conf.made (id, words) VALUES (1, 'taken')"),
     (0, "SELECT 1"),
     (1, "SELECT LAST_INSERT_ID()"),
+    // MySQL does not know it; MariaDB says no id in its answer.
+    (0, "INSERT INTO conf.made (words) VALUES ('g') RETURNING id"),
+    (1, "SELECT LAST_INSERT_ID()"),
+    (0, "SELECT LAST_INSERT_ID()"),
+    (1, "INSERT INTO conf.made (id, words) VALUES (NULL, 'h'), (1, 'taken')"),
+    (0, "SELECT LAST_INSERT_ID()"),
+    (1, "SELECT LAST_INSERT_ID()"),
+    (0, "UPDATE conf.made SET words = 'z' WHERE id < 3"),
+    (1, "SELECT ROW_COUNT()"),
+    (0, "SELECT ROW_COUNT(), LAST_INSERT_ID()"),
+    (0, "SELECT ROW_COUNT()"),
 ];
 
 const MADE: &str = "DROP TABLE IF EXISTS conf.made;

@@ -345,7 +345,8 @@ impl Run {
                 let n = lane.outgoing_n.take();
                 bump(&lane.place.numbers.queries, n - 1);
                 backend.queries += n - 1;
-                if backend.send(Chunk::from(out)).await.is_err() {
+                // A server that does not read must not keep everybody here waiting.
+                if !matches!(self.pools.rt.timeout(PATIENCE, backend.send(Chunk::from(out))).await, Ok(Ok(()))) {
                     return false;
                 }
             }

@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::statement::{Job, What};
 use backend::Backend;
 use bridge::Counter;
-use sql::Reads;
+use sql::{Leaves, Reads};
 use wire::command::COM_STMT_PREPARE;
 use wire::packet;
 use wire::response::Expect;
@@ -25,7 +25,9 @@ pub(crate) struct Asked {
 impl Session {
     /// The text of a statement that reads ROW_COUNT(), with what that is for the session; `None` if it must be asked where the statement before was.
     pub(crate) fn with_row_count(&self, job: &Job<'_>) -> Option<Vec<u8>> {
-        matches!(job.what, What::Query(_)).then(|| sql::with_row_count(job.sent(), self.lexing(), self.row_count)).flatten()
+        // Of several, and of a program, each has a number of its own; a definition would keep this one for good.
+        let plain = !job.class.multi && !job.class.ddl && !job.class.leaves.intersects(Leaves::UNKNOWN_STATE);
+        (plain && matches!(job.what, What::Query(_))).then(|| sql::with_row_count(job.sent(), self.lexing(), self.row_count)).flatten()
     }
 
     /// The command for this connection; what has to be there before it is sent. `alone`: the session's last statement was the last there, too.

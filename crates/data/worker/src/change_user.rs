@@ -75,6 +75,7 @@ impl Session {
         self.life = core.next_session_id();
         self.insert_id = None;
         self.row_count = 0;
+        self.entry.recall.take();
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);

@@ -35,7 +35,8 @@ impl Session {
             self.put_back(hostgroup, backend);
             return Ok(());
         }
-        // The rows that are left went with the connection.
+        // The rows that are left go with the connection.
+        backend.idle = Idle::Doubtful;
         self.core.pools.release(backend);
         match fetched {
             Err((Failed::Backend(failure), false)) => {

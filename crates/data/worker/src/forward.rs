@@ -128,6 +128,10 @@ impl Session {
                     self.held.put(hostgroup, backend);
                     return Err(Trouble::before(why));
                 }
+                if !matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit)) {
+                    // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
+                    backend.idle = Idle::Doubtful;
+                }
                 self.core.pools.release(backend);
                 Err(Trouble { why, answered, state_lost: !alive && kept.carry_state() })
             }
@@ -184,7 +188,9 @@ impl Session {
             match relayed {
                 Ok(reply) => {
                     backend.undisturbed = Some(self.statement);
-                    return Ok(self.learn(backend, job, &reply, executed));
+                    let told = self.learn(backend, job, &reply, executed);
+                    self.trust_routines(backend, job, held);
+                    return Ok(told);
                 }
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.

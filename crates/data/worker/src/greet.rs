@@ -222,7 +222,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         match Box::pin(through::open(core, &epoch, &conn, &entry, &said)).await {
             Ok(backend) => through = backend.map(Through::new),
             Err(complaint) => {
-                core.roster.remove(id);
+                core.session_ended(id);
                 core.tally.up(Counter::ClientConnectionsAborted);
                 refuse_next(core, conn, &complaint).await;
                 return None;
@@ -233,7 +233,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let first = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
     first.write(&mut payload, entered.login.caps);
     if conn.reply(&payload).await.is_err() {
-        core.roster.remove(id);
+        core.session_ended(id);
         return None;
     }
     if let Some(algorithm) = algorithm {

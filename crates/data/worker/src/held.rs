@@ -61,9 +61,12 @@ impl Held {
         Some(self.0.swap_remove(at))
     }
 
-    /// None of them has this hold any more.
-    pub(crate) fn forget(&mut self, hold: Hold) {
-        self.0.iter_mut().for_each(|(_, backend)| backend.holds.remove(hold));
+    /// The id of an insert there is over, and not known.
+    pub(crate) fn forget_inserts(&mut self) {
+        for (_, backend) in self.0.iter_mut().filter(|(_, backend)| backend.holds.has(Hold::InsertId)) {
+            backend.holds.remove(Hold::InsertId);
+            backend.insert_id = None;
+        }
     }
 
     /// Why, all of them together.

@@ -71,9 +71,11 @@ impl InsertId {
     }
 }
 
-/// May it change what `LAST_INSERT_ID()` is without saying so in its answer?
-fn changes_unsaid(class: &Class<'_>) -> bool {
-    class.leaves.intersects(Leaves::LAST_INSERT_ID) || class.command == CommandCounter::Call
+/// May it change what `LAST_INSERT_ID()` is without saying so in its answer? `ok`: the answer is an OK, neither rows nor an error: MariaDB's
+/// `INSERT … RETURNING` has no id in its answer, and an insert that fails may have made some before.
+fn changes_unsaid(class: &Class<'_>, ok: bool) -> bool {
+    let inserts = matches!(class.command, CommandCounter::Insert | CommandCounter::Replace | CommandCounter::Load);
+    class.leaves.intersects(Leaves::LAST_INSERT_ID) || class.command == CommandCounter::Call || inserts && !ok
 }
 
 /// Whether the session's id must be where a statement runs. Functions and procedures of users may read it, too; and of what changes it
@@ -88,9 +90,12 @@ fn reads(job: &Job<'_>) -> bool {
 }
 
 impl Session {
-    /// A statement has ended whose answer has this id.
-    pub(crate) fn learn_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>, id: u64) {
-        let unsaid = changes_unsaid(job.class);
+    /// A statement has ended whose answer has this id. `ok`: and is an OK.
+    pub(crate) fn learn_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>, id: u64, ok: bool) {
+        if matches!(job.what, What::Prepare(_)) {
+            return;
+        }
+        let unsaid = changes_unsaid(job.class, ok);
         if id == 0 && !unsaid {
             return;
         }
@@ -108,7 +113,7 @@ impl Session {
         known.say(id);
         if elsewhere {
             // That of an insert elsewhere is over.
-            self.held.forget(Hold::InsertId);
+            self.held.forget_inserts();
             self.let_go_of_free();
         }
         backend.holds.add(Hold::InsertId);
@@ -127,7 +132,11 @@ impl Session {
             return Ok(());
         }
         if backend.idle == Idle::Proven && backend.holds.are_only(&[Hold::InsertId, Hold::Unread]) {
-            return Box::pin(self.ask_insert_id(hostgroup, backend, self.limit_ms(job))).await;
+            return match Box::pin(self.ask_insert_id(hostgroup, backend, self.limit_ms(job))).await {
+                // The client has its answer, and what that said of the id is known: it need not hear of the connection's end.
+                Err(Failed::Backend(_)) => Ok(()),
+                other => other,
+            };
         }
         backend.insert_id_until = None;
         Ok(())
@@ -138,7 +147,11 @@ impl Session {
         while let Some((hostgroup, mut backend)) = self.held.take_due_insert(now) {
             let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server;
             let asked = Box::pin(self.ask_insert_id(hostgroup, &mut backend, limit_ms)).await;
-            self.core.pools.release(backend);
+            if backend.idle == Idle::Proven && !backend.holds.is_empty() {
+                self.held.put(hostgroup, backend);
+            } else {
+                self.core.pools.release(backend);
+            }
             match asked {
                 // What the server would have said went with it; what its answer to the insert said is still known.
                 Ok(()) | Err(Failed::Backend(_)) => {}
@@ -149,6 +162,10 @@ impl Session {
     }
 
     async fn ask_insert_id(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        if backend.unreported {
+            // The question would take the answer to what was not told yet.
+            self.hear(backend, limit_ms).await?;
+        }
         backend.holds.remove(Hold::InsertId);
         let before = backend.insert_id;
         let mut known = self.insert_id.take().unwrap_or_default();

@@ -161,6 +161,9 @@ impl Session {
             What::Query(theirs) => self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES),
             _ => return Ok(ControlFlow::Continue(())),
         };
+        if attributes.bytes().len() > TEXT_LEN_MAX {
+            return Ok(ControlFlow::Continue(()));
+        }
         let Some(joined) = self.core.pools.join(&want, job.sent(), &attributes, depth) else { return Ok(ControlFlow::Continue(())) };
         self.entry.uses(hostgroup, joined.place(), joined.local());
         let began = self.core.rt.now();

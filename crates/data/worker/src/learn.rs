@@ -35,7 +35,7 @@ impl Session {
         if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(job) {
             backend.holds.remove(Hold::Diagnostics);
         }
-        self.learn_insert_id(backend, job, insert_id);
+        self.learn_insert_id(backend, job, insert_id, response.row_count() >= 0);
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
             self.state.autocommit = autocommit;

@@ -13,6 +13,11 @@ impl Pace {
         Self(Cell::new(now))
     }
 
+    /// How long what was sent is not paid for yet.
+    pub(crate) fn owed(&self, now: Instant) -> Duration {
+        self.0.get().max(now) - now
+    }
+
     /// So many bytes are sent now. How long nothing more is to follow: none at 0 bytes per second, which is no limit.
     pub(crate) fn spend(&self, now: Instant, bytes: usize, per_second: u64) -> Duration {
         if per_second == 0 {

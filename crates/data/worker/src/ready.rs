@@ -6,7 +6,7 @@ use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold, Holds, State};
 use rt::{Chunk, Either};
-use sql::{Leaves, Reads};
+use sql::{CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
@@ -85,6 +85,15 @@ impl Session {
             }
         } else if leaves.intersects(Leaves::UNKNOWN_FUNCTION) && self.calls_strangers(job) {
             backend.holds.add(Hold::Routine);
+        }
+    }
+
+    /// MariaDB tells of a change for any program that runs in a session without a schema. The operator knows better what those do that only read.
+    pub(crate) fn trust_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
+        let class = job.class;
+        let only_calls = class.command == CommandCounter::Select && class.leaves.intersects(Leaves::UNKNOWN_FUNCTION);
+        if only_calls && backend.holds.has(Hold::Untold) && !before.has(Hold::Untold) && !self.calls_strangers(job) {
+            backend.holds.remove(Hold::Untold);
         }
     }
 

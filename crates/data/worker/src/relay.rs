@@ -198,6 +198,11 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                 None => continue,
             },
         };
+        if per_second > 0 {
+            // Before it is looked at: an answer that has ended waits for nobody, and is learnt.
+            let owed = session.entry.pace.owed(session.core.rt.now());
+            Box::pin(stop.pause(session, backend, owed)).await.map_err(|failed| (failed, answered))?;
+        }
         let came = chunk.len();
         let broke =
             |malformed: wire::Malformed| (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), answered);
@@ -241,12 +246,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                     filling.gathered.add(&out);
                 }
                 session.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
-                let spent = out.len();
+                session.entry.pace.spend(session.core.rt.now(), out.len(), per_second);
                 session.client.queue(out).map_err(|_| (Failed::Client, true))?;
-                if per_second > 0 {
-                    let nap = session.entry.pace.spend(session.core.rt.now(), spent, per_second);
-                    Box::pin(stop.pause(session, backend, nap)).await.map_err(|failed| (failed, true))?;
-                }
                 if session.client.socket().is_full() {
                     Box::pin(stop.room(session, backend)).await.map_err(|failed| (failed, true))?;
                 }

@@ -151,7 +151,8 @@ impl Session {
                     entry.bell.heard().await;
                 }
             };
-            if let Either::Left(()) = rt::select(killed, self.core.rt.sleep(nap)).await {
+            let ended = rt::select(killed, self.client.socket().closed());
+            if let Either::Left(_) = rt::select(ended, self.core.rt.sleep(nap)).await {
                 return Err(Ended::Broken);
             }
             if self.client.socket().is_full() {

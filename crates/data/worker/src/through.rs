@@ -171,6 +171,9 @@ impl Session {
 
     /// The client follows a log of a server's from here on, on a connection that has what the session has set: the server looks at variables.
     pub(crate) async fn turn_through(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
+        if self.held.transaction().is_some() {
+            return self.refuse(&Complaint::with(1047, "08S01", "A log is not followed while a transaction is open")).await;
+        }
         let hostgroup = self.user.default_hostgroup;
         let limit_ms = epoch.snapshot.variables.mysql_connect_timeout_server_max;
         let mut held = self.held.take(hostgroup);
