@@ -131,9 +131,14 @@ class MariaDb:
         subprocess.run(["mariadb", "--no-defaults", "-uroot", f"--socket={self.socket}", "-e", text], check=True)
 
 
+# What sysbench does: its script, and how: `disable` for texts, `auto` for prepared statements.
+WORKLOAD = {"script": "oltp_point_select", "prepared": "disable"}
+
+
 def sysbench(port, connections, seconds):
-    return ["sysbench", "oltp_point_select", "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}", f"--mysql-user={USER}",
-            f"--mysql-password={PASSWORD}", f"--mysql-db={SCHEMA}", "--tables=2", "--table-size=20000", "--db-ps-mode=disable",
+    extra = ["--skip-trx=on"] if WORKLOAD["script"] == "oltp_read_only" else []
+    return ["sysbench", WORKLOAD["script"], *extra, "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}", f"--mysql-user={USER}",
+            f"--mysql-password={PASSWORD}", f"--mysql-db={SCHEMA}", "--tables=2", "--table-size=20000", f"--db-ps-mode={WORKLOAD['prepared']}",
             f"--threads={connections}", f"--time={seconds}", "--percentile=99", "--mysql-ssl=off"]
 
 
@@ -328,6 +333,9 @@ def main():
     reading.add_argument("--rounds", type=int, default=3, help="of every way, interleaved (3)")
     reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
     reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined,millrace-ff)")
+    reading.add_argument("--workload", default=WORKLOAD["script"], choices=["oltp_point_select", "oltp_read_only", "oltp_read_write"],
+                         help="sysbench's script; A103: oltp_read_only --connections 1,2,4,8,16,32,64,128 (oltp_point_select)")
+    reading.add_argument("--prepared", action="store_true", help="prepared statements instead of texts")
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
                          help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
@@ -336,6 +344,7 @@ def main():
     reading.add_argument("--target", default="target", help="cargo's target folder (given by run.sh)")
     reading.add_argument("--cache", default="/var/cache/millrace", help="Millrace's cache folder (given by run.sh)")
     wish = reading.parse_args()
+    WORKLOAD.update(script=wish.workload, prepared="auto" if wish.prepared else "disable")
     connections = [int(number) for number in wish.connections.split(",") if number]
     words = [word.strip().lower() for word in wish.only.split(",") if word.strip()]
 
@@ -388,7 +397,7 @@ def rounds(ways, connections, wish, server):
 
 
 def report(ways, connections, figures, idle, wish):
-    lines = [f"sysbench oltp_point_select, text protocol, 2 x 20,000 rows, MariaDB on the same machine ({os.cpu_count()} cores); "
+    lines = [f"sysbench {wish.workload}, {'prepared statements' if wish.prepared else 'text protocol'}, 2 x 20,000 rows, MariaDB on the same machine ({os.cpu_count()} cores); "
              f"medians of {wish.rounds} rounds of {wish.seconds} s", ""]
     lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms | server's CPU µs/query |", "|--:|:--|--:|--:|--:|--:|--:|--:|--:|"]
     table = []

@@ -182,20 +182,14 @@ impl Shared {
             }
             (Kind::Checksums, _) => self.fill_checksums()?,
             (_, Role::Runtime) => {
-                let generation = self.snapshot.borrow().generation;
-                let behind = self.cores.behind();
-                if behind > 0 {
-                    let (table, all) = (&copy.name, self.cores.len());
-                    return Err(Said::Sql(format!(
-                        "{table} would not be the truth: {behind} of {all} cores have not confirmed generation {generation} and work by \
-                         an older one; try again"
-                    )));
-                }
+                self.confirmed(&copy.name)?;
+                let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool, false).await?) } else { None };
+                // While that was awaited, another configuration may have come.
+                let generation = self.confirmed(&copy.name)?;
                 let is_large = matches!(copy.table.name, "mysql_users" | "mysql_query_rules_fast_routing" | "mysql_firewall_whitelist_rules");
                 if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
                     return Ok(());
                 }
-                let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool, false).await?) } else { None };
                 let snapshot = self.snapshot.borrow();
                 self.engine.borrow().transaction(|conn| observe::runtime(conn, copy.table.name, &snapshot, pool.as_ref()))?;
                 self.filled.borrow_mut().insert(copy.name.clone(), generation);
@@ -203,6 +197,19 @@ impl Shared {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The generation that all cores work by, or why `table` cannot be shown.
+    fn confirmed(&self, table: &str) -> Result<u64, Said> {
+        let generation = self.snapshot.borrow().generation;
+        match self.cores.behind() {
+            0 => Ok(generation),
+            behind => Err(Said::Sql(format!(
+                "{table} would not be the truth: {behind} of {all} cores have not confirmed generation {generation} and work by \
+                 an older one; try again",
+                all = self.cores.len()
+            ))),
+        }
     }
 
     fn process(&self, conn: &rusqlite::Connection) -> Process {
@@ -274,18 +281,19 @@ impl Shared {
     async fn load(&self, module: Module) -> Result<String, Said> {
         let _alone = self.alone().await;
         let now = self.snapshot.borrow().clone();
+        let asked = module.prefix().map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix)).transpose()?;
         let (next, notices) = self.build(module, now).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
         }
+        if let (Some(prefix), Some(asked)) = (module.prefix(), asked) {
+            // Memory shows values as they are in force: `1` for a truth has become `true`. What was set meanwhile waits for its own LOAD.
+            self.engine.borrow().transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
+        }
         if module == Module::AdminVariables {
             self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
-        }
-        if let Some(prefix) = module.prefix() {
-            // Memory shows values as they are in force: `1` for a truth has become `true`.
-            self.engine.borrow().transaction(|conn| layers::keep_variables(conn, prefix, &next))?;
         }
         self.put_in_force(next).await?;
         Ok(notices.join("; "))

@@ -219,7 +219,7 @@ fn variables(
     Ok(notices)
 }
 
-fn read_variables(conn: &Connection, prefix: &str) -> Result<Vec<(String, String)>, SqlError> {
+pub(crate) fn read_variables(conn: &Connection, prefix: &str) -> Result<Vec<(String, String)>, SqlError> {
     let mut select = conn.prepare(
         "SELECT variable_name, CAST(variable_value AS TEXT) FROM main.global_variables \
          WHERE substr(variable_name, 1, length(?1)) = ?1 ORDER BY 1",

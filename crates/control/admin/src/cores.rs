@@ -94,7 +94,14 @@ impl Cores {
         if !of.is_some_and(|of| Arc::ptr_eq(&of, &snapshot.rules)) {
             let (of, count) = (snapshot.rules.clone(), self.senders.len());
             let copies = move || (0..count).map(|_| Arc::new(of.for_core(&give_way))).collect();
-            rules = aside.done(copies).await.unwrap_or_default();
+            rules = match aside.done(copies).await {
+                Some(rules) => rules,
+                // A defect, which the log has: all cores share the one that was made, until the next LOAD.
+                None => {
+                    let shared = Arc::new(snapshot.clone());
+                    return vec![shared; count];
+                }
+            };
             self.copies.replace((Some(snapshot.rules.clone()), rules.clone()));
         }
         rules.into_iter().map(|rules| Arc::new(Snapshot { rules, ..snapshot.clone() })).collect()

@@ -162,6 +162,9 @@ impl Pools {
             return Some(got);
         }
         self.tally.up(Counter::ServerConnectionsDelayed);
+        if !self.wait_for_pace(want, begun, limit).await {
+            return None;
+        }
         let turn = group.queue.join(begun);
         let mut told = None;
         let mut asked: Option<Instant> = None;
@@ -187,6 +190,20 @@ impl Pools {
             let nap = if told.is_some() { left.min(LOOK_AGAIN) } else { left };
             let _called_or_time_to_look = self.rt.timeout(nap, turn.called()).await;
         }
+    }
+
+    /// Who takes none but a new connection waits for the pace at which they may be opened beside the line: the others there can do with idle ones.
+    /// False when the time is over.
+    async fn wait_for_pace(&self, want: &Want<'_>, begun: Instant, limit: Duration) -> bool {
+        let Some(rate) = self.rate(want).filter(|_| want.new_connection) else { return true };
+        while rate.permits.taken() >= rate.max {
+            let left = limit.saturating_sub(self.rt.now() - begun);
+            if left.is_zero() {
+                return false;
+            }
+            self.rt.sleep(left.min(LOOK_AGAIN)).await;
+        }
+        true
     }
 
     fn look(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Got> {

@@ -469,10 +469,19 @@ impl Backend {
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
         let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, max).await };
+        let back = sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false }, self.ways);
+        if !matches!(back, Need::Nothing | Need::Steps { .. }) {
+            // A reset would take the statement away again. Prepared as things are now, it is this session's only.
+            self.holds.add(Hold::UnknownState);
+            return self.prepare_in_schema(statement, max).await;
+        }
         match self.sync(&then, false, None, Tracking::Any).await {
             Ok(()) => {}
-            // There is no way back to it on a connection that is held.
-            Err(BackendFailed::Unfit) => return self.prepare_in_schema(statement, max).await,
+            // There is no way to it on a connection that is held.
+            Err(BackendFailed::Unfit) => {
+                self.holds.add(Hold::UnknownState);
+                return self.prepare_in_schema(statement, max).await;
+            }
             Err(failed) => return Err(failed),
         }
         let prepared = self.prepare_in_schema(statement, max).await;
@@ -514,6 +523,10 @@ impl Backend {
     /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
     pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
+        if !self.unread.session.is_empty() {
+            // What it was prepared under is not known: nobody else's statement is the same.
+            self.holds.add(Hold::UnknownState);
+        }
         for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
             self.close_statement(id);
         }

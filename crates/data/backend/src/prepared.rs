@@ -34,6 +34,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Whether it would mean the same if its session prepared it now.
+    #[must_use]
+    pub fn means_as_now(&self, state: &State) -> bool {
+        self.meant == Meant::of(state)
+    }
+
     /// Clients that may execute it, and connections that know it.
     #[must_use]
     pub fn counts(&self) -> (u32, u32) {

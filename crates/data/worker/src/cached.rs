@@ -77,7 +77,8 @@ impl Session {
         let class = job.class;
         let whole = match job.what {
             What::Query(_) => true,
-            What::Execute(execution) => !execution.opens_cursor(),
+            // The key has what is set now.
+            What::Execute(execution) => !execution.opens_cursor() && execution.prepared.means_as_now(&self.state),
             What::Raw(..) | What::Prepare(..) => false,
         };
         whole

@@ -4,6 +4,7 @@
 //! is sent once, however many cores there are, and what it costs is one message and its answer, where a rule says `cache_timeout` and
 //! the answer is not kept yet.
 
+use crate::peers::PEERS_MAX;
 use crate::core::Core;
 use crate::session::{Ended, Session};
 use crate::statement::Told;
@@ -72,7 +73,7 @@ impl Session {
         let Some(Some(peer)) = self.core.peers.get(home) else { return Ok(Waited::Fetch(flying)) };
         let (answer, answered) = mailbox::channel(1);
         let reply = Box::new(move |fetching| drop(answer.try_send(fetching)));
-        if peer.control.try_send(ToCore::Fetching { key: key.into(), reply }).is_err() {
+        if peer.control.len() >= PEERS_MAX || peer.control.try_send(ToCore::Fetching { key: key.into(), reply }).is_err() {
             return Ok(Waited::Fetch(flying));
         }
         let fetching = match self.while_there(patience, answered.recv()).await? {

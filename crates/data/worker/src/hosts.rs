@@ -2,6 +2,7 @@
 //!
 //! Each core has the whole list: who notes something tells the others.
 
+use crate::peers::PEERS_MAX;
 use crate::answer::Complaint;
 use crate::core::Core;
 use bridge::{ClientHostRow, Counter, ToCore};
@@ -119,7 +120,9 @@ impl Core {
     fn tell_peers(&self, address: IpAddr, failed: bool) {
         for peer in self.peers.iter().flatten() {
             // One that has no time for it misses a failure.
-            let _missed = peer.control.try_send(ToCore::ClientHost { address, failed });
+            if peer.control.len() < PEERS_MAX {
+                let _missed = peer.control.try_send(ToCore::ClientHost { address, failed });
+            }
         }
     }
 }

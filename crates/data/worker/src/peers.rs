@@ -10,10 +10,13 @@ use rt::Handed;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// A core's mailbox is the operator's: others put nothing there while it has so many messages, or one of his could be dropped.
+pub(crate) const PEERS_MAX: usize = 256;
+
 /// Another core, as this one reaches it.
 #[derive(Clone)]
 pub struct Peer {
-    /// What the control plane would say.
+    /// What the control plane would say. What cores say to each other leaves room for it: see [`PEERS_MAX`].
     pub control: Sender<ToCore>,
     /// What only cores say to each other.
     pub hand: Sender<FromPeer>,

@@ -78,7 +78,7 @@ impl Session {
         self.turn.sent = self.turn.sent.wrapping_add(u8::try_from(packets).unwrap_or(u8::MAX));
         self.entry.recall.set(Recall { found_rows: found(1) });
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
-        self.client.send(out).await?;
+        self.hand_over(out).await?;
         Ok(ControlFlow::Break(Told { rows_sent: 1, ..Told::default() }))
     }
 
