@@ -31,6 +31,22 @@ pub fn expect(fine: bool, words: impl FnOnce() -> String) -> Result<(), String> 
     if fine { Ok(()) } else { Err(words()) }
 }
 
+/// Asks until this is the answer; gives up after half a minute.
+///
+/// # Errors
+/// The last answer, or that of an attempt that failed.
+pub fn soon(wanted: &str, mut attempt: impl FnMut() -> Result<String, String>) -> Result<(), String> {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = attempt()?;
+        if said == wanted {
+            return Ok(());
+        }
+        expect(Instant::now() < until, || format!("wanted {wanted:?}, there is {said:?}"))?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Asks until the last line of the answer is this one; gives up after a while.
 pub fn until(wanted: &str, ask: impl Fn() -> Result<String, String>) -> Result<(), String> {
     let begun = Instant::now();

@@ -8,7 +8,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::trials::{self, expect, same, soon};
 
 type Outcome = Result<(), String>;
 
@@ -68,18 +68,6 @@ fn set(proxy: &Proxy, assignments: &str) -> Outcome {
 fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
     let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
     Ok(said.lines().collect::<Vec<_>>().join(" "))
-}
-
-fn soon(wanted: &str, mut attempt: impl FnMut() -> Result<String, String>) -> Outcome {
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        let said = attempt()?;
-        if said == wanted {
-            return Ok(());
-        }
-        expect(Instant::now() < until, || format!("wanted {wanted:?}, there is {said:?}"))?;
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 const INSERT: &str = "INSERT INTO conf.counted (words) VALUES ('held')";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect};
+use conformance::trials::{self, expect, soon};
 
 type Outcome = Result<(), String>;
 
@@ -68,18 +68,6 @@ fn until_shared(proxy: &Proxy, mut ask: impl FnMut() -> Outcome) -> Outcome {
         rounds += 1;
     }
     Ok(())
-}
-
-fn soon(wanted: &str, mut attempt: impl FnMut() -> Result<String, String>) -> Outcome {
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        let said = attempt()?;
-        if said == wanted {
-            return Ok(());
-        }
-        expect(Instant::now() < until, || format!("wanted {wanted:?}, there is {said:?}"))?;
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Waits until so many sessions run a statement.

@@ -27,7 +27,7 @@ impl Session {
     pub(crate) fn with_row_count(&self, job: &Job<'_>) -> Option<Vec<u8>> {
         // Of several, and of a program, each has a number of its own; a definition would keep this one for good.
         let plain = !job.class.multi && !job.class.ddl && !job.class.leaves.intersects(Leaves::UNKNOWN_STATE);
-        (plain && matches!(job.what, What::Query(_))).then(|| sql::with_row_count(job.sent(), self.lexing(), self.row_count)).flatten()
+        (plain && matches!(job.what, What::Query(_))).then(|| sql::with_row_count(job.sent(), self.lexing(), self.entry.row_count.get())).flatten()
     }
 
     /// The command for this connection; what has to be there before it is sent. `alone`: the session's last statement was the last there, too.

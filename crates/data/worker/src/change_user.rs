@@ -73,8 +73,8 @@ impl Session {
         self.modes = 0;
         self.next_flag_in = None;
         self.life = core.next_session_id();
-        self.insert_id = None;
-        self.row_count = 0;
+        self.entry.insert_id.take();
+        self.entry.row_count.set(0);
         self.entry.recall.take();
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();

@@ -72,6 +72,27 @@ impl Session {
         }
     }
 
+    /// The connection that a statement needs.
+    pub(crate) fn want<'s>(&'s self, job: &Job<'s>) -> Want<'s> {
+        Want {
+            hostgroup: job.plan.hostgroup(),
+            user: &self.user.username,
+            secret: &self.secret,
+            caps: self.caps,
+            collation: self.collation,
+            session: self.entry.id,
+            attributes: &self.attributes,
+            client: self.entry.address,
+            state: &self.state,
+            user_variables: sees(job),
+            remembered: self.remembered(job),
+            tracking: self.tracking(job),
+            snapshot: &job.epoch.snapshot,
+            new_connection: job.plan.new_connection,
+            like: None,
+        }
+    }
+
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         self.read_back_elsewhere(hostgroup, job).await?;
@@ -81,23 +102,7 @@ impl Session {
         let mut backend = match self.held.take(hostgroup) {
             Some(backend) => backend,
             None => {
-                let want = Want {
-                    hostgroup,
-                    user: &self.user.username,
-                    secret: &self.secret,
-                    caps: self.caps,
-                    collation: self.collation,
-                    session: self.entry.id,
-                    attributes: &self.attributes,
-                    client: self.entry.address,
-                    state: &self.state,
-                    user_variables: sees(job),
-                    remembered: self.remembered(job),
-                    tracking: self.tracking(job),
-                    snapshot: &job.epoch.snapshot,
-                    new_connection: job.plan.new_connection,
-                    like: None,
-                };
+                let want = self.want(job);
                 match self.core.pools.at_once(&want) {
                     Some(backend) => backend,
                     None => {
@@ -146,7 +151,7 @@ impl Session {
             if !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
             }
-            let alone = backend.is_undisturbed(self.life, self.statement.wrapping_sub(1));
+            let alone = backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             backend.last_session = self.life;
             let asked = self.command_for(backend, job, alone).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
@@ -187,7 +192,7 @@ impl Session {
             }
             match relayed {
                 Ok(reply) => {
-                    backend.undisturbed = Some(self.statement);
+                    backend.undisturbed = Some(self.entry.statement.get());
                     let told = self.learn(backend, job, &reply, executed);
                     self.trust_routines(backend, job, held);
                     return Ok(told);

@@ -41,12 +41,14 @@ impl InsertId {
         new
     }
 
-    /// An answer there has this id, or none.
-    fn say(&mut self, id: u64) {
+    /// An answer there has this id, or none. Whether another connection knew better before, or none.
+    fn say_from(&mut self, hostgroup: u32, id: u64) -> bool {
+        let elsewhere = self.begin(hostgroup);
         if self.said.len() == SAID_MAX {
             self.said.remove(0);
         }
         self.said.extend((id != 0).then_some(id));
+        elsewhere
     }
 
     /// The connection of a hostgroup has been asked. `before`: what it was there before the session came, if that is known.
@@ -102,15 +104,17 @@ impl Session {
         let statements = job.epoch.snapshot.variables.mysql_auto_increment_delay_multiplex;
         if statements == 0 && !unsaid {
             // Nobody here needs more than the answer says.
-            **self.insert_id.get_or_insert_default() = InsertId { value: id, ..InsertId::default() };
+            **self.entry.insert_id.borrow_mut().get_or_insert_default() = InsertId { value: id, ..InsertId::default() };
             backend.insert_id = None;
             backend.holds.remove(Hold::InsertId);
             return;
         }
         let hostgroup = job.plan.hostgroup();
-        let known = self.insert_id.get_or_insert_default();
-        let elsewhere = known.begin(hostgroup);
-        known.say(id);
+        let elsewhere = {
+            let mut known = self.entry.insert_id.borrow_mut();
+            let known = known.get_or_insert_default();
+            known.say_from(hostgroup, id)
+        };
         if elsewhere {
             // That of an insert elsewhere is over.
             self.held.forget_inserts();
@@ -168,17 +172,17 @@ impl Session {
         }
         backend.holds.remove(Hold::InsertId);
         let before = backend.insert_id;
-        let mut known = self.insert_id.take().unwrap_or_default();
+        let mut known = self.entry.insert_id.take().unwrap_or_default();
         match self.watched(limit_ms, backend.ask_insert_id(), self.entry.told_to_leave()).await {
             Ok(Some(now)) => known.hear(hostgroup, before, now),
             Ok(None) => known.lose(hostgroup),
             Err(failed) => {
                 known.lose(hostgroup);
-                self.insert_id = Some(known);
+                self.entry.insert_id.replace(Some(known));
                 return Err(failed);
             }
         }
-        self.insert_id = Some(known);
+        self.entry.insert_id.replace(Some(known));
         Ok(())
     }
 
@@ -188,7 +192,7 @@ impl Session {
     }
 
     fn known_insert_id(&self) -> u64 {
-        self.insert_id.as_ref().map_or(0, |known| known.value)
+        self.entry.insert_id.borrow().as_ref().map_or(0, |known| known.value)
     }
 
     /// Sees to it.

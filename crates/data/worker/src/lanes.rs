@@ -140,23 +140,7 @@ impl Session {
             Some(digest) if self.core.brief.is_known((digest, hostgroup), self.core.rt.now()) => (digest, hostgroup),
             _ => return Ok(ControlFlow::Continue(())),
         };
-        let want = Want {
-            hostgroup,
-            user: &self.user.username,
-            secret: &self.secret,
-            caps: self.caps,
-            collation: self.collation,
-            session: self.entry.id,
-            attributes: &self.attributes,
-            client: self.entry.address,
-            state: &self.state,
-            user_variables: false,
-            remembered: None,
-            tracking: Tracking::Any,
-            snapshot: &job.epoch.snapshot,
-            new_connection: false,
-            like: None,
-        };
+        let want = Want { user_variables: false, remembered: None, tracking: Tracking::Any, new_connection: false, ..self.want(job) };
         let attributes = match job.what {
             What::Query(theirs) => self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES),
             _ => return Ok(ControlFlow::Continue(())),

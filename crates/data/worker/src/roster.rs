@@ -42,6 +42,12 @@ pub(crate) struct Entry {
     pub(crate) transaction_since: Cell<Option<Instant>>,
     /// What the statement before has left to be asked for.
     pub(crate) recall: Cell<crate::recall::Recall>,
+    /// What LAST_INSERT_ID() is.
+    pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
+    /// What ROW_COUNT() is.
+    pub(crate) row_count: Cell<i64>,
+    /// Number of the statement that is at work, or was last.
+    pub(crate) statement: Cell<u32>,
     /// The connections that it held when its last command ended.
     pub(crate) holding: RefCell<Vec<Holding>>,
     info: Cell<([u8; INFO_MAX], u8)>,
@@ -56,6 +62,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Another statement has come.
+    pub(crate) fn next_statement(&self) {
+        self.statement.set(self.statement.get().wrapping_add(1));
+    }
+
     pub(crate) fn new(id: u32, client: (String, u16), now: Instant) -> Self {
         Self {
             id,
@@ -70,6 +81,9 @@ impl Entry {
             since: Cell::new(now),
             transaction_since: Cell::new(None),
             recall: Cell::default(),
+            insert_id: RefCell::default(),
+            row_count: Cell::new(0),
+            statement: Cell::new(0),
             holding: RefCell::default(),
             info: Cell::new(([0; INFO_MAX], 0)),
             killed: Cell::new(false),

@@ -7,7 +7,6 @@ use crate::cutoff::cut_off;
 use crate::epoch::Epoch;
 use crate::greet;
 use crate::held::Held;
-use crate::insert_id;
 use crate::prepared::ClientStatements;
 use crate::relay::Failed;
 use crate::roster::Entry;
@@ -49,11 +48,6 @@ pub(crate) struct Session {
     pub(crate) modes: u16,
     /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
     pub(crate) life: u32,
-    pub(crate) insert_id: insert_id::OfSession,
-    /// What ROW_COUNT() is.
-    pub(crate) row_count: i64,
-    /// Number of the statement that is at work, or was last.
-    pub(crate) statement: u32,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
     pub(crate) statements: ClientStatements,
@@ -244,8 +238,8 @@ impl Session {
             Command::InitDb(schema) => self.init_db(epoch, schema).await,
             Command::FieldList { .. } => self.field_list(epoch, came.payload()).await,
             Command::Ping => {
-                self.row_count = 0;
-                self.statement = self.statement.wrapping_add(1);
+                self.entry.row_count.set(0);
+                self.entry.next_statement();
                 self.hand_over(answer::ok(1, self.caps, flags, "")).await
             }
             Command::Statistics => {
@@ -317,8 +311,8 @@ impl Session {
         self.modes = 0;
         self.next_flag_in = None;
         self.life = self.core.next_session_id();
-        self.insert_id = None;
-        self.row_count = 0;
+        self.entry.insert_id.take();
+        self.entry.row_count.set(0);
         self.entry.recall.take();
     }
 
@@ -399,9 +393,6 @@ impl Session {
             state,
             modes: 0,
             life: entry.id,
-            insert_id: None,
-            row_count: 0,
-            statement: 0,
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),
@@ -460,6 +451,6 @@ mod tests {
     /// Ten thousand clients that only wait should cost little memory.
     #[test]
     fn a_session_is_small() {
-        assert!(size_of_future(live) <= 752, "{}", size_of_future(live));
+        assert!(size_of_future(live) <= 728, "{}", size_of_future(live));
     }
 }

@@ -113,7 +113,7 @@ impl Session {
         what: What<'_>,
     ) -> Result<(), Ended> {
         let began = self.core.rt.now();
-        self.statement = self.statement.wrapping_add(1);
+        self.entry.next_statement();
         self.core.tally.up(Counter::Questions);
         self.entry.begins(name, text, began);
         self.note_received(class, text, what);
@@ -154,7 +154,7 @@ impl Session {
         let job = Job { epoch, text, class, plan: &plan, digest, what };
         let told = self.stages(&job).await?;
         if !matches!(what, What::Prepare(_)) {
-            self.row_count = if self.turn.failed { -1 } else { told.row_count };
+            self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
         if class.may_write() {
             self.wrote = Some(self.core.rt.now());
