@@ -29,9 +29,6 @@ impl Session {
             if self.turn.failed || self.entry.killed.get() {
                 break;
             }
-            if let Some(next) = self.client.next_frame() {
-                self.turn.sent = next.wrapping_sub(1);
-            }
         }
         Ok(())
     }

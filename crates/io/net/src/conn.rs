@@ -139,13 +139,6 @@ impl Conn {
         self.packed.as_ref().map(|packed| (packed.frames.algorithm(), packed.frames.level()))
     }
 
-    /// Number of the next frame to a client that compresses: the first packet of every further answer to its command has the same, as
-    /// servers have it. [`Self::send`] has no packet left that would come first.
-    #[must_use]
-    pub fn next_frame(&self) -> Option<u8> {
-        self.packed.as_ref().map(|packed| packed.frames.next_number())
-    }
-
     /// Bytes received and sent so far, as they crossed the wire (sent: before they were encrypted).
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {

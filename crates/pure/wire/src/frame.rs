@@ -7,7 +7,8 @@
 //!
 //! What is unpacked comes in pieces, while the frame arrives: a frame that says that it is large costs no memory for saying so.
 
-use crate::{Malformed, packet};
+use crate::ok::{EOF_HEADER, OK_HEADER};
+use crate::{Malformed, caps, ok, packet, status};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Operation as _};
 
@@ -36,10 +37,10 @@ pub enum Algorithm {
 impl Algorithm {
     /// What both sides' capabilities come to. Of two, servers take zlib.
     #[must_use]
-    pub const fn agreed(caps: crate::caps::Caps) -> Option<Self> {
-        if crate::caps::has(caps, crate::caps::COMPRESS) {
+    pub const fn agreed(caps: caps::Caps) -> Option<Self> {
+        if caps::has(caps, caps::COMPRESS) {
             Some(Self::Zlib)
-        } else if crate::caps::has(caps, crate::caps::ZSTD) {
+        } else if caps::has(caps, caps::ZSTD) {
             Some(Self::Zstd)
         } else {
             None
@@ -194,6 +195,44 @@ struct Whole {
     left: usize,
     /// A packet that is larger than `pending` may be.
     large: Option<Large>,
+    /// `pending` begins with so many bytes of a packet whose header is in the frame before.
+    tail: usize,
+    numbers: Numbering,
+}
+
+/// Numbers of the packets to a client. Servers count on through an answer, and take the number of the frame whenever they have read, or a result is over
+/// and nothing is left of its frame. There are clients that look.
+#[derive(Debug, Default)]
+struct Numbering {
+    next: u8,
+    /// The next packet takes the number of its frame, if it is the first there.
+    anew: bool,
+    /// The next packet goes on with the payload of the last.
+    joins: bool,
+}
+
+impl Numbering {
+    /// The number of a packet of so many bytes; `frame`: of the frame that it begins.
+    fn take(&mut self, len: usize, frame: Option<u8>) -> u8 {
+        let now = match frame {
+            Some(frame) if self.anew && !self.joins => frame,
+            _ => self.next,
+        };
+        self.anew = false;
+        self.joins = len == packet::MAX_PAYLOAD;
+        self.next = now.wrapping_add(1);
+        now
+    }
+}
+
+/// Whether it may be the end of a result that others follow. A row can look so: nothing depends on it but how the next frame counts.
+fn ends_one_of_several(payload: &[u8]) -> bool {
+    let status = match *payload {
+        [EOF_HEADER, _, _, low, high] => u16::from_le_bytes([low, high]),
+        [OK_HEADER | EOF_HEADER, ..] => ok::Ok::read(payload, caps::PROTOCOL_41).map_or(0, |ok| ok.status),
+        _ => 0,
+    };
+    status & status::MORE_RESULTS != 0
 }
 
 /// A frame that is packed while its packet arrives.
@@ -337,11 +376,6 @@ impl Frames {
         self.level
     }
 
-    /// Number of the next frame that we send.
-    pub fn next_number(&self) -> u8 {
-        self.seq
-    }
-
     /// A command begins with the next byte that we send.
     pub fn begin(&mut self) {
         self.seq = 0;
@@ -360,7 +394,8 @@ impl Frames {
         matches!(self.state, State::Header { len: 0, .. })
     }
 
-    /// Appends what goes over the wire for these bytes of packets, as servers do it: no packet is cut without need. What is not a whole packet waits.
+    /// Appends what goes over the wire for these bytes of packets, as servers do it: no packet is cut without need, and they are numbered after their frames.
+    /// What is not a whole packet waits.
     pub fn pack_whole(&mut self, plain: &[u8], out: &mut Vec<u8>, lent: &mut Codecs) {
         let mut whole = std::mem::take(&mut self.answers);
         let mut rest = plain;
@@ -372,6 +407,7 @@ impl Frames {
                 rest = &rest[now..];
                 if large.left == 0 {
                     whole.left = large.beyond;
+                    whole.tail = large.beyond;
                     let unpacked = match large.encoder {
                         Encoder::None => 0,
                         _ => large.plain_len,
@@ -397,12 +433,10 @@ impl Frames {
             whole.pending.extend_from_slice(&rest[..now]);
             rest = &rest[now..];
             let Some(head) = whole.pending[whole.whole..].first_chunk::<{ packet::HEADER_LEN }>() else { break };
-            let (head, (len, _)) = (*head, packet::header(head));
+            let (len, _) = packet::header(head);
             let total = len + packet::HEADER_LEN;
             if whole.whole + total > PIECE_MAX {
-                self.pack(&whole.pending[..whole.whole], out, lent);
-                whole.pending.drain(..whole.whole);
-                whole.whole = 0;
+                self.pack_pending(&mut whole, out, lent);
             }
             if total <= PIECE_MAX {
                 whole.left = len;
@@ -411,6 +445,7 @@ impl Frames {
                 }
                 continue;
             }
+            let head = packet::make_header(len, whole.numbers.take(len, Some(self.seq)));
             whole.pending.clear();
             let plain_len = total.min(FRAME_PLAIN_MAX);
             let mut encoder = Encoder::new(self.algorithm, self.level, plain_len);
@@ -419,14 +454,31 @@ impl Frames {
             let left = plain_len - packet::HEADER_LEN;
             whole.large = Some(Large { encoder, packed, plain_len, left, beyond: total - plain_len });
         }
-        self.pack(&whole.pending[..whole.whole], out, lent);
-        whole.pending.drain(..whole.whole);
-        whole.whole = 0;
+        self.pack_pending(&mut whole, out, lent);
         if whole.pending.is_empty() {
             // A silent connection keeps no buffer.
             whole.pending = Vec::new();
         }
         self.answers = whole;
+    }
+
+    /// The packets that are all there, numbered, in a frame.
+    fn pack_pending(&mut self, whole: &mut Whole, out: &mut Vec<u8>, lent: &mut Codecs) {
+        if whole.whole == 0 {
+            return;
+        }
+        let mut at = std::mem::take(&mut whole.tail);
+        while let Some((head, rest)) = whole.pending[at..whole.whole].split_first_chunk_mut::<{ packet::HEADER_LEN }>() {
+            let (len, _) = packet::header(head);
+            *head = packet::make_header(len, whole.numbers.take(len, (at == 0).then_some(self.seq)));
+            at += packet::HEADER_LEN + len;
+            if at == whole.whole && ends_one_of_several(rest) {
+                whole.numbers.anew = true;
+            }
+        }
+        self.pack(&whole.pending[..whole.whole], out, lent);
+        whole.pending.drain(..whole.whole);
+        whole.whole = 0;
     }
 
     fn header(&mut self, len: usize, unpacked: usize) -> [u8; HEADER_LEN] {
@@ -486,6 +538,7 @@ impl Frames {
                         return Err(Malformed::new("a frame that answers no command"));
                     }
                     self.seq = seq.wrapping_add(1);
+                    self.answers.numbers.anew = true;
                     self.state = match (left, plain_len) {
                         (0, 0) => BEGINNING,
                         (left, 0) => State::Plain { left },
@@ -580,12 +633,22 @@ pub fn fuzz_frame(data: &[u8]) {
         assert!(made.len() <= bytes.len() << 17);
     }
     let mut packets = Vec::new();
-    packet::append(&mut packets, &mut how.clone(), bytes);
+    packet::append(&mut packets, &mut 0, bytes);
     let (mut packed, mut frames) = (Vec::new(), Frames::new(algorithm, i32::from(how % 5)));
     for piece in packets.chunks(piece) {
         frames.pack_whole(piece, &mut packed, &mut codecs);
     }
     assert_eq!(all(&mut frames, &packed, &mut codecs).as_deref(), Ok(packets.as_slice()));
+    // Numbers are another matter where it says that a result follows; its bytes are its own wherever it is cut.
+    let mut anything = bytes.to_vec();
+    packet::Numbers::default().each(&mut anything, |seq| *seq = 0);
+    let (mut packed, mut frames) = (Vec::new(), Frames::new(algorithm, i32::from(how % 5)));
+    for piece in anything.chunks(piece) {
+        frames.pack_whole(piece, &mut packed, &mut codecs);
+    }
+    let mut made = all(&mut frames, &packed, &mut codecs).unwrap_or_default();
+    packet::Numbers::default().each(&mut made, |seq| *seq = 0);
+    assert!(anything.starts_with(&made));
     let mut packed = Vec::new();
     let mut frames = Frames::new(algorithm, i32::from(how % 5));
     frames.pack(bytes, &mut packed, &mut codecs);
@@ -697,7 +760,7 @@ mod tests {
     #[test]
     fn an_answers_packets_are_cut_only_by_the_end_of_a_full_frame() {
         let packets = |lens: &[usize]| {
-            let (mut bytes, mut seq) = (Vec::new(), 1);
+            let (mut bytes, mut seq) = (Vec::new(), 0);
             for len in lens {
                 packet::append(&mut bytes, &mut seq, &text(*len));
             }
@@ -727,6 +790,55 @@ mod tests {
                     assert_eq!(frames.answers.pending.capacity(), 0);
                 }
             }
+        }
+    }
+
+    /// Numbers of the packets in each frame.
+    fn packet_numbers(frames: &[u8]) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        let (mut rest, mut numbers) = (frames, packet::Numbers::default());
+        while let Some((head, body)) = rest.split_first_chunk::<HEADER_LEN>() {
+            let frame = &rest[..HEADER_LEN + u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
+            let mut plain = unpacked(&mut Frames::new(Algorithm::Zlib, 3), frame, usize::MAX).expect("sound");
+            let mut here = Vec::new();
+            numbers.each(&mut plain, |seq| here.push(*seq));
+            all.push(here);
+            rest = &body[frame.len() - HEADER_LEN..];
+        }
+        all
+    }
+
+    #[test]
+    fn packets_are_numbered_as_servers_number_them() {
+        let framed = |payloads: &[&[u8]]| {
+            let mut bytes = Vec::new();
+            payloads.iter().for_each(|payload| packet::append(&mut bytes, &mut 77, payload));
+            bytes
+        };
+        let (more, over) = (&[0xFE, 0, 0, 10, 0][..], &[0xFE, 0, 0, 2, 0][..]);
+        let more_ok = &[0, 1, 0xFC, 1, 1, 10, 0, 0, 0][..];
+        let (large, huge) = (&text(70_000)[..], &text(packet::MAX_PAYLOAD + 9)[..]);
+        // What is given at once, and the numbers in its frames.
+        type Case<'a> = (&'a [&'a [&'a [u8]]], &'a [&'a [u8]]);
+        let cases: [Case<'_>; 7] = [
+            (&[&[b"a", b"b"], &[b"c"]], &[&[1, 2], &[3]]),
+            // The first frame ends with its result, so the next begins with the frame's number; in the same frame they go on.
+            (&[&[b"a", b"b", b"c", more], &[b"d", over]], &[&[1, 2, 3, 4], &[2, 3]]),
+            (&[&[b"a", b"b", b"c", more, b"d", over]], &[&[1, 2, 3, 4, 5, 6]]),
+            (&[&[b"a", more_ok], &[b"d", over]], &[&[1, 2], &[2, 3]]),
+            (&[&[b"a", b"b", over], &[b"d"]], &[&[1, 2, 3], &[4]]),
+            (&[&[b"a", large, b"b"]], &[&[1], &[2], &[3]]),
+            (&[&[b"a", more], &[huge, b"b"]], &[&[1, 2], &[2], &[3, 4]]),
+        ];
+        for (n, (calls, numbers)) in cases.iter().enumerate() {
+            let (mut codecs, mut frames, mut packed) = (Codecs::default(), Frames::new(Algorithm::Zlib, 3), Vec::new());
+            // Another answer before, and the command.
+            frames.pack_whole(&framed(&[b"x", b"y", b"z"]), &mut Vec::new(), &mut codecs);
+            frames.unpack(&[1, 0, 0, 0, 0, 0, 0, 3], &mut Vec::new(), &mut codecs).expect("sound");
+            for call in *calls {
+                frames.pack_whole(&framed(call), &mut packed, &mut codecs);
+            }
+            assert_eq!(packet_numbers(&packed), *numbers, "case {n}");
         }
     }
 
@@ -766,7 +878,7 @@ mod tests {
             .collect();
         for (algorithm, _) in ALL {
             let mut packets = Vec::new();
-            packet::append(&mut packets, &mut 1, &large);
+            packet::append(&mut packets, &mut 0, &large);
             let (mut codecs, mut packed, mut frames) = (Codecs::default(), Vec::new(), Frames::new(algorithm, 1));
             frames.pack_whole(&packets, &mut packed, &mut codecs);
             assert_eq!(lengths(&packed), [FRAME_PLAIN_MAX, PIECE_MAX / 2 + 8]);
