@@ -7,10 +7,14 @@
 //!
 //! What is unpacked comes in pieces, while the frame arrives: a frame that says that it is large costs no memory for saying so.
 
-use crate::ok::{EOF_HEADER, OK_HEADER};
-use crate::{Malformed, caps, ok, packet, status};
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use zstd::stream::raw::{DParameter, Operation as _};
+mod codecs;
+mod whole;
+
+pub use codecs::Codecs;
+
+use crate::{Malformed, caps, packet};
+use codecs::Decoder;
+use whole::Whole;
 
 /// Length of a frame's header.
 pub const HEADER_LEN: usize = 7;
@@ -18,13 +22,6 @@ pub const HEADER_LEN: usize = 7;
 pub const PIECE_MAX: usize = 64 << 10;
 /// Less than this is not worth packing; servers say so too.
 const PACKED_LEN_MIN: usize = 50;
-/// A frame is not larger than 16 MiB unpacked, so nothing may refer to what is further back.
-const ZSTD_WINDOW_LOG_MAX: u32 = 24;
-/// Unpackers that have grown beyond this for a frame are not kept.
-const KEPT_FRAME_MAX: usize = 1 << 20;
-/// So many unpackers of each kind are kept for the next frames.
-const KEPT_MAX: usize = 4;
-
 /// How frames are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
@@ -57,117 +54,6 @@ impl Algorithm {
     }
 }
 
-/// What packs and unpacks, lent to whoever has a frame in hand: each is large, and a silent connection needs none.
-#[derive(Default)]
-pub struct Codecs {
-    deflate: Vec<(i32, Compress)>,
-    zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
-    inflates: Vec<Decompress>,
-    unzstds: Vec<zstd::stream::raw::Decoder<'static>>,
-}
-
-impl std::fmt::Debug for Codecs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Codecs({} + {} kept)", self.inflates.len(), self.unzstds.len())
-    }
-}
-
-impl Codecs {
-    /// Packs into `room`; `None` if it does not get smaller.
-    fn pack(&mut self, algorithm: Algorithm, level: i32, plain: &[u8], room: &mut [u8]) -> Option<usize> {
-        match algorithm {
-            Algorithm::Zlib => {
-                let at = self.deflate.iter().position(|(of, _)| *of == level).unwrap_or_else(|| {
-                    // -1 is the library's own choice.
-                    let wanted = u32::try_from(level).map_or_else(|_| Compression::default(), Compression::new);
-                    self.deflate.push((level, Compress::new(wanted, true)));
-                    self.deflate.len() - 1
-                });
-                let (_, deflate) = self.deflate.get_mut(at)?;
-                deflate.reset();
-                match deflate.compress(plain, room, FlushCompress::Finish) {
-                    Ok(Status::StreamEnd) => usize::try_from(deflate.total_out()).ok(),
-                    _ => None,
-                }
-            }
-            Algorithm::Zstd => {
-                if self.zstd.as_ref().is_none_or(|(of, _)| *of != level) {
-                    self.zstd = Some((level, zstd::bulk::Compressor::new(level).ok()?));
-                }
-                let (_, compressor) = self.zstd.as_mut()?;
-                compressor.compress_to_buffer(plain, room).ok()
-            }
-        }
-    }
-
-    fn lend(&mut self, algorithm: Algorithm) -> Result<Decoder, Malformed> {
-        match algorithm {
-            Algorithm::Zlib => {
-                let mut inflate = self.inflates.pop().unwrap_or_else(|| Decompress::new(true));
-                inflate.reset(true);
-                Ok(Decoder::Zlib(inflate))
-            }
-            Algorithm::Zstd => {
-                let fresh = || {
-                    let mut decoder = zstd::stream::raw::Decoder::new()?;
-                    decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX))?;
-                    Ok::<_, std::io::Error>(decoder)
-                };
-                let mut decoder = match self.unzstds.pop() {
-                    Some(kept) => kept,
-                    None => fresh().map_err(|_| Malformed::new("zstd cannot begin"))?,
-                };
-                decoder.reinit().map_err(|_| Malformed::new("zstd cannot begin"))?;
-                Ok(Decoder::Zstd(Box::new(decoder)))
-            }
-        }
-    }
-
-    fn take_back(&mut self, decoder: Decoder, frame_len: usize) {
-        match decoder {
-            Decoder::Zlib(inflate) if self.inflates.len() < KEPT_MAX => self.inflates.push(inflate),
-            Decoder::Zstd(decoder) if self.unzstds.len() < KEPT_MAX && frame_len <= KEPT_FRAME_MAX => self.unzstds.push(*decoder),
-            _ => {}
-        }
-    }
-}
-
-enum Decoder {
-    Zlib(Decompress),
-    Zstd(Box<zstd::stream::raw::Decoder<'static>>),
-}
-
-/// What one step of unpacking has done.
-struct Step {
-    used: usize,
-    made: usize,
-    ended: bool,
-}
-
-impl Decoder {
-    fn step(&mut self, input: &[u8], room: &mut [u8]) -> Result<Step, Malformed> {
-        match self {
-            Self::Zlib(inflate) => {
-                let (read, made) = (inflate.total_in(), inflate.total_out());
-                let status = inflate
-                    .decompress(input, room, FlushDecompress::None)
-                    .map_err(|_| Malformed::new("a compressed frame that is not zlib"))?;
-                Ok(Step {
-                    used: (inflate.total_in() - read) as usize,
-                    made: (inflate.total_out() - made) as usize,
-                    ended: matches!(status, Status::StreamEnd),
-                })
-            }
-            Self::Zstd(decoder) => {
-                let status =
-                    decoder.run_on_buffers(input, room).map_err(|_| Malformed::new("a compressed frame that is not zstd"))?;
-                // Before its first byte it asks for its header, which is more than nothing.
-                Ok(Step { used: status.bytes_read, made: status.bytes_written, ended: status.remaining == 0 })
-            }
-        }
-    }
-}
-
 enum State {
     /// So many bytes of the header are there.
     Header { bytes: [u8; HEADER_LEN], len: usize },
@@ -179,161 +65,6 @@ enum State {
 }
 
 const BEGINNING: State = State::Header { bytes: [0; HEADER_LEN], len: 0 };
-
-/// The largest frame of ours, unpacked: what does not get smaller gets a little larger, and a frame's length has three bytes.
-const FRAME_PLAIN_MAX: usize = 0xFF_FFFF - PIECE_MAX / 2;
-
-/// Packets on their way into frames as servers make them: several to a frame, but none cut, unless a frame cannot hold it: then by
-/// the end of a full one. There are clients that cannot put together more.
-#[derive(Debug, Default)]
-struct Whole {
-    /// Packets that are all there, and after them one of which some is missing. At most [`PIECE_MAX`].
-    pending: Vec<u8>,
-    /// Bytes of those that are all there.
-    whole: usize,
-    /// Bytes that are missing, once the header of the packet is there.
-    left: usize,
-    /// A packet that is larger than `pending` may be.
-    large: Option<Large>,
-    /// `pending` begins with so many bytes of a packet whose header is in the frame before.
-    tail: usize,
-    numbers: Numbering,
-}
-
-/// Numbers of the packets to a client. Servers count on through an answer, and take the number of the frame whenever they have read, or a result is over
-/// and nothing is left of its frame. There are clients that look.
-#[derive(Debug, Default)]
-struct Numbering {
-    next: u8,
-    /// The next packet takes the number of its frame, if it is the first there.
-    anew: bool,
-    /// The next packet goes on with the payload of the last.
-    joins: bool,
-}
-
-impl Numbering {
-    /// The number of a packet of so many bytes; `frame`: of the frame that it begins.
-    fn take(&mut self, len: usize, frame: Option<u8>) -> u8 {
-        let now = match frame {
-            Some(frame) if self.anew && !self.joins => frame,
-            _ => self.next,
-        };
-        self.anew = false;
-        self.joins = len == packet::MAX_PAYLOAD;
-        self.next = now.wrapping_add(1);
-        now
-    }
-}
-
-/// Whether it may be the end of a result that others follow. A row can look so: nothing depends on it but how the next frame counts.
-fn ends_one_of_several(payload: &[u8]) -> bool {
-    let status = match *payload {
-        [EOF_HEADER, _, _, low, high] => u16::from_le_bytes([low, high]),
-        [OK_HEADER | EOF_HEADER, ..] => ok::Ok::read(payload, caps::PROTOCOL_41).map_or(0, |ok| ok.status),
-        _ => 0,
-    };
-    status & status::MORE_RESULTS != 0
-}
-
-/// A frame that is packed while its packet arrives.
-struct Large {
-    encoder: Encoder,
-    packed: Vec<u8>,
-    plain_len: usize,
-    left: usize,
-    /// Bytes of the packet for which the frame has no room; less than [`PIECE_MAX`].
-    beyond: usize,
-}
-
-impl std::fmt::Debug for Large {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Large({} of {} left)", self.left, self.plain_len)
-    }
-}
-
-enum Encoder {
-    Zlib(Box<Compress>),
-    Zstd(Box<zstd::stream::raw::Encoder<'static>>),
-    /// It is not packed.
-    None,
-}
-
-/// Room for what comes out of an encoder in one step.
-const ROOM: usize = 16 << 10;
-
-impl Encoder {
-    fn new(algorithm: Algorithm, level: i32, plain_len: usize) -> Self {
-        match (algorithm, u32::try_from(level)) {
-            (Algorithm::Zlib, Ok(0)) => Self::None,
-            // Level 1 never stores what does not get smaller, and such a frame would grow beyond what its length can say.
-            (Algorithm::Zlib, Ok(1)) => Self::new(algorithm, 2, plain_len),
-            (Algorithm::Zlib, wanted) => {
-                Self::Zlib(Box::new(Compress::new(wanted.map_or_else(|_| Compression::default(), Compression::new), true)))
-            }
-            (Algorithm::Zstd, _) => {
-                let made = zstd::stream::raw::Encoder::new(level).and_then(|mut encoder| {
-                    // Its tables are then no larger than they have to be.
-                    encoder.set_pledged_src_size(Some(plain_len as u64))?;
-                    Ok(encoder)
-                });
-                made.map_or(Self::None, |encoder| Self::Zstd(Box::new(encoder)))
-            }
-        }
-    }
-
-    fn write(&mut self, mut plain: &[u8], packed: &mut Vec<u8>) {
-        while !plain.is_empty() {
-            let (at, room) = (packed.len(), ROOM.max(plain.len()));
-            let (used, made) = match self {
-                Self::None => {
-                    packed.extend_from_slice(plain);
-                    return;
-                }
-                Self::Zlib(deflate) => {
-                    packed.resize(at + room, 0);
-                    let (read, made) = (deflate.total_in(), deflate.total_out());
-                    deflate
-                        .compress(plain, &mut packed[at..], FlushCompress::None)
-                        .expect("a stream that has not ended takes more");
-                    ((deflate.total_in() - read) as usize, (deflate.total_out() - made) as usize)
-                }
-                Self::Zstd(encoder) => {
-                    packed.resize(at + room, 0);
-                    let status =
-                        encoder.run_on_buffers(plain, &mut packed[at..]).expect("a stream that has not ended takes more");
-                    (status.bytes_read, status.bytes_written)
-                }
-            };
-            packed.truncate(at + made);
-            plain = &plain[used..];
-        }
-    }
-
-    fn finish(&mut self, packed: &mut Vec<u8>) {
-        loop {
-            let at = packed.len();
-            let (made, over) = match self {
-                Self::None => return,
-                Self::Zlib(deflate) => {
-                    packed.resize(at + ROOM, 0);
-                    let made = deflate.total_out();
-                    let status = deflate.compress(&[], &mut packed[at..], FlushCompress::Finish).expect("a stream can end");
-                    ((deflate.total_out() - made) as usize, matches!(status, Status::StreamEnd))
-                }
-                Self::Zstd(encoder) => {
-                    packed.resize(at + ROOM, 0);
-                    let mut room = zstd::stream::raw::OutBuffer::around(&mut packed[at..]);
-                    let left = encoder.finish(&mut room, true).expect("a stream can end");
-                    (room.pos(), left == 0)
-                }
-            };
-            packed.truncate(at + made);
-            if over {
-                return;
-            }
-        }
-    }
-}
 
 /// Both directions of a connection that is compressed.
 pub struct Frames {
@@ -392,93 +123,6 @@ impl Frames {
     #[must_use]
     pub fn is_between(&self) -> bool {
         matches!(self.state, State::Header { len: 0, .. })
-    }
-
-    /// Appends what goes over the wire for these bytes of packets, as servers do it: no packet is cut without need, and they are numbered after their frames.
-    /// What is not a whole packet waits.
-    pub fn pack_whole(&mut self, plain: &[u8], out: &mut Vec<u8>, lent: &mut Codecs) {
-        let mut whole = std::mem::take(&mut self.answers);
-        let mut rest = plain;
-        while !rest.is_empty() {
-            if let Some(large) = &mut whole.large {
-                let now = rest.len().min(large.left);
-                large.encoder.write(&rest[..now], &mut large.packed);
-                large.left -= now;
-                rest = &rest[now..];
-                if large.left == 0 {
-                    whole.left = large.beyond;
-                    whole.tail = large.beyond;
-                    let unpacked = match large.encoder {
-                        Encoder::None => 0,
-                        _ => large.plain_len,
-                    };
-                    large.encoder.finish(&mut large.packed);
-                    out.extend_from_slice(&self.header(large.packed.len(), unpacked));
-                    out.append(&mut large.packed);
-                    whole.large = None;
-                }
-                continue;
-            }
-            if whole.left > 0 {
-                let now = rest.len().min(whole.left);
-                whole.pending.extend_from_slice(&rest[..now]);
-                whole.left -= now;
-                rest = &rest[now..];
-                if whole.left == 0 {
-                    whole.whole = whole.pending.len();
-                }
-                continue;
-            }
-            let now = rest.len().min(packet::HEADER_LEN - (whole.pending.len() - whole.whole));
-            whole.pending.extend_from_slice(&rest[..now]);
-            rest = &rest[now..];
-            let Some(head) = whole.pending[whole.whole..].first_chunk::<{ packet::HEADER_LEN }>() else { break };
-            let (len, _) = packet::header(head);
-            let total = len + packet::HEADER_LEN;
-            if whole.whole + total > PIECE_MAX {
-                self.pack_pending(&mut whole, out, lent);
-            }
-            if total <= PIECE_MAX {
-                whole.left = len;
-                if len == 0 {
-                    whole.whole = whole.pending.len();
-                }
-                continue;
-            }
-            let head = packet::make_header(len, whole.numbers.take(len, Some(self.seq)));
-            whole.pending.clear();
-            let plain_len = total.min(FRAME_PLAIN_MAX);
-            let mut encoder = Encoder::new(self.algorithm, self.level, plain_len);
-            let mut packed = Vec::new();
-            encoder.write(&head, &mut packed);
-            let left = plain_len - packet::HEADER_LEN;
-            whole.large = Some(Large { encoder, packed, plain_len, left, beyond: total - plain_len });
-        }
-        self.pack_pending(&mut whole, out, lent);
-        if whole.pending.is_empty() {
-            // A silent connection keeps no buffer.
-            whole.pending = Vec::new();
-        }
-        self.answers = whole;
-    }
-
-    /// The packets that are all there, numbered, in a frame.
-    fn pack_pending(&mut self, whole: &mut Whole, out: &mut Vec<u8>, lent: &mut Codecs) {
-        if whole.whole == 0 {
-            return;
-        }
-        let mut at = std::mem::take(&mut whole.tail);
-        while let Some((head, rest)) = whole.pending[at..whole.whole].split_first_chunk_mut::<{ packet::HEADER_LEN }>() {
-            let (len, _) = packet::header(head);
-            *head = packet::make_header(len, whole.numbers.take(len, (at == 0).then_some(self.seq)));
-            at += packet::HEADER_LEN + len;
-            if at == whole.whole && ends_one_of_several(rest) {
-                whole.numbers.anew = true;
-            }
-        }
-        self.pack(&whole.pending[..whole.whole], out, lent);
-        whole.pending.drain(..whole.whole);
-        whole.whole = 0;
     }
 
     fn header(&mut self, len: usize, unpacked: usize) -> [u8; HEADER_LEN] {
@@ -657,15 +301,17 @@ pub fn fuzz_frame(data: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::whole::FRAME_PLAIN_MAX;
     use super::*;
+    use flate2::{Compress, Compression, FlushCompress, Status};
 
-    fn text(len: usize) -> Vec<u8> {
+    pub(super) fn text(len: usize) -> Vec<u8> {
         (0..len).flat_map(|n| format!("{} sacks, ", n * n % 977).into_bytes()).take(len).collect()
     }
 
     /// All that comes of these bytes, given in pieces.
-    fn unpacked(frames: &mut Frames, bytes: &[u8], piece: usize) -> Result<Vec<u8>, Malformed> {
+    pub(super) fn unpacked(frames: &mut Frames, bytes: &[u8], piece: usize) -> Result<Vec<u8>, Malformed> {
         let mut codecs = Codecs::default();
         let mut made = Vec::new();
         for piece in bytes.chunks(piece) {
@@ -682,7 +328,7 @@ mod tests {
         Ok(made)
     }
 
-    const ALL: [(Algorithm, std::ops::RangeInclusive<i32>); 2] = [(Algorithm::Zlib, -1..=9), (Algorithm::Zstd, 1..=22)];
+    pub(super) const ALL: [(Algorithm, std::ops::RangeInclusive<i32>); 2] = [(Algorithm::Zlib, -1..=9), (Algorithm::Zstd, 1..=22)];
 
     #[test]
     fn what_a_server_says_unasked_is_not_taken_for_an_answer() {
@@ -744,7 +390,7 @@ mod tests {
     }
 
     /// Lengths of the frames, unpacked.
-    fn lengths(mut packed: &[u8]) -> Vec<usize> {
+    pub(super) fn lengths(mut packed: &[u8]) -> Vec<usize> {
         let mut all = Vec::new();
         while let Some((head, rest)) = packed.split_first_chunk::<HEADER_LEN>() {
             let [l0, l1, l2, seq, p0, p1, p2] = *head;
@@ -755,91 +401,6 @@ mod tests {
             packed = &rest[len..];
         }
         all
-    }
-
-    #[test]
-    fn an_answers_packets_are_cut_only_by_the_end_of_a_full_frame() {
-        let packets = |lens: &[usize]| {
-            let (mut bytes, mut seq) = (Vec::new(), 0);
-            for len in lens {
-                packet::append(&mut bytes, &mut seq, &text(*len));
-            }
-            bytes
-        };
-        let cases: [(&[usize], &[usize]); 6] = [
-            (&[5, 100, 0], &[117]),
-            (&[40_000, 30_000, 9], &[40_004, 30_017]),
-            (&[5, PIECE_MAX - 4, 6], &[9, PIECE_MAX, 10]),
-            (&[5, PIECE_MAX - 3, 6], &[9, PIECE_MAX + 1, 10]),
-            (&[FRAME_PLAIN_MAX - 4, 7], &[FRAME_PLAIN_MAX, 11]),
-            (&[packet::MAX_PAYLOAD + 300, 7], &[FRAME_PLAIN_MAX, PIECE_MAX / 2 + 4 + 304 + 11]),
-        ];
-        for (algorithm, _) in ALL {
-            for (lens, frames_lens) in cases {
-                let plain = packets(lens);
-                for piece in [16 << 10, plain.len()] {
-                    let (mut codecs, mut packed) = (Codecs::default(), Vec::new());
-                    let mut frames = Frames::new(algorithm, 1);
-                    for piece in plain.chunks(piece) {
-                        frames.pack_whole(piece, &mut packed, &mut codecs);
-                    }
-                    if piece == plain.len() {
-                        assert_eq!(lengths(&packed), frames_lens, "{algorithm:?} {lens:?}");
-                    }
-                    assert!(unpacked(&mut frames, &packed, 16 << 10) == Ok(plain.clone()), "{algorithm:?} {lens:?}");
-                    assert_eq!(frames.answers.pending.capacity(), 0);
-                }
-            }
-        }
-    }
-
-    /// Numbers of the packets in each frame.
-    fn packet_numbers(frames: &[u8]) -> Vec<Vec<u8>> {
-        let mut all = Vec::new();
-        let (mut rest, mut numbers) = (frames, packet::Numbers::default());
-        while let Some((head, body)) = rest.split_first_chunk::<HEADER_LEN>() {
-            let frame = &rest[..HEADER_LEN + u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
-            let mut plain = unpacked(&mut Frames::new(Algorithm::Zlib, 3), frame, usize::MAX).expect("sound");
-            let mut here = Vec::new();
-            numbers.each(&mut plain, |seq| here.push(*seq));
-            all.push(here);
-            rest = &body[frame.len() - HEADER_LEN..];
-        }
-        all
-    }
-
-    #[test]
-    fn packets_are_numbered_as_servers_number_them() {
-        let framed = |payloads: &[&[u8]]| {
-            let mut bytes = Vec::new();
-            payloads.iter().for_each(|payload| packet::append(&mut bytes, &mut 77, payload));
-            bytes
-        };
-        let (more, over) = (&[0xFE, 0, 0, 10, 0][..], &[0xFE, 0, 0, 2, 0][..]);
-        let more_ok = &[0, 1, 0xFC, 1, 1, 10, 0, 0, 0][..];
-        let (large, huge) = (&text(70_000)[..], &text(packet::MAX_PAYLOAD + 9)[..]);
-        // What is given at once, and the numbers in its frames.
-        type Case<'a> = (&'a [&'a [&'a [u8]]], &'a [&'a [u8]]);
-        let cases: [Case<'_>; 7] = [
-            (&[&[b"a", b"b"], &[b"c"]], &[&[1, 2], &[3]]),
-            // The first frame ends with its result, so the next begins with the frame's number; in the same frame they go on.
-            (&[&[b"a", b"b", b"c", more], &[b"d", over]], &[&[1, 2, 3, 4], &[2, 3]]),
-            (&[&[b"a", b"b", b"c", more, b"d", over]], &[&[1, 2, 3, 4, 5, 6]]),
-            (&[&[b"a", more_ok], &[b"d", over]], &[&[1, 2], &[2, 3]]),
-            (&[&[b"a", b"b", over], &[b"d"]], &[&[1, 2, 3], &[4]]),
-            (&[&[b"a", large, b"b"]], &[&[1], &[2], &[3]]),
-            (&[&[b"a", more], &[huge, b"b"]], &[&[1, 2], &[2], &[3, 4]]),
-        ];
-        for (n, (calls, numbers)) in cases.iter().enumerate() {
-            let (mut codecs, mut frames, mut packed) = (Codecs::default(), Frames::new(Algorithm::Zlib, 3), Vec::new());
-            // Another answer before, and the command.
-            frames.pack_whole(&framed(&[b"x", b"y", b"z"]), &mut Vec::new(), &mut codecs);
-            frames.unpack(&[1, 0, 0, 0, 0, 0, 0, 3], &mut Vec::new(), &mut codecs).expect("sound");
-            for call in *calls {
-                frames.pack_whole(&framed(call), &mut packed, &mut codecs);
-            }
-            assert_eq!(packet_numbers(&packed), *numbers, "case {n}");
-        }
     }
 
     #[test]
