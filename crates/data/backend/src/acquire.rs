@@ -41,6 +41,11 @@ enum Got {
 pub(crate) struct Taken(Option<Rc<Place>>);
 
 impl Taken {
+    /// One of a server of which no more than `max` are taken yet.
+    pub(crate) fn of(place: &Rc<Place>, max: u32) -> Option<Self> {
+        place.permits.try_take(max).then(|| Self(Some(place.clone())))
+    }
+
     pub(crate) fn place(&self) -> &Rc<Place> {
         self.0.as_ref().expect("only keep() takes it, and consumes self")
     }
@@ -222,13 +227,27 @@ impl Pools {
             rate.permits.give();
             return None;
         };
-        // It counts for a second, whatever becomes of it.
+        self.count_for_a_second(rate);
+        Some(Got::Room(Taken(Some(place))))
+    }
+
+    /// It counts for a second, whatever becomes of it.
+    fn count_for_a_second(&self, rate: Rate) {
         let rt = self.rt.clone();
         self.rt.spawn(async move {
             rt.sleep(Duration::from_secs(1)).await;
             rate.permits.give();
         });
-        Some(Got::Room(Taken(Some(place))))
+    }
+
+    /// Whether one more may be opened in this second; then it counts.
+    pub(crate) fn keeps_pace(&self, want: &Want<'_>) -> bool {
+        let Some(rate) = self.rate(want) else { return true };
+        let may = rate.permits.try_take(rate.max);
+        if may {
+            self.count_for_a_second(rate);
+        }
+        may
     }
 
     /// How many connections to the hostgroup all cores together may open in a second, if that is limited.

@@ -1,5 +1,6 @@
 //! One connection to a server, and what is known to be set on it.
 
+use crate::connect::UNNAMED;
 use crate::place::{Place, bump};
 use crate::prepared::Here;
 use crate::sync::{self, Foreign, Need, Ways};
@@ -12,6 +13,7 @@ use std::rc::Rc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
 };
+use wire::connect_attributes::ConnectAttributes;
 use wire::{caps, packet};
 use wire::response::{Expect, Follow, Outcome, Response};
 
@@ -342,7 +344,8 @@ impl Backend {
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: everything that a session left is gone, but for the schema; what init_connect set is set again.
+    /// COM_RESET_CONNECTION, or COM_CHANGE_USER if `mysql-reset_connection_algorithm` is 1: everything that a session left is gone, but for
+    /// the schema; what init_connect set is set again.
     ///
     /// # Errors
     /// The server does not know the command, or the connection broke: close it.
@@ -358,18 +361,26 @@ impl Backend {
     }
 
     async fn reset_all(&mut self) -> Result<(), BackendFailed> {
-        let response = self.command(&[0x1F], Expect::Simple).await?;
-        refusal(&response)?;
+        let by_login = self.place.resets_by_login.get();
+        let status = if by_login {
+            self.log_in_again().await?
+        } else {
+            let response = self.command(&[0x1F], Expect::Simple).await?;
+            refusal(&response)?;
+            response.status()
+        };
         let gone = self.prepared.clear();
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
-        self.state = sync::reset(&self.state, self.ways);
+        // A login has its own character set anew.
+        let names = by_login.then(|| self.hello.proof.charset());
+        self.state = sync::reset(&self.state, Ways { after_reset: names.or(self.ways.after_reset), ..self.ways });
         self.last_session = 0;
         (self.tracking, self.unreported) = (None, false);
         self.insert_id = Some(0);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
         self.owned = None;
-        self.holds.status(response.status());
+        self.holds.status(status);
         // Whether a server resets this too differs.
         if self.several {
             self.take_several(false).await?;
@@ -381,6 +392,27 @@ impl Backend {
             self.begin(text).await?;
         }
         Ok(())
+    }
+
+    /// COM_CHANGE_USER to the user that it is. COM_STMT_CLOSEs that wait are for statements that are gone then.
+    async fn log_in_again(&mut self) -> Result<u16, BackendFailed> {
+        if !self.conn.is_idle() {
+            return Err(BackendFailed::BrokeBefore(NetError::Closed));
+        }
+        self.closing.clear();
+        self.idle = Idle::Doubtful;
+        self.undisturbed = None;
+        let attributes = ConnectAttributes::default().with(&[], UNNAMED);
+        let schema = self.state.schema.clone();
+        let status = match net::log_in_again(&mut self.conn, &self.hello, &self.key.user, &schema, &attributes).await {
+            Ok(status) => status,
+            Err(net::Refused::Net(error)) => return Err(BackendFailed::BrokeAfter(error)),
+            Err(net::Refused::Server { code, state, message }) => return Err(BackendFailed::Refused { code, state, message }),
+            // What it asks for now it did not ask for at the login.
+            Err(net::Refused::Impossible(_) | net::Refused::NoTls) => return Err(BackendFailed::Unfit),
+        };
+        self.idle = Idle::Proven;
+        Ok(status)
     }
 
     /// What capabilities of a login set, a reset of MariaDB undoes.

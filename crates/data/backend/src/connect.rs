@@ -44,7 +44,7 @@ pub(crate) const OF_CLIENT: caps::Caps =
     | caps::EXPIRED_PASSWORDS;
 
 /// What a connection says of itself for a client that has said nothing.
-const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
+pub(crate) const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -71,6 +71,7 @@ impl Pools {
             Ok((conn, hello)) => {
                 let now = self.rt.now();
                 place.connected(now - begun);
+                place.lets_in(want);
                 place.begin_use();
                 self.tally.up(Counter::ServerConnectionsCreated);
                 self.tally.up(Counter::ServerConnectionsConnected);

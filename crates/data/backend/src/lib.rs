@@ -26,6 +26,7 @@ mod sync;
 mod tally;
 mod track;
 mod through;
+mod warm;
 
 pub use ask::Unread;
 pub use backend::{Backend, Idle, NOBODY};

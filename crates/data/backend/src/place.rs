@@ -27,6 +27,12 @@ pub struct Place {
     told: Cell<Option<Instant>>,
     /// Version of the header of the PROXY protocol that the server wants; 0 for none.
     pub(crate) proxy_protocol: Cell<u8>,
+    /// Whether its connections are reset by COM_CHANGE_USER.
+    pub(crate) resets_by_login: Cell<bool>,
+    /// Who was let in last: for whom connections are opened ahead.
+    pub(crate) last_in: RefCell<Option<Rc<crate::warm::LetIn>>>,
+    /// Connections are being opened ahead.
+    pub(crate) warming: Cell<bool>,
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     pub(crate) numbers: Numbers,
@@ -72,6 +78,9 @@ impl Place {
             failures_since: Cell::new(None),
             told: Cell::new(None),
             proxy_protocol: Cell::new(0),
+            resets_by_login: Cell::new(false),
+            last_in: RefCell::default(),
+            warming: Cell::new(false),
             second_password: RefCell::default(),
             numbers: Numbers::default(),
             tracks: RefCell::default(),

@@ -104,6 +104,8 @@ pub(crate) struct Group {
     pub(crate) told: Cell<Option<rt::Instant>>,
     /// Idle connections kept, in percent of `max_connections`, where the hostgroup says otherwise than the variable.
     free_pct: Cell<Option<u32>>,
+    /// Whether connections are opened ahead until there are so many.
+    pub(crate) warms: Cell<bool>,
 }
 
 impl Pools {
@@ -187,7 +189,13 @@ impl Pools {
                 }
             }
             let header = snapshot.servers.hostgroup(*id).map_or(0, |h| h.attributes.proxy_protocol);
-            places.iter().for_each(|place| place.speaks(header));
+            for place in places.iter() {
+                place.speaks(header);
+                place.resets_by_login.set(snapshot.variables.mysql_reset_connection_algorithm == 1);
+            }
+            // A row says it for its hostgroup, whatever the variable says.
+            let own = snapshot.servers.hostgroup(*id).map(|h| &h.attributes).filter(|attributes| attributes.row().is_some());
+            group.warms.set(own.map_or(snapshot.variables.mysql_connection_warming, |attributes| attributes.connection_warming));
             group.queue.call();
         }
     }
@@ -260,16 +268,21 @@ impl Pools {
         });
     }
 
-    /// Once in a while: close what is closed, too old or too many.
-    pub fn sweep(self: &Rc<Self>) {
+    /// Idle connections that all cores together keep of a server.
+    pub(crate) fn kept_free(&self, group: &Group, place: &Place) -> u32 {
+        let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
+        u32::try_from((u64::from(place.server().max_connections) * free_pct).div_ceil(100)).unwrap_or(u32::MAX)
+    }
+
+    /// Once in a while: close what is closed, too old or too many, and open ahead where that is wanted.
+    pub fn sweep(self: &Rc<Self>, snapshot: &Snapshot) {
         let now = self.rt.now();
         let cores = self.neighbours.cores();
         for group in self.groups.borrow().values() {
             let mut places = group.places.borrow_mut();
             for place in places.iter() {
-                let max = u64::from(place.server().max_connections);
-                let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
-                let keep = usize::try_from((max * free_pct).div_ceil(100)).unwrap_or(usize::MAX).div_ceil(cores).max(1);
+                let keep_of_all = self.kept_free(group, place);
+                let keep = (keep_of_all as usize).div_ceil(cores).max(1);
                 let wanted = self.gives_way(place, group.queue.first_since(), GIVE_WAY);
                 let mut idle = place.idle.borrow_mut();
                 let max_age = self.max_age.get();
@@ -280,9 +293,16 @@ impl Pools {
                     }
                     max_age.is_zero() || now - b.opened < max_age
                 });
-                let surplus = if wanted { idle.len() } else { idle.len().saturating_sub(keep) };
+                let mut surplus = if wanted { idle.len() } else { idle.len().saturating_sub(keep) };
+                if group.warms.get() && !wanted {
+                    // They are opened where a client came, and go to the cores that need them.
+                    surplus = surplus.min(place.permits.taken().saturating_sub(keep_of_all) as usize);
+                }
                 idle.drain(..surplus);
                 drop(idle);
+                if group.warms.get() && !wanted {
+                    self.warm(group, place, snapshot);
+                }
                 self.ping(group, place, now);
             }
             places.retain(|place| !place.is_done());

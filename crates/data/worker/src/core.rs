@@ -312,7 +312,7 @@ impl Core {
     async fn sweep(self: Rc<Self>) {
         loop {
             self.rt.sleep(Duration::from_millis(250)).await;
-            self.pools.sweep();
+            self.pools.sweep(&self.epoch().snapshot);
         }
     }
 

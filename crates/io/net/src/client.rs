@@ -3,12 +3,14 @@
 use crate::tls::{self, Connector};
 use crate::{Conn, NetError};
 use std::fmt;
+use std::sync::Arc;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
 use wire::connect_attributes::ConnectAttributes;
 use wire::frame::Algorithm;
 use wire::ed25519;
-use wire::handshake::{AuthReply, First, Login, SslRequest};
+use wire::handshake::{AuthReply, ChangeUser, First, Login, SslRequest};
+use wire::packet;
 
 /// Bytes of a packet before we are in.
 const LOGIN_LEN_MAX: usize = 1 << 20;
@@ -85,6 +87,25 @@ pub struct Hello {
     pub caps: Caps,
     /// SERVER_STATUS_* flags.
     pub status: u16,
+    /// What let us in, to be said again by [`log_in_again`].
+    pub proof: Arc<Proof>,
+}
+
+/// What a login went by.
+#[derive(Debug)]
+pub struct Proof {
+    secret: Secret,
+    plugin: Plugin,
+    nonce: Nonce,
+    charset: u16,
+}
+
+impl Proof {
+    /// Collation that the login asked for.
+    #[must_use]
+    pub fn charset(&self) -> u16 {
+        self.charset
+    }
 }
 
 impl Hello {
@@ -191,26 +212,59 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
     let mut payload = Vec::with_capacity(256);
     login.write(&mut payload);
     conn.reply(&payload).await?;
-    let status = converse(conn, account, agreed, plugin, &mut nonce).await?;
+    let (status, plugin) = converse(conn, account.secret, agreed, plugin, &mut nonce).await?;
     if let (Some(compression), Some(algorithm)) = (account.compression, Algorithm::agreed(agreed)) {
         let level = if algorithm == Algorithm::Zstd { i32::from(compression.zstd_level) } else { compression.zlib_level };
         conn.compress_to_server(algorithm, level);
     }
-    Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status })
+    let proof = Arc::new(Proof { secret: account.secret.clone(), plugin, nonce, charset: account.charset });
+    Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status, proof })
 }
 
-/// Until the server says yes or no.
+/// COM_CHANGE_USER to who we are already: the session is as after a login, in this schema. Returns the SERVER_STATUS_* flags.
+/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>
+///
+/// # Errors
+/// [`Refused`]; the connection is then of no use.
+pub async fn log_in_again(
+    conn: &mut Conn,
+    hello: &Hello,
+    user: &str,
+    schema: &str,
+    attributes: &ConnectAttributes,
+) -> Result<u16, Refused> {
+    let proof = &*hello.proof;
+    let mut nonce = proof.nonce;
+    let response = first_response(proof.plugin, &proof.secret, &nonce);
+    let plugin = if response.is_some() { proof.plugin } else { Plugin::MysqlNative };
+    let change = ChangeUser {
+        user: user.to_owned(),
+        auth_response: response.unwrap_or_default(),
+        database: (!schema.is_empty()).then(|| schema.to_owned()),
+        charset: Some(proof.charset),
+        auth_plugin: Some(plugin.name().to_owned()),
+        attributes: attributes.clone(),
+    };
+    let mut payload = Vec::with_capacity(256);
+    change.write(&mut payload, hello.caps);
+    let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+    packet::append(&mut framed, &mut 0, &payload);
+    conn.send_commands(framed).await?;
+    converse(conn, &proof.secret, hello.caps, plugin, &mut nonce).await.map(|(status, _)| status)
+}
+
+/// Until the server says yes or no: its status flags, and by which plugin it was convinced.
 async fn converse(
     conn: &mut Conn,
-    account: &Account<'_>,
+    secret: &Secret,
     agreed: Caps,
     mut plugin: Plugin,
     nonce: &mut Nonce,
-) -> Result<u16, Refused> {
+) -> Result<(u16, Plugin), Refused> {
     loop {
         let packet = conn.packet(LOGIN_LEN_MAX).await?;
         match AuthReply::read(packet.payload(), agreed)? {
-            AuthReply::Ok(ok) => return Ok(ok.status),
+            AuthReply::Ok(ok) => return Ok((ok.status, plugin)),
             AuthReply::Err(error) => return Err(said(&error)),
             AuthReply::NextFactor => {
                 return Err(Refused::Impossible("the server asks for a second authentication factor".to_owned()));
@@ -226,32 +280,32 @@ async fn converse(
                 }
                 let response = match plugin {
                     Plugin::Ed25519 => {
-                        let password = terminated(account.secret).map_err(|_| no_clear(plugin))?;
+                        let password = terminated(secret).map_err(|_| no_clear(plugin))?;
                         let nonce = switch.data.as_slice().try_into().map_err(|_| {
                             Refused::Impossible("the server's nonce for client_ed25519 is not one of 32 bytes".to_owned())
                         })?;
                         ed25519::sign(&password[..password.len() - 1], nonce).to_vec()
                     }
-                    Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => terminated(account.secret)?,
+                    Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => terminated(secret)?,
                     Plugin::Sha256 => vec![auth::ASK_KEY_SHA256],
                     Plugin::ClearPassword => {
                         let what =
                             "the server asks for the password in clear, but the connection is neither TLS nor a Unix socket";
                         return Err(Refused::Impossible(what.to_owned()));
                     }
-                    _ => first_response(plugin, account.secret, nonce).ok_or_else(|| no_clear(plugin))?,
+                    _ => first_response(plugin, secret, nonce).ok_or_else(|| no_clear(plugin))?,
                 };
                 conn.reply(&response).await?;
             }
             AuthReply::More(data) => match (plugin, data) {
                 (Plugin::CachingSha2, [auth::FAST_OK]) => {}
                 (Plugin::CachingSha2, [auth::FULL]) if conn.is_private() => {
-                    let response = terminated(account.secret)?;
+                    let response = terminated(secret)?;
                     conn.reply(&response).await?;
                 }
                 (Plugin::CachingSha2, [auth::FULL]) => conn.reply(&[auth::ASK_KEY_CACHING_SHA2]).await?,
                 (Plugin::CachingSha2 | Plugin::Sha256, pem) => {
-                    let password = terminated(account.secret)?;
+                    let password = terminated(secret)?;
                     let sealed = tls::seal(pem, &auth::xor_password(&password[..password.len() - 1], nonce))?;
                     conn.reply(&sealed).await?;
                 }

@@ -9,7 +9,7 @@ mod packed;
 mod server;
 pub mod tls;
 
-pub use client::{Account, Compression, Hello, Refused, Secret, login};
+pub use client::{Account, Compression, Hello, Proof, Refused, Secret, log_in_again, login};
 pub use conn::{Parted, Conn, Packet};
 pub use error::NetError;
 pub use server::{Credential, Door, Entered, Found, Heard, LoginFailed, authenticate_again, welcome};

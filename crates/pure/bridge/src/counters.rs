@@ -39,6 +39,7 @@ counters! {
     ServerConnectionsAborted, "Server_Connections_aborted", "Connections to servers that failed or broke.";
     ServerConnectionsConnected, "Server_Connections_connected", "Connections to servers now.";
     ServerConnectionsCreated, "Server_Connections_created", "Connections to servers opened.";
+    ConnectionsOpenedAhead, "Millrace_connections_opened_ahead", "Connections to servers that were opened before somebody asked for them.";
     ServerConnectionsDelayed, "Server_Connections_delayed", "Commands that had to wait for a connection.";
     ServerConnectionsLent, "Millrace_server_connections_lent", "Idle connections to servers that one core sent to another, which needed one.";
     LanesOpened, "Millrace_lanes_opened", "Connections to servers that began to be shared by statements in flight, where hostgroup_settings.pipelining allows it.";

@@ -84,7 +84,6 @@ impl HostgroupAttributes {
         let kept = "is kept, but has no effect yet";
         let without_effect = [
             ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers),
-            ("connection_warming", row.connection_warming != unset.connection_warming),
             ("hostgroup_settings", row.hostgroup_settings.contains("monitor_slave_lag")),
             ("servers_defaults", !row.servers_defaults.is_empty()),
         ];

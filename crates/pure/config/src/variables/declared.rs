@@ -135,7 +135,7 @@ variables! {
     mysql_init_connect: text = "", Live, "Statement run on every new connection to a server.";
     mysql_free_connections_pct: int(0..=100) = 10, Live, "Idle connections kept for a server, in percent of its max_connections.";
     mysql_connection_max_age_ms: int(0..=86400000) = 0, Live, "Milliseconds after which an idle connection is closed instead of reused; 0 for never.";
-    mysql_connection_warming: bool = false, NotYet, "Whether connections are opened ahead until mysql-free_connections_pct are there.";
+    mysql_connection_warming: bool = false, Live, "Whether connections are opened ahead until mysql-free_connections_pct are there.";
     mysql_throttle_connections_per_sec_to_hostgroup: int(1..=100000000) = 1000000, Live, "Connections that all cores together open per second to one hostgroup at most; 1000000 for no limit.";
     mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, Live, "Milliseconds between pings of idle connections.";
     mysql_ping_timeout_server: int(10..=600000) = 200, Live, "Milliseconds a ping of an idle connection may take.";
@@ -143,7 +143,7 @@ variables! {
     mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, NotYet, "Servers a hostgroup must have before slow ones are avoided.";
     mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, NotYet, "Aurora replicas within max_lag_ms from which on the writer is left out of reads.";
     mysql_connpoll_reset_queue_length: int(0..=10000) = 50, Live, "Connections that may wait for their reset.";
-    mysql_reset_connection_algorithm: int(1..=2) = 2, NotYet, "How a connection is made clean: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.";
+    mysql_reset_connection_algorithm: int(1..=2) = 2, Live, "How a connection is made clean: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.";
     mysql_evaluate_replication_lag_on_servers_load: int(0..=1) = 1, NotYet, "Whether servers known to lag start shunned after LOAD MYSQL SERVERS.";
     mysql_log_unhealthy_connections: bool = true, Live, "Whether a connection that is found unusable is logged.";
     mysql_hostgroup_manager_verbose: int(0..=3) = 1, NotYet, "How much of a change of servers is logged.";

@@ -1,0 +1,104 @@
+//! Connections that are opened ahead, see `mysql-connection_warming`: for whoever a server let in last, until as many are open as
+//! `mysql-free_connections_pct` keeps. No client waits for that.
+
+use crate::acquire::Taken;
+use crate::backend::Key;
+use crate::connect::{Attempt, OF_CLIENT};
+use crate::place::Place;
+use crate::pools::{Group, Pools, Want};
+use crate::{State, Tracking};
+use bridge::Counter;
+use config::Snapshot;
+use net::Secret;
+use std::rc::Rc;
+use wire::connect_attributes::ConnectAttributes;
+
+/// Whom a server has let in, and how.
+pub(crate) struct LetIn {
+    user: Box<str>,
+    secret: Secret,
+    caps: wire::caps::Caps,
+    collation: u16,
+}
+
+impl Place {
+    /// Somebody was let in.
+    pub(crate) fn lets_in(&self, want: &Want<'_>) {
+        // What is the client's own in all that a login says is of no use to others.
+        if want.like.is_some() {
+            return;
+        }
+        let mut last = self.last_in.borrow_mut();
+        let same = |last: &Rc<LetIn>| {
+            *last.user == *want.user && last.secret == *want.secret && last.caps == want.caps & OF_CLIENT && last.collation == want.collation
+        };
+        if !last.as_ref().is_some_and(same) {
+            let (user, secret) = (want.user.into(), want.secret.clone());
+            *last = Some(Rc::new(LetIn { user, secret, caps: want.caps & OF_CLIENT, collation: want.collation }));
+        }
+    }
+}
+
+impl Pools {
+    /// Opens what is missing at a server, one after another, aside.
+    pub(crate) fn warm(self: &Rc<Self>, group: &Rc<Group>, place: &Rc<Place>, snapshot: &Snapshot) {
+        if place.warming.get() || place.permits.taken() >= self.kept_free(group, place) || !self.may_warm(group, place) {
+            return;
+        }
+        let Some(who) = place.last_in.borrow().clone() else { return };
+        if snapshot.users.backend(&who.user).is_none() {
+            place.last_in.take();
+            return;
+        }
+        place.warming.set(true);
+        let (pools, group, place, snapshot) = (self.clone(), group.clone(), place.clone(), snapshot.clone());
+        self.rt.spawn(async move {
+            pools.open_ahead(&group, &place, &who, &snapshot).await;
+            place.warming.set(false);
+        });
+    }
+
+    /// Whether it is wanted, and the server takes work that any client may use.
+    fn may_warm(&self, group: &Group, place: &Place) -> bool {
+        group.warms.get() && place.takes(self.rt.now()) && place.weight() > 0 && place.proxy_protocol.get() == 0
+    }
+
+    async fn open_ahead(&self, group: &Group, place: &Rc<Place>, who: &LetIn, snapshot: &Snapshot) {
+        let state = State::new("", who.collation);
+        let attributes = ConnectAttributes::default();
+        let want = Want {
+            hostgroup: place.server().hostgroup,
+            user: &who.user,
+            secret: &who.secret,
+            caps: who.caps,
+            collation: who.collation,
+            session: 0,
+            attributes: &attributes,
+            client: None,
+            state: &state,
+            user_variables: false,
+            remembered: None,
+            tracking: Tracking::Any,
+            snapshot,
+            new_connection: true,
+            like: None,
+        };
+        while self.may_warm(group, place) && !self.is_wanted_elsewhere(place) && self.keeps_pace(&want) {
+            let Some(room) = Taken::of(place, self.kept_free(group, place)) else { return };
+            let key = Key { user: who.user.as_ref().into(), caps: who.caps, client: None };
+            match Box::pin(self.open(room, &want, key)).await {
+                Ok(backend) => {
+                    self.tally.up(Counter::ConnectionsOpenedAhead);
+                    self.release(backend);
+                }
+                Err(failed) => {
+                    if matches!(failed, Attempt::Final(_)) {
+                        // It would be refused again: until it lets somebody in.
+                        place.last_in.take();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
