@@ -30,6 +30,11 @@ fn main() {
         let row = |i: u32| format!("({i},'{}','{}')", "ab c-".repeat(24), "x'".replace('\'', "y").repeat(30));
         (0..n).map(row).collect::<Vec<_>>().join(", ")
     };
+    let uuids = |n: u32| (0..n).map(|i| format!("'{:08x}-9e37-4b79-b97f-4a7c15f39cc0'", i.wrapping_mul(2_654_435_761))).collect::<Vec<_>>().join(",");
+    let short = |n: u32| {
+        let row = |i: u32| format!("({i},'user{}',-{}.{:02},NULL,'2026-01-{:02} 10:00:00')", i * 7919 % 100_000, i % 977, i % 100, i % 28 + 1);
+        (0..n).map(row).collect::<Vec<_>>().join(",")
+    };
     let columns = (0..3000).map(|i| format!("table_{i}.column_{i}")).collect::<Vec<_>>().join(", ");
     let statements = [
         ("point select", "SELECT c FROM sbtest1 WHERE id=2202".to_owned()),
@@ -45,6 +50,9 @@ fn main() {
                 .to_owned(),
         ),
         ("in list, 20,000", format!("SELECT * FROM t WHERE a IN ({}) AND b=1", list(20_000))),
+        ("in list, blanks", format!("SELECT * FROM t WHERE a IN ({}) AND b=1", list(20_000).replace(',', ", "))),
+        ("in list, uuids", format!("SELECT * FROM t WHERE a IN ({})", uuids(10_000))),
+        ("insert, short rows", format!("INSERT INTO t (a,b,c,d,e) VALUES {}", short(10_000))),
         ("insert, 1,000 rows", format!("INSERT INTO t (a,b,c) VALUES {}", rows(1000))),
         ("insert, 1 MB blob", format!("INSERT INTO t (a,b) VALUES (1,'{}')", "0123456789abcdef".repeat(65536))),
         ("comment, 1 MB", format!("SELECT /* {} */ 1", "0123456789abcdef".repeat(65536))),

@@ -10,6 +10,7 @@ mod kill;
 pub mod literal;
 pub mod own;
 mod marks;
+mod numbers;
 mod parts;
 mod reading;
 mod row_count;

@@ -81,6 +81,9 @@ pub struct Words<'a> {
 /// Every server that we know executes `/*!` comments up to this version: MariaDB skips those of MySQL 5.7 and later.
 const ALWAYS_EXECUTED: u32 = 50_699;
 
+/// A longer string is not passed twice.
+const SHORT: usize = 256;
+
 const WORD: u8 = 1;
 const BLANK: u8 = 2;
 /// A comment may begin or end here.
@@ -139,6 +142,44 @@ impl<'a> Words<'a> {
             _ => Kind::Sign,
         };
         Some(Token { kind, text, start: at.start })
+    }
+
+    /// After a number: passes most of the numbers that follow in a list.
+    #[inline]
+    pub(crate) fn skip_numbers(&mut self) {
+        if self.text.get(self.at) == Some(&b',') {
+            self.at = crate::numbers::list(self.text, self.at).0;
+        }
+    }
+
+    /// Passes numbers, NULL, short strings in `'`, and the signs and blanks between them, but for the last two of these tokens.
+    #[inline(never)]
+    pub(crate) fn skip_values(&mut self) {
+        let text = self.text;
+        let (mut at, mut last, mut before) = (self.at, self.at, self.at);
+        while let Some(&byte) = text.get(at) {
+            let end = match byte {
+                b' ' | b'\n' => {
+                    at += 1;
+                    continue;
+                }
+                b',' | b'(' | b')' | b'.' => at + 1,
+                b'-' if text.get(at + 1).is_some_and(u8::is_ascii_digit) => at + 1,
+                b'0'..=b'9' => text[at..].iter().position(|&b| !is_word(b)).map_or(text.len(), |length| at + length),
+                b'\'' => match end_of_quoted(&text[..text.len().min(at + SHORT)], at, self.escapes) {
+                    // Another quote may follow what the cut has left.
+                    Some(end) if end < at + SHORT => end,
+                    _ => break,
+                },
+                b'N' | b'n' => match text.get(at..at + 5) {
+                    Some([null @ .., b',' | b')']) if null.eq_ignore_ascii_case(b"null") => at + 4,
+                    _ => break,
+                },
+                _ => break,
+            };
+            (before, last, at) = (last, at, end);
+        }
+        self.at = before;
     }
 
     /// Goes on from here, which is no earlier.

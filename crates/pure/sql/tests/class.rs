@@ -222,3 +222,26 @@ fn a_backslash_escapes_unless_the_session_says_otherwise() {
     assert!(class(sql).leaves.is_empty());
     assert_eq!(class_without_escapes(sql).leaves, Leaves::USER_VARIABLE);
 }
+
+#[test]
+fn values_far_from_the_beginning_hide_nothing() {
+    let numbers: Vec<_> = (0..500).map(|n| n.to_string()).collect();
+    let list = numbers.join(",");
+    let seen = |tail: &str| {
+        let sql = format!("SELECT a FROM t WHERE b IN ({list},'c',-1.5, 'it''s', {tail}");
+        (leaves(&sql), reads(&sql), class(sql.as_bytes()).multi)
+    };
+    let nothing = (Leaves::NONE, Reads::NONE, false);
+    assert_eq!(seen("2)"), nothing);
+    assert_eq!(seen("'GET_LOCK(1,2)')"), nothing);
+    assert_eq!(seen("3,GET_LOCK('a',1))"), (Leaves::GET_LOCK, Reads::NONE, false));
+    assert_eq!(seen("4, NULL, null(1), s.f)"), (Leaves::UNKNOWN_FUNCTION, Reads::NONE, false));
+    assert_eq!(seen("s.f (1))"), (Leaves::UNKNOWN_FUNCTION, Reads::NONE, false));
+    assert_eq!(seen("5,@a)"), (Leaves::NONE, Reads::USER_VARIABLE, false));
+    assert_eq!(seen("6,'b' );DO 1"), (Leaves::NONE, Reads::NONE, true));
+    assert_eq!(seen(r"7,'\');DO 1')"), nothing);
+    assert_eq!(seen("8)-- );DO 1"), nothing);
+    let long = format!("'{}''; '", "x".repeat(300));
+    assert_eq!(seen(&format!("9,{long})")), nothing);
+    assert_eq!(seen(&format!("9,{long};DO 1")), (Leaves::NONE, Reads::NONE, true));
+}
