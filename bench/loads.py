@@ -2,7 +2,8 @@
 
 One MariaDB and one Millrace with two workers on this machine. sysbench runs at a steady pace, and three probes ask something that a rule
 answers, a thousand times a second each, so that what they wait for is Millrace and the machine alone. Each kind of LOAD is repeated for
-some seconds, and so are seconds without any: what is long there, the machine has done.
+some seconds, and so are seconds without any: what is long there, the machine has done. What a core has done itself is told apart by
+stats_mysql_cores: the most that a turn (all that it does between two looks at its sockets) took of the processor.
 """
 
 import multiprocessing
@@ -20,19 +21,24 @@ SECONDS = 10
 PACE = 1500
 
 RULES = "INSERT INTO mysql_query_rules (rule_id, active, {column}, destination_hostgroup, apply) " \
-        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT 100 + i, 1, {pattern}, 1, 1 FROM n"
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) SELECT 100 + i, 1, {pattern}, 1, 1 FROM n"
 ROWS = "INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) " \
        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) SELECT 'app', 'shard_' || i, 0, i % 2, '' FROM n"
+
+USERS = "INSERT INTO mysql_users (username, password, default_hostgroup) " \
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT 'many_' || i, 'secret_' || i, 1 FROM n"
 
 COMPLEX = r"""'^\s*(select|update|delete)\s+.*\b(from|join|into)\s+`?table_' || i || '`?\s+where\s+[a-z_]{1,20}\s*=\s*\d+'"""
 
 KINDS = [
     ("none", None),
-    ("20,000 rules by schema", RULES.format(column="schemaname", pattern="'shard_' || i")),
-    ("20,000 rules, match_digest", RULES.format(column="match_digest", pattern="'^SELECT .* FROM table_' || i || ' WHERE'")),
-    ("20,000 rules, complex", RULES.format(column="match_pattern", pattern=COMPLEX)),
-    ("20,000 rules, match_pattern", RULES.format(column="match_pattern", pattern="'FROM table_' || i || ' WHERE id = [0-9]+$'")),
+    ("20,000 rules by schema", RULES.format(count=20000, column="schemaname", pattern="'shard_' || i")),
+    ("50,000 rules by schema", RULES.format(count=50000, column="schemaname", pattern="'shard_' || i")),
+    ("20,000 rules, match_digest", RULES.format(count=20000, column="match_digest", pattern="'^SELECT .* FROM table_' || i || ' WHERE'")),
+    ("20,000 rules, complex", RULES.format(count=20000, column="match_pattern", pattern=COMPLEX)),
+    ("20,000 rules, match_pattern", RULES.format(count=20000, column="match_pattern", pattern="'FROM table_' || i || ' WHERE id = [0-9]+$'")),
     ("200,000 rows of fast routing", ROWS),
+    ("100,000 users", USERS),
     ("none, again", None),
 ]
 
@@ -52,11 +58,19 @@ def probe(port, until, answers):
     answers.put((took, wrong))
 
 
-def admin(port, sql):
+def told(port, sql):
+    """What an operator's SELECT answers: its first row."""
     ran = subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uadmin", "-padmin", "-N", "-e", sql],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if ran.returncode != 0:
         raise SystemExit(f"{sql[:60]}: {ran.stdout}")
+    return ran.stdout.splitlines()[0].split("\t") if ran.stdout else []
+
+
+def turns(door):
+    """Of all cores since the last time: the longest turn in ms, the most of the processor that one took, how many took more than 5 ms, and of the processor."""
+    return told(door, "SELECT MAX(longest_turn_us) / 1000.0, MAX(longest_turn_cpu_us) / 1000.0, SUM(turns_above_5ms), SUM(turns_above_5ms_cpu) "
+                      "FROM stats_mysql_cores_reset")
 
 
 def cores(pid):
@@ -77,7 +91,8 @@ def operator(door):
 
 
 def measured(name, sql, port, door, pid):
-    admin(door, "DELETE FROM mysql_query_rules WHERE rule_id > 1; DELETE FROM mysql_query_rules_fast_routing" + (f"; {sql}" if sql else ""))
+    told(door, "DELETE FROM mysql_query_rules WHERE rule_id > 1; DELETE FROM mysql_query_rules_fast_routing; DELETE FROM mysql_users WHERE username LIKE 'many_%'" + (f"; {sql}" if sql else ""))
+    turns(door)
     answers = multiprocessing.Queue()
     until = time.time() + SECONDS
     probes = [multiprocessing.Process(target=probe, args=(port, until, answers)) for _ in range(3)]
@@ -87,19 +102,20 @@ def measured(name, sql, port, door, pid):
     loads, session, before = [], operator(door), cores(pid)
     while sql and time.time() < until - 1:
         begun = time.time()
-        session.stdin.write("LOAD MYSQL QUERY RULES TO RUNTIME;\nSELECT 'loaded';\n")
+        session.stdin.write(f"LOAD MYSQL {'USERS' if sql is USERS else 'QUERY RULES'} TO RUNTIME;\nSELECT 'loaded';\n")
         session.stdin.flush()
         session.stdout.readline()
         loads.append(time.time() - begun)
     session.stdin.close()
     session.wait()
-    told = [answers.get() for _ in probes]
+    asked = [answers.get() for _ in probes]
     said = traffic.communicate()[0]
     for one in probes:
         one.join()
+    longest_turn, longest_cpu, long_turns, long_cpu = turns(door)
     ran, waited = (after - then for after, then in zip(cores(pid), before))
-    took = sorted(one for some, _ in told for one in some)
-    wrong = sum(wrong for _, wrong in told)
+    took = sorted(one for some, _ in asked for one in some)
+    wrong = sum(wrong for _, wrong in asked)
     longest = re.search(r"max:\s+([\d.]+)", said)
     errors = wrong + int((re.search(r"ignored errors:\s+(\d+)", said) or ["", "0"])[1]) + (traffic.returncode != 0)
     if traffic.returncode != 0:
@@ -107,7 +123,7 @@ def measured(name, sql, port, door, pid):
     slow = sum(one > 5 for one in took)
     return (f"| {name} | {len(loads)} | {statistics.median(loads) if loads else 0:.2f} | {errors} | {took[len(took) // 2]:.2f} | "
             f"{took[int(len(took) * 0.999)]:.2f} | {took[-1]:.1f} | {slow} of {len(took):,} | {longest[1] if longest else '?'} | "
-            f"{ran:.0f} | {waited:.0f} |")
+            f"{float(longest_turn):.1f} | {long_turns} | {float(longest_cpu):.1f} | {long_cpu} | {ran:.0f} | {waited:.0f} |")
 
 
 def main():
@@ -124,8 +140,8 @@ def main():
         try:
             wait_for(port, millrace, "Millrace")
             print(f"sysbench oltp_point_select at {PACE} a second and 3 probes, {SECONDS} s a row, {os.cpu_count()} cores\n")
-            print("| LOAD of | LOADs | s each | errors | probe median ms | p99.9 | longest | above 5 ms | sysbench longest ms | cores ran ms | cores waited for a processor ms |")
-            print("|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+            print("| LOAD of | LOADs | s each | errors | probe median ms | p99.9 | longest | above 5 ms | sysbench longest ms | longest turn ms | turns above 5 ms | of the processor, ms | above 5 ms | cores ran ms | cores waited for a processor ms |")
+            print("|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
             for name, sql in KINDS:
                 print(measured(name, sql, port, door, millrace.pid), flush=True)
         finally:

@@ -27,6 +27,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::QueryCache => Ask::QueryCache,
         Observe::Mirror => Ask::Mirror,
         Observe::Alarms => Ask::Alarms,
+        Observe::Cores => Ask::Core,
         Observe::ClientHosts => Ask::ClientHosts,
     })
 }
@@ -247,6 +248,16 @@ pub(crate) fn report(
                 into.row(&[
                     &&*row.user, &&*row.client_address, &&*row.schema, &row.flag, &format!("0x{:016X}", row.digest), &&*row.text,
                     &row.action, &&*row.fingerprint, &signed(row.count), &signed(row.first_seen), &signed(row.last_seen),
+                ])?;
+            }
+        }
+        Report::Cores(cores) => {
+            let mut into = Into::table(conn, table, 9)?;
+            for row in cores {
+                #[rustfmt::skip]
+                into.row(&[
+                    &row.core, &signed(row.sessions), &signed(row.tasks), &signed(row.turns), &signed(row.busy_us), &signed(row.longest_us),
+                    &signed(row.longest_cpu_us), &signed(row.long), &signed(row.long_cpu),
                 ])?;
             }
         }

@@ -99,6 +99,7 @@ fn empty(what: Ask) -> Report {
         Ask::Prepared => Report::Prepared(Vec::new()),
         Ask::Mirror => Report::Mirror(Vec::new()),
         Ask::Alarms => Report::Alarms(Vec::new()),
+        Ask::Core => Report::Cores(Vec::new()),
         Ask::ClientHosts => Report::ClientHosts(Vec::new()),
         Ask::QueryCache => Report::QueryCache(Vec::new()),
     }

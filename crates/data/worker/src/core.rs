@@ -10,7 +10,7 @@ use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
 use crate::stats::{Alarms, Commands, Digests, Errors};
 use backend::{Pools, Statements, Tally};
-use bridge::{Ask, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
+use bridge::{Ask, CoreRow, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
 use config::Snapshot;
 use net::tls::Acceptor;
@@ -428,6 +428,7 @@ impl Core {
             Ask::Prepared => Report::Prepared(self.prepared()),
             Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
             Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),
+            Ask::Core => Report::Cores(vec![self.row(reset)]),
             Ask::ClientHosts => {
                 // All cores have the same.
                 let rows = if self.index == 0 { self.hosts.rows() } else { Vec::new() };
@@ -436,6 +437,21 @@ impl Core {
                 }
                 Report::ClientHosts(rows)
             }
+        }
+    }
+
+    fn row(&self, reset: bool) -> CoreRow {
+        let turns = self.rt.turns(reset);
+        CoreRow {
+            core: self.index,
+            sessions: self.roster.len() as u64,
+            tasks: self.rt.tasks() as u64,
+            turns: turns.count,
+            busy_us: turns.busy_us,
+            longest_us: turns.longest_us,
+            longest_cpu_us: turns.longest_cpu_us,
+            long: turns.long,
+            long_cpu: turns.long_cpu,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::io::{Io, Wait};
 use crate::random::Random;
 use crate::resolve::Names;
 use crate::timer::{Key, Wheel};
+use crate::turns::{Clockwork, Turns};
 use crate::{Address, Driver, ListenOptions, Listener, Socket, resolve, sys};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -98,6 +99,7 @@ pub(crate) struct Core {
     pub(crate) names: Names,
     began_ns: u64,
     looked: Cell<u64>, // the clock when it was last looked at
+    turns: Clockwork,
     wheel: RefCell<Wheel>,
     random: RefCell<Random>,
     news: RefCell<Vec<Rc<Conn>>>, // connections with something new to send
@@ -121,6 +123,7 @@ impl Core {
             names: Names::default(),
             began_ns,
             looked: Cell::new(began_ns),
+            turns: Clockwork::default(),
             wheel: RefCell::new(Wheel::new()),
             random: RefCell::new(random),
             news: RefCell::default(),
@@ -190,8 +193,9 @@ impl Core {
                 Some(tick) => Wait::Until(Instant(self.began_ns.saturating_add(tick.saturating_mul(TICK_NS)))),
             }
         };
+        self.turns.end(self.look().0, sys::thread_cpu_ns);
         self.io.turn(self, wait);
-        self.look();
+        self.turns.begin(self.look().0, sys::thread_cpu_ns);
         self.exec.collect_remote();
         self.fire_timers();
     }
@@ -352,6 +356,11 @@ impl Rt {
     /// The driver this core runs on; never `Auto`.
     pub fn driver(&self) -> Driver {
         self.0.io.driver()
+    }
+
+    /// What the turns of this core have taken, those before the one that asks; with `reset` they are counted anew.
+    pub fn turns(&self, reset: bool) -> Turns {
+        self.0.turns.told(reset)
     }
 
     /// How many tasks of this core have panicked.

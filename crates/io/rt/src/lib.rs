@@ -116,6 +116,7 @@ pub mod sim;
 mod socket;
 mod sys;
 mod timer;
+mod turns;
 mod uring;
 
 pub use address::{Address, NotAnAddress};
@@ -126,3 +127,4 @@ pub use handed::Handed;
 pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};
+pub use turns::{LONG_US, Turns};

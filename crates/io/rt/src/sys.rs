@@ -81,6 +81,15 @@ pub(crate) fn monotonic_ns() -> u64 {
     (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
 }
 
+/// Nanoseconds of the processor that this thread has had.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    // SAFETY: a timespec of zeros is valid.
+    let mut t: libc::timespec = unsafe { zeroed() };
+    // SAFETY: `t` is writable. Where the clock does not exist it stays zero.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut t) };
+    (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
+}
+
 /// Microseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
 pub(crate) fn wall_us() -> u64 {

@@ -15,8 +15,8 @@ pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use mirror::MirrorRow;
 pub use report::{
-    ClientHostRow, CommandRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report,
-    ServerState, UserRow,
+    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow,
+    Report, ServerState, UserRow,
 };
 
 use config::Snapshot;
@@ -170,4 +170,6 @@ pub enum Ask {
     ClientHosts,
     /// A row per thing that the firewall noticed: [`Report::Alarms`].
     Alarms,
+    /// A row for the core itself: [`Report::Cores`].
+    Core,
 }

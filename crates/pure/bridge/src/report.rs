@@ -39,6 +39,8 @@ pub enum Report {
     ClientHosts(Vec<ClientHostRow>),
     /// What the firewall noticed.
     Alarms(Vec<AlarmRow>),
+    /// Cores.
+    Cores(Vec<CoreRow>),
 }
 
 /// What the proxy thinks of a server now.
@@ -339,6 +341,29 @@ pub struct QueryCacheRow {
     pub ttl_ms: u64,
 }
 
+/// A row of `stats_mysql_cores`. A turn is all that a core does between two looks at its sockets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreRow {
+    /// Its number.
+    pub core: u32,
+    /// Clients.
+    pub sessions: u64,
+    /// Tasks: sessions and what serves them.
+    pub tasks: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Microseconds of all turns.
+    pub busy_us: u64,
+    /// Microseconds of the longest turn.
+    pub longest_us: u64,
+    /// Microseconds of the processor that a turn took at most.
+    pub longest_cpu_us: u64,
+    /// Turns longer than 5 ms.
+    pub long: u64,
+    /// Turns that took more than 5 ms of the processor.
+    pub long_cpu: u64,
+}
+
 impl Report {
     /// Join the report of another core. Both answer the same `Ask`; anything else is left out.
     pub fn merge(&mut self, other: Self) {
@@ -368,6 +393,7 @@ impl Report {
             (Self::QueryCache(a), Self::QueryCache(b)) => a.extend(b),
             (Self::Mirror(a), Self::Mirror(b)) => crate::mirror::merge(a, b),
             (Self::ClientHosts(a), Self::ClientHosts(b)) => a.extend(b),
+            (Self::Cores(a), Self::Cores(b)) => a.extend(b),
             (Self::Alarms(a), Self::Alarms(b)) => crate::alarm::merge(a, b),
             _ => debug_assert!(false, "reports of different kinds"),
         }

@@ -159,6 +159,7 @@ pub enum Observe {
     Mirror,
     Alarms,
     ClientHosts,
+    Cores,
     Memory,
     Variables,
     StatsVariables,

@@ -278,6 +278,21 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::Alarms, reset: true },
     },
     Table {
+        name: "stats_mysql_cores",
+        about: "The threads that do the traffic, and the turns in which they do it: how long each is away from its sockets. Ours.",
+        columns: "(
+    core INT PRIMARY KEY NOT NULL,
+    sessions INTEGER NOT NULL,
+    tasks INTEGER NOT NULL,
+    turns INTEGER NOT NULL,
+    busy_us INTEGER NOT NULL,
+    longest_turn_us INTEGER NOT NULL,
+    longest_turn_cpu_us INTEGER NOT NULL,
+    turns_above_5ms INTEGER NOT NULL,
+    turns_above_5ms_cpu INTEGER NOT NULL)",
+        kind: Kind::Observed { observe: Observe::Cores, reset: true },
+    },
+    Table {
         name: "stats_mysql_mirror_digest",
         about: "How mirrors' results compare with those that clients got, where a rule asks for it. Ours.",
         columns: "(
