@@ -8,7 +8,7 @@ use crate::connect::OF_CLIENT;
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::Here;
-use crate::state::Variables;
+use crate::state::{UserValue, UserVariables, Variables};
 use crate::sync::Ways;
 use crate::{Holds, Names, State};
 use bridge::Counter;
@@ -66,6 +66,7 @@ pub struct Lent {
     names: SentNames,
     autocommit: bool,
     variables: Option<Variables>,
+    user_variables: Vec<SentValue>,
     ways: Ways,
     init_connect: Option<Box<str>>,
     closing: Vec<u8>,
@@ -119,6 +120,14 @@ impl From<&SentNames> for Names {
             SentNames::Unknown => Self::Unknown,
         }
     }
+}
+
+/// A user variable between threads.
+#[derive(Debug)]
+struct SentValue {
+    name: Box<str>,
+    literal: Box<str>,
+    names: Option<SentNames>,
 }
 
 /// The other cores, as the pools of this one reach them. By default there are none.
@@ -191,11 +200,10 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
     backend.key.caps == wanted.caps && *backend.key.user == *wanted.user && may_travel(backend)
 }
 
-/// What only this core can know, such as values of user variables and what its server was told to tell, does not travel; nor does a compressed
-/// stream, nor what was opened for the clients of one address.
+/// What only this core can know, such as what its server was told to tell, does not travel; nor does a compressed stream, nor what was opened for the
+/// clients of one address.
 fn may_travel(backend: &Backend) -> bool {
     backend.key.client.is_none()
-        && backend.state.user.is_none()
         && backend.owned.is_none()
         && backend.tracking.is_none()
         && !backend.unreported
@@ -350,12 +358,16 @@ impl Pools {
         if let Some(place) = place.filter(|place| place.keeps())
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
+            let user: UserVariables = std::mem::take(&mut lent.user_variables)
+                .into_iter()
+                .map(|sent| (sent.name, UserValue { literal: sent.literal, names: sent.names.as_ref().map(Names::from) }))
+                .collect();
             let state = State {
                 schema: (&*lent.schema).into(),
                 names: Names::from(&lent.names),
                 autocommit: lent.autocommit,
                 variables: lent.variables.take().map(Rc::new),
-                user: None,
+                user: (!user.is_empty()).then(|| Rc::new(user)),
             };
             let backend = Backend {
                 conn,
@@ -430,6 +442,15 @@ impl Lent {
             names: SentNames::from(&backend.state.names),
             autocommit: backend.state.autocommit,
             variables: backend.state.variables.as_deref().cloned(),
+            user_variables: backend
+                .state
+                .user_variables()
+                .map(|(name, value)| SentValue {
+                    name: name.into(),
+                    literal: value.literal.clone(),
+                    names: value.names.as_ref().map(SentNames::from),
+                })
+                .collect(),
             ways: backend.ways,
             init_connect: backend.init_connect.as_deref().map(Into::into),
             closing: std::mem::take(&mut backend.closing),
