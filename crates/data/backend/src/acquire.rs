@@ -21,6 +21,9 @@ pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
 /// The same where the connection itself can go there: nothing is closed and opened.
 pub(crate) const LEND_WAY: Duration = Duration::from_millis(5);
 
+/// A server answers the question for an insert's id within that, or a new connection is opened meanwhile.
+const LEAVES_WITHIN: Duration = Duration::from_millis(5);
+
 /// So many connections per second are no limit.
 const UNLIMITED: u64 = 1_000_000;
 
@@ -68,14 +71,11 @@ impl Pools {
     /// An idle connection, if there is one and nobody waits for it.
     #[must_use]
     pub fn at_once(&self, want: &Want<'_>) -> Option<Box<Backend>> {
-        if want.new_connection {
-            return None;
-        }
         let group = self.group(want.hostgroup);
         if !group.queue.is_empty() {
             return None;
         }
-        let backend = self.take_idle(&group, want)?;
+        let backend = self.take_shared(&group, want)?;
         self.tally.up(Counter::MyhgmPoolGet);
         self.tally.up(Counter::ConnPoolGetConnImmediate);
         self.tally.up(Counter::MyhgmPoolGetOk);
@@ -161,10 +161,14 @@ impl Pools {
 
     /// Waits in line, if there is one, until there is something for this session; none when the time is over.
     async fn my_turn(&self, group: &Group, want: &Want<'_>, begun: Instant, limit: Duration) -> Option<Got> {
-        if group.queue.is_empty()
-            && let Some(got) = self.look(group, want, begun)
-        {
-            return Some(got);
+        if group.queue.is_empty() {
+            if let Some(backend) = self.take_shared(group, want) {
+                return Some(Got::Idle(backend));
+            }
+            let one_could_leave = !want.new_connection && group.lingering.is_due(begun);
+            if !one_could_leave && let Some(got) = self.look(group, want, begun) {
+                return Some(got);
+            }
         }
         self.tally.up(Counter::ServerConnectionsDelayed);
         if !self.wait_for_pace(want, begun, limit).await {
@@ -173,8 +177,16 @@ impl Pools {
         let turn = group.queue.join(begun);
         let mut told = None;
         let mut asked: Option<Instant> = None;
+        let mut pressed: Option<Instant> = None;
         loop {
             if turn.is_first() {
+                if let Some(backend) = self.take_shared(group, want) {
+                    return Some(Got::Idle(backend));
+                }
+                if self.is_one_coming(group, want, &mut pressed) {
+                    let _called_or_too_late = self.rt.timeout(LEAVES_WITHIN, turn.called()).await;
+                    continue;
+                }
                 if let Some(got) = self.look(group, want, begun) {
                     return Some(got);
                 }
@@ -197,6 +209,20 @@ impl Pools {
         }
     }
 
+    /// Whether a silent session was told to leave the connection of its insert, once, and does so at this moment: rather than a new one is opened.
+    fn is_one_coming(&self, group: &Group, want: &Want<'_>, pressed: &mut Option<Instant>) -> bool {
+        let now = self.rt.now();
+        match *pressed {
+            Some(at) => now - at < LEAVES_WITHIN,
+            None if want.new_connection => false,
+            None => {
+                let told = group.lingering.press(now);
+                *pressed = told.then_some(now);
+                told
+            }
+        }
+    }
+
     /// Who takes none but a new connection waits for the pace at which they may be opened beside the line: the others there can do with idle ones.
     /// False when the time is over.
     async fn wait_for_pace(&self, want: &Want<'_>, begun: Instant, limit: Duration) -> bool {
@@ -211,10 +237,12 @@ impl Pools {
         true
     }
 
+    fn take_shared(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
+        if want.new_connection { None } else { self.take_idle(group, want) }
+    }
+
     fn look(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Got> {
-        if !want.new_connection
-            && let Some(backend) = self.take_idle(group, want)
-        {
+        if let Some(backend) = self.take_shared(group, want) {
             return Some(Got::Idle(backend));
         }
         let Some(rate) = self.rate(want) else {

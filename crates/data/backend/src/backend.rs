@@ -139,15 +139,14 @@ impl Backend {
     /// When the next of those holds ends that end by themselves.
     #[must_use]
     pub fn ends_by_itself(&self) -> Option<Instant> {
-        let insert_id = self.insert_id_until.filter(|_| self.holds.is_only(Hold::InsertId));
         let delay = self.delayed_until.filter(|_| self.holds.has(Hold::Delay));
-        insert_id.into_iter().chain(delay).min()
+        self.lingers_until().into_iter().chain(delay).min()
     }
 
-    /// Whether nothing but an insert's id keeps it, and that for long enough.
+    /// Until when nothing but an insert's id keeps it, if that is so and ends by itself.
     #[must_use]
-    pub fn is_insert_due(&self, now: Instant) -> bool {
-        self.holds.is_only(Hold::InsertId) && self.insert_id_until.is_some_and(|until| until <= now)
+    pub fn lingers_until(&self) -> Option<Instant> {
+        self.insert_id_until.filter(|_| self.holds.is_only(Hold::InsertId))
     }
 
     /// Ends the holds whose time is over.

@@ -4,6 +4,7 @@ use crate::acquire::{GIVE_WAY, LEND_WAY};
 use crate::backend::{Backend, Idle};
 use crate::lane::Lanes;
 use crate::lend::{Neighbours, Wishes};
+use crate::linger::{Lingering, Lingers};
 use crate::place::Place;
 use crate::queue::Queue;
 use crate::{Like, State, Tally, Tracking};
@@ -98,6 +99,7 @@ pub(crate) struct Group {
     /// Commands of this core that wait for a connection.
     pub(crate) queue: Queue,
     pub(crate) lanes: Lanes,
+    pub(crate) lingering: Lingering,
     /// Connections that other cores wait for.
     pub(crate) wishes: Wishes,
     /// When an operator was last told that somebody waited in vain.
@@ -272,6 +274,11 @@ impl Pools {
     pub(crate) fn kept_free(&self, group: &Group, place: &Place) -> u32 {
         let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
         u32::try_from((u64::from(place.server().max_connections) * free_pct).div_ceil(100)).unwrap_or(u32::MAX)
+    }
+
+    /// A session fell silent at `since`, and only what a connection to the hostgroup remembers for it keeps that: it may be asked for.
+    pub fn lingers(&self, hostgroup: u32, since: rt::Instant, who: Rc<dyn Lingers>) {
+        self.group(hostgroup).lingering.add(since, who);
     }
 
     /// Once in a while: close what is closed, too old or too many, and open ahead where that is wanted.

@@ -55,9 +55,9 @@ impl Held {
         Some(self.0.swap_remove(at).1)
     }
 
-    /// One that only the id of an insert keeps, and for long enough.
-    pub(crate) fn take_due_insert(&mut self, now: Instant) -> Option<(u32, Box<Backend>)> {
-        let at = self.0.iter().position(|(_, backend)| backend.is_insert_due(now))?;
+    /// One that only the id of an insert keeps, and for long enough, or `at_once`.
+    pub(crate) fn take_due_insert(&mut self, now: Instant, at_once: bool) -> Option<(u32, Box<Backend>)> {
+        let at = self.0.iter().position(|(_, backend)| backend.lingers_until().is_some_and(|until| at_once || until <= now))?;
         Some(self.0.swap_remove(at))
     }
 

@@ -146,9 +146,17 @@ impl Session {
         Ok(())
     }
 
+    /// The client has its answer. What only an insert's id keeps may be asked for by who needs a connection.
+    pub(crate) fn lingers(&self) {
+        for (hostgroup, _) in self.held.iter().filter(|(_, backend)| backend.lingers_until().is_some()) {
+            self.core.pools.lingers(hostgroup, self.entry.since.get(), self.entry.clone());
+        }
+    }
+
     /// The client is silent: whom only an insert's id keeps is asked for it and given back.
     pub(crate) async fn leave_inserts(&mut self, now: Instant) -> Result<(), Failed> {
-        while let Some((hostgroup, mut backend)) = self.held.take_due_insert(now) {
+        let at_once = self.entry.leaves.take();
+        while let Some((hostgroup, mut backend)) = self.held.take_due_insert(now, at_once) {
             let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server;
             let asked = Box::pin(self.ask_insert_id(hostgroup, &mut backend, limit_ms)).await;
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {

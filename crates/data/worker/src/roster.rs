@@ -2,7 +2,7 @@
 
 use crate::held::{Held, draws};
 use crate::pace::Pace;
-use backend::{Backend, Hold};
+use backend::{Backend, Hold, Lingers};
 use bridge::Killed;
 use config::Snapshot;
 use rt::Instant;
@@ -56,6 +56,8 @@ pub(crate) struct Entry {
     pub(crate) interrupted: Cell<bool>,
     /// The server of the running statement is cut off.
     pub(crate) cut: Cell<bool>,
+    /// It is silent, and somebody needs what it keeps for the id of an insert.
+    pub(crate) leaves: Cell<bool>,
     pub(crate) bell: Bell,
     /// How much of what it may be sent it has had.
     pub(crate) pace: Pace,
@@ -89,6 +91,7 @@ impl Entry {
             killed: Cell::new(false),
             interrupted: Cell::new(false),
             cut: Cell::new(false),
+            leaves: Cell::new(false),
             bell: Bell::new(),
             pace: Pace::new(now),
         }
@@ -105,6 +108,7 @@ impl Entry {
         self.since.set(now);
         self.interrupted.set(false);
         self.cut.set(false);
+        self.leaves.set(false);
     }
 
     /// The connection that it uses.
@@ -182,6 +186,18 @@ impl Entry {
                 return;
             }
         }
+    }
+}
+
+impl Lingers for Entry {
+    fn is_silent_since(&self, since: Instant) -> bool {
+        let lingers = |held: &Holding| held.holds.is_only(Hold::InsertId);
+        self.command.get() == "Sleep" && self.since.get() == since && self.holding.borrow().iter().any(lingers)
+    }
+
+    fn leave(&self) {
+        self.leaves.set(true);
+        self.bell.ring();
     }
 }
 

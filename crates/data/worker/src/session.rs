@@ -117,6 +117,7 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
         }
         session.entry.rests(core.rt.now());
         session.entry.shows_held(&session.held, core.rt.now());
+        session.lingers();
     };
 
     // Leave nothing behind.
