@@ -4,7 +4,7 @@ use crate::core::Core;
 use bridge::Counter;
 use wire::caps::Caps;
 use wire::errors::Code;
-use wire::{ok, packet, status};
+use wire::{errors, ok, packet, status};
 
 /// An error for the client.
 #[derive(Debug, Clone)]
@@ -25,6 +25,12 @@ impl Complaint {
             five.copy_from_slice(state.as_bytes());
         }
         Self { code, state: five, words: words.into() }
+    }
+
+    /// The same for a program with MariaDB's client library: that one takes an error between 2000 and 2999, which is what libraries say themselves, for a
+    /// malformed packet. There it has the number of a connection that broke.
+    pub(crate) fn for_libmariadb(&self) -> Self {
+        if (2000..3000).contains(&self.code) { Self::new(errors::NET_READ, self.words.as_str()) } else { self.clone() }
     }
 
     /// Appends it as packet `seq`.

@@ -292,7 +292,14 @@ impl Session {
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let seq = self.turn.next();
         (self.turn.sent, self.turn.failed) = (seq, true);
-        self.hand_over(answer::error(seq, complaint)).await
+        let told = self.told(seq, complaint);
+        self.hand_over(told).await
+    }
+
+    /// An error as this client's library reads it.
+    fn told(&self, seq: u8, complaint: &Complaint) -> Vec<u8> {
+        let is_libmariadb = self.attributes.iter().any(|said| said == (&b"_client_name"[..], &b"libmariadb"[..]));
+        if is_libmariadb { answer::error(seq, &complaint.for_libmariadb()) } else { answer::error(seq, complaint) }
     }
 
     /// Tells the client that all is well, as the whole answer to its statement.
@@ -356,7 +363,8 @@ impl Session {
                 self.core.tally.up(Counter::ClientConnectionsAborted);
                 // The client reads it as the answer to whatever it says next, as with a server that kills it.
                 let seq = if self.entry.command.get() == "Sleep" { 0 } else { self.turn.next() };
-                let told = self.client.send(answer::error(seq, &complaint));
+                let told = self.told(seq, &complaint);
+                let told = self.client.send(told);
                 let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
             }
             Ended::Gone | Ended::Broken => self.core.tally.up(Counter::ClientConnectionsAborted),
