@@ -41,9 +41,11 @@ stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow read
 	MILLRACE_STRESS=1 cargo test --release --package conformance --test load -- --nocapture $(ARGS)
 	MILLRACE_STRESS=1 cargo test --release --package conformance --test shards -- --nocapture $(ARGS)
 
-soak: ## the simulator with fresh seeds for MINUTES
-	@scripts/setup.sh build
+soak: ## the simulator with fresh seeds, and real servers with faults, for MINUTES each
+	@scripts/setup.sh test
 	cargo run --release --package sim -- --minutes $(MINUTES) $(ARGS)
+	cargo build --release --package millrace
+	MILLRACE_SOAK_MINUTES=$(MINUTES) cargo test --release --package conformance --test soak -- --nocapture whatever
 
 fuzz: ## every fuzz target for SECONDS, starting from its corpus
 	@scripts/setup.sh fuzz

@@ -74,6 +74,14 @@ impl Backend {
         Ok(())
     }
 
+    /// Has the server forget the warnings of whatever ran there. MariaDB does so for a statement that reads from a table only.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn forget_warnings(&mut self) -> Result<(), BackendFailed> {
+        self.ask("SELECT 1 FROM (SELECT 1) nothing").await.map(drop)
+    }
+
     /// What `LAST_INSERT_ID()` is there; `None` if the server does not say.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use backend::{Backend, Hold, Holds};
 use rt::Instant;
-use sql::{Class, Reads};
+use sql::{Class, Leaves, Reads};
 
 /// Whether a connection to the user's own hostgroup with these draws all of the session's statements there.
 pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
@@ -69,6 +69,15 @@ impl Held {
         }
     }
 
+    /// Another statement has been answered: warnings and errors of before are over, wherever this one went.
+    pub(crate) fn end_diagnostics(&mut self, statement: u32) {
+        for (_, backend) in &mut self.0 {
+            if backend.holds.has(Hold::Diagnostics) && backend.undisturbed != Some(statement) {
+                backend.holds.remove(Hold::Diagnostics);
+            }
+        }
+    }
+
     /// Why, all of them together.
     pub(crate) fn holds(&self) -> impl Iterator<Item = Hold> {
         self.0.iter().flat_map(|(_, backend)| backend.holds.iter())
@@ -93,6 +102,12 @@ impl Held {
     pub(crate) fn lock(&self, default_hostgroup: u32, lock_on_set: bool) -> Option<u32> {
         let (_, backend) = self.0.iter().find(|(hostgroup, _)| *hostgroup == default_hostgroup)?;
         draws(backend.holds, lock_on_set).then_some(default_hostgroup)
+    }
+
+    /// Where the session has its GET_LOCK()s, for a statement that is only about them.
+    pub(crate) fn user_lock(&self, class: &Class<'_>) -> Option<u32> {
+        let about = class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && !class.multi;
+        if about && !class.may_write() { self.with(Hold::UserLock) } else { None }
     }
 
     /// Where the statement finds what it asks the connection for.

@@ -63,6 +63,14 @@ impl Session {
             && self.several(backend, job) == backend.takes_several()
             && backend.is_ready(&self.wanted(backend, job), sees(job), self.remembered(job), self.tracking(job))
             && !self.lacks_insert_id(backend, job)
+            && !self.has_old_warnings(backend, job)
+    }
+
+    /// Whether a server would tell warnings of another statement than the session's last, which left none or went elsewhere.
+    fn has_old_warnings(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        job.class.reads.intersects(Reads::WARNINGS)
+            && !backend.holds.has(Hold::Diagnostics)
+            && !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1))
     }
 
     /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only.
@@ -109,6 +117,10 @@ impl Session {
 
     /// Brings the session's state and its prepared statement onto a connection.
     pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+        if backend.holds.has(Hold::Unread) && !job.class.reads.intersects(Reads::WARNINGS) {
+            // What is brought there, or what a statement is prepared in, would be set over it.
+            self.read_back(backend, self.limit_ms(job)).await?;
+        }
         let work = async {
             let state = self.wanted(backend, job);
             match backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await {
@@ -125,6 +137,9 @@ impl Session {
             if let What::Execute(execution) = job.what {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 backend.prepare(execution.prepared, execution.client, max).await?;
+            }
+            if self.has_old_warnings(backend, job) {
+                backend.forget_warnings().await?;
             }
             Ok(())
         };

@@ -8,7 +8,7 @@ use crate::stats::Seen;
 use bridge::Counter;
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
-use sql::Class;
+use sql::{Class, Reads};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::attributes::Attributes;
@@ -159,6 +159,10 @@ impl Session {
         if class.may_write() {
             self.wrote = Some(self.core.rt.now());
         }
+        if !self.held.is_empty() && !class.reads.intersects(Reads::WARNINGS) {
+            self.held.end_diagnostics(self.entry.statement.get());
+            self.let_go_of_free();
+        }
 
         self.count(&job, digested, began, told);
         Ok(())
@@ -205,14 +209,16 @@ impl Session {
         // With autocommit off everything is in a transaction, begun or about to begin.
         let implicit = (!self.state.autocommit).then_some(default_hostgroup);
         let lock_on_set = v.mysql_set_query_lock_on_hostgroup == 1;
+        // Locks of users are of no transaction: they are asked for and released where the session has them.
+        let user_lock = self.held.user_lock(class);
         let facts = SessionFacts {
             user: &self.user,
             schema: self.schema_of(epoch, class),
             client_addr: &self.entry.client.0,
             proxy_addr: &self.local.0,
             proxy_port: self.local.1,
-            in_transaction: self.held.transaction().or(implicit),
-            locked: self.held.asked_for(class).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
+            in_transaction: if user_lock.is_some() { None } else { self.held.transaction().or(implicit) },
+            locked: user_lock.or_else(|| self.held.asked_for(class)).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
             next_flag_in: self.next_flag_in,
             autocommit: self.state.autocommit,
             split: self.split_facts(class),
