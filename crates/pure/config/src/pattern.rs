@@ -11,6 +11,7 @@ mod shape;
 
 pub(crate) use literals::{AnyOf, Needed, shortest};
 use matcher::Matcher;
+pub(crate) use matcher::Workbench;
 use regex_automata::meta::{Config, Regex as Linear};
 use regex_automata::util::syntax;
 use shape::Shape;
@@ -57,38 +58,45 @@ pub enum Dialect {
 impl Pattern {
     /// Compiles `text`, or says in plain words what is wrong with it.
     pub fn compile(text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
-        Self::compiled(text, caseless, dialect, false)
+        Self::to_replace(&mut Workbench::default(), text, caseless, dialect).map(|(pattern, _)| pattern)
+    }
+
+    /// The same, and what a text must have to match.
+    pub(crate) fn to_replace(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect) -> Result<(Self, Needed), String> {
+        Self::compiled(bench, text, caseless, dialect, false)
     }
 
     /// The same, cheaper, where nothing will be replaced: PCRE is not needed for a `$` at the end.
-    pub(crate) fn to_match(text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
-        Self::compiled(text, caseless, dialect, true)
+    pub(crate) fn to_match(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect) -> Result<(Self, Needed), String> {
+        Self::compiled(bench, text, caseless, dialect, true)
     }
 
-    fn compiled(text: &str, caseless: bool, dialect: Dialect, only_matches: bool) -> Result<Self, String> {
+    fn compiled(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect, only_matches: bool) -> Result<(Self, Needed), String> {
         if only_matches && let Some(shape) = Shape::of(text, caseless, dialect == Dialect::Pcre) {
-            return Ok(Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs });
+            let needed = shape.needed();
+            return Ok((Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs }, needed));
         }
-        let engine = if only_matches {
-            Matcher::compile(text, caseless).map(|matcher| Engine::Matcher(Box::new(matcher)))
-        } else {
-            linear(text, caseless).map(|linear| Engine::Linear(Box::new(linear)))
-        };
+        // It is parsed once for both, where it only has to match: that is most of what compiling takes.
+        let (engine, needed) = match only_matches {
+            true => Matcher::compile(bench, text, caseless).map(|(matcher, needed)| (Engine::Matcher(Box::new(matcher)), needed)),
+            false => linear(text, caseless).map(|linear| (Engine::Linear(Box::new(linear)), Needed::by_linear(text))),
+        }
+        .map_or_else(|words| (Err(words), Needed::default()), |(engine, needed)| (Ok(engine), needed));
         let shape = || if only_matches { None } else { Shape::of(text, caseless, dialect == Dialect::Pcre) };
         match (engine, dialect) {
-            (Ok(engine), Dialect::Pcre) if !means_more_to_pcre(text) => Ok(Self {
-                shape: shape(),
-                engine,
-                newline: match () {
+            (Ok(engine), Dialect::Pcre) if !means_more_to_pcre(text) => {
+                let newline = match () {
                     () if !has_dollar(text) => Newline::AsIs,
                     () if only_matches && ends_in_its_dollar(text) => Newline::Without,
                     () => Newline::Pcre(Box::new(pcre(text, caseless)?)),
-                },
-            }),
-            (_, Dialect::Pcre) => {
-                Ok(Self { shape: None, engine: Engine::Pcre(Box::new(pcre(text, caseless)?)), newline: Newline::AsIs })
+                };
+                Ok((Self { shape: shape(), engine, newline }, needed))
             }
-            (Ok(engine), Dialect::Re2) => Ok(Self { shape: shape(), engine, newline: Newline::AsIs }),
+            (_, Dialect::Pcre) => {
+                let engine = Engine::Pcre(Box::new(pcre(text, caseless)?));
+                Ok((Self { shape: None, engine, newline: Newline::AsIs }, Needed::by_pcre(text)))
+            }
+            (Ok(engine), Dialect::Re2) => Ok((Self { shape: shape(), engine, newline: Newline::AsIs }, needed)),
             (Err(words), Dialect::Re2) => Err(words),
         }
     }
@@ -108,14 +116,6 @@ impl Pattern {
             (_, Engine::Linear(linear)) => linear.is_match(text),
             (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
             (_, Engine::None) => false,
-        }
-    }
-
-    /// What a text must have to match; `text` is what this was compiled from.
-    pub(crate) fn needed(&self, text: &str) -> Needed {
-        match &self.engine {
-            Engine::None | Engine::Matcher(_) | Engine::Linear(_) => Needed::by_linear(text),
-            Engine::Pcre(_) => Needed::by_pcre(text),
         }
     }
 
@@ -350,18 +350,20 @@ pub fn fuzz_pattern(data: &[u8]) {
         return;
     }
     let Ok(told) = pcre(expression, caseless) else { return };
-    let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
+    let mut bench = Workbench::default();
+    let (pattern, needed) = Pattern::to_replace(&mut bench, expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
     // What PCRE gives up on does not count.
     let Ok(matches) = told.is_match(text) else { return };
-    let to_match = Pattern::to_match(expression, caseless, Dialect::Pcre).expect("the same expression");
+    let (to_match, also) = Pattern::to_match(&mut bench, expression, caseless, Dialect::Pcre).expect("the same expression");
     assert_eq!(pattern.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
     assert_eq!(to_match.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
     if matches {
-        let needed = pattern.needed(expression);
         let text = text.to_ascii_lowercase();
         let has = |one: &[u8]| memchr::memmem::find(&text, one).is_some();
-        assert!(needed.start.is_none_or(|start| text.starts_with(&start)), "{expression:?}");
-        assert!(needed.inside.iter().all(|any| any.iter().any(|one| has(one))), "{expression:?}");
+        for needed in [needed, also] {
+            assert!(needed.start.is_none_or(|start| text.starts_with(&start)), "{expression:?}");
+            assert!(needed.inside.iter().all(|any| any.iter().any(|one| has(one))), "{expression:?}");
+        }
     }
 }
 
@@ -389,6 +391,7 @@ mod tests {
 
     #[test]
     fn what_runs_on_the_linear_engine_matches_what_pcre_matches() {
+        let mut bench = Workbench::default();
         let expressions = [
             "a|b",
             "^a|b$",
@@ -459,7 +462,7 @@ mod tests {
             for caseless in [true, false] {
                 let told = pcre(expression, caseless).unwrap_or_else(|words| panic!("{expression}: {words}"));
                 let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).unwrap();
-                let to_match = Pattern::to_match(expression, caseless, Dialect::Pcre).unwrap();
+                let (to_match, _) = Pattern::to_match(&mut bench, expression, caseless, Dialect::Pcre).unwrap();
                 on_linear += usize::from(is_linear(&pattern));
                 for text in &texts {
                     let shown = String::from_utf8_lossy(text);

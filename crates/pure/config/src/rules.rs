@@ -128,7 +128,7 @@ impl Rules {
         pause: &dyn Fn(),
     ) -> Result<Self, Vec<Refusal>> {
         let mut refused = Vec::new();
-        let (chain, notices) = check::chain(rules, variables, &mut refused, pause);
+        let (chain, needs, notices) = check::chain(rules, variables, &mut refused, pause);
         let mut refusals = fast_routing::refusals();
         let fast = FastRouting::build(fast, &mut refusals, pause);
         refused.extend(refusals.into_list());
@@ -136,7 +136,7 @@ impl Rules {
             return Err(refused);
         }
         Ok(Self {
-            index: Arc::new(Index::of(&chain, pause)),
+            index: Arc::new(Index::of(&chain, needs, pause)),
             needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,

@@ -1,5 +1,5 @@
 //! The tables of the documents that Millrace grew from, measured anew: decisions by number of rules and of fast routing
-//! rows, and their memory. `cargo run --release -p plan --example seeds`. It reports; nothing fails.
+//! rows, and their memory. `cargo run --release -p plan --example seeds [complex]`. It reports; nothing fails.
 #![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a measurement reads the clock and prints")]
 
 use config::{FastRoutingRow, Memo, RuleRow, Rules, Snapshot, User, UserRow, Users, Variables};
@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 fn main() {
+    // Only the kinds of rules whose name has this, for a profile of one.
+    let wanted = std::env::args().nth(1).unwrap_or_default();
     println!(
         "A decision, in nanoseconds; best of 5 rounds, one core, digest given. ProxySQL's figures are of its authors (A36, A37, A41, A46, A48).\n"
     );
@@ -18,9 +20,15 @@ fn main() {
     println!("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     for (count, theirs) in [(10, "~1,000"), (100, "2,000"), (500, "6,000"), (20_000, "256,000 (890 to 581,100)")] {
         for kind in [Kind::Schemas, Kind::Digests, Kind::MatchDigest, Kind::MatchPattern, Kind::Complex, Kind::LookAhead] {
+            if !kind.name().contains(&wanted) {
+                continue;
+            }
             let theirs = if kind == Kind::Schemas { theirs } else { "" };
             rules(count, kind, theirs);
         }
+    }
+    if !wanted.is_empty() {
+        return;
     }
     println!("\n| rows of fast routing | lookup | decision | every schema once | build ms | MB | ProxySQL |");
     println!("|--:|--:|--:|--:|--:|--:|--:|");

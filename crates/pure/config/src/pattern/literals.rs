@@ -1,6 +1,7 @@
 //! What a text must contain for an expression to match it: what a filter can look for in one pass over many.
 
-use regex_syntax::hir::{Hir, HirKind, Look};
+use regex_automata::util::syntax;
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// Texts of which at least one is in every text that matches, in whatever case. Letters are lower case.
 pub(crate) type AnyOf = Vec<Box<[u8]>>;
@@ -18,20 +19,41 @@ pub(crate) struct Needed {
 const SHORTEST: usize = 2;
 /// Longer alternatives are not worth their place.
 const ALTERNATIVES_MAX: usize = 32;
+/// A class with more letters is no choice between texts.
+const LETTERS_MAX: usize = 4;
 
 impl Needed {
     /// Of an expression that the linear engine runs.
     pub(crate) fn by_linear(text: &str) -> Self {
-        let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
-        let Ok(hir) = parser.parse(text) else { return Self::default() };
-        let start = match hir.kind() {
-            HirKind::Concat(parts) => match &parts[..] {
-                [first, second, ..] if *first.kind() == HirKind::Look(Look::Start) => literal(second),
-                _ => None,
-            },
-            _ => None,
+        let notation = syntax::Config::new().unicode(false).utf8(false);
+        syntax::parse_with(text, &notation).map(|hir| Self::of(&hir)).unwrap_or_default()
+    }
+
+    /// Of an expression as that engine reads it.
+    pub(super) fn of(hir: &Hir) -> Self {
+        let mut needed = Self::default();
+        let begins = match hir.kind() {
+            HirKind::Concat(parts) if *parts[0].kind() == HirKind::Look(Look::Start) => along(parts, &mut needed.inside),
+            _ => {
+                inside(hir, &mut needed.inside);
+                Vec::new()
+            }
         };
-        Self { start: start.filter(|start| start.len() >= SHORTEST), inside: inside(&hir) }
+        needed.start = common(&begins).filter(|start| start.len() >= SHORTEST).map(Box::from);
+        needed
+    }
+
+    /// Of plain texts that follow one another.
+    pub(super) fn of_texts<'a>(texts: impl Iterator<Item = &'a [u8]>, start: bool) -> Self {
+        let mut needed = Self::default();
+        for (at, text) in texts.enumerate().filter(|(_, text)| text.len() >= SHORTEST) {
+            let text: Box<[u8]> = text.to_ascii_lowercase().into();
+            if start && at == 0 {
+                needed.start = Some(text.clone());
+            }
+            needed.inside.push(vec![text]);
+        }
+        needed
     }
 
     /// Of an expression that only PCRE can run: what it begins with, if that is plain text. An `|` may make that one
@@ -48,27 +70,147 @@ impl Needed {
     }
 }
 
-fn literal(hir: &Hir) -> Option<Box<[u8]>> {
+/// All texts that a part can be, if they are few; letters in lower case, so that `[Ss]` is one.
+type Texts = Vec<Vec<u8>>;
+
+fn all(hir: &Hir) -> Option<Texts> {
     match hir.kind() {
-        HirKind::Literal(literal) => Some(literal.0.to_ascii_lowercase().into()),
+        // What only looks around takes no room between the texts beside it.
+        HirKind::Empty | HirKind::Look(_) => Some(vec![Vec::new()]),
+        HirKind::Literal(literal) => Some(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(Class::Bytes(class)) => {
+            let mut texts = Texts::new();
+            for byte in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
+                let byte = byte.to_ascii_lowercase();
+                if texts.iter().all(|text| text[0] != byte) {
+                    if texts.len() == LETTERS_MAX {
+                        return None;
+                    }
+                    texts.push(vec![byte]);
+                }
+            }
+            Some(texts)
+        }
+        HirKind::Capture(capture) => all(&capture.sub),
+        HirKind::Concat(parts) => {
+            let add = |mut texts, part| if extended(&mut texts, part) { Some(texts) } else { joined(texts, &all(part)?).ok() };
+            parts.iter().try_fold(vec![Vec::new()], add)
+        }
+        HirKind::Alternation(parts) => {
+            let mut texts = Texts::new();
+            for part in parts {
+                texts.extend(all(part)?);
+                if texts.len() > ALTERNATIVES_MAX {
+                    return None;
+                }
+            }
+            Some(texts)
+        }
         _ => None,
     }
 }
 
-fn inside(hir: &Hir) -> Vec<AnyOf> {
-    match hir.kind() {
-        HirKind::Literal(_) => literal(hir).filter(|text| text.len() >= SHORTEST).map(|text| vec![text]).into_iter().collect(),
-        HirKind::Repetition(repetition) if repetition.min > 0 => inside(&repetition.sub),
-        HirKind::Capture(capture) => inside(&capture.sub),
-        HirKind::Concat(parts) => parts.iter().flat_map(inside).collect(),
-        HirKind::Alternation(parts) => {
-            let longest = |part: &Hir| inside(part).into_iter().max_by_key(shortest);
-            let all: Option<Vec<AnyOf>> = parts.iter().map(longest).collect();
-            let any: AnyOf = all.unwrap_or_default().concat();
-            if any.is_empty() || any.len() > ALTERNATIVES_MAX { Vec::new() } else { vec![any] }
+/// The only letter that a part can be, in lower case.
+fn letter(part: &Hir) -> Option<u8> {
+    let HirKind::Class(Class::Bytes(class)) = part.kind() else { return None };
+    match class.ranges() {
+        [upper, lower] if upper.start() == upper.end() && lower.start() == lower.end() && upper.start().to_ascii_lowercase() == lower.start() => {
+            Some(lower.start())
         }
-        _ => Vec::new(),
+        _ => None,
     }
+}
+
+/// What can stand only in one way is put behind each text without more; most signs of an expression are such.
+fn extended(texts: &mut Texts, part: &Hir) -> bool {
+    match (part.kind(), letter(part)) {
+        (_, Some(letter)) => texts.iter_mut().for_each(|text| text.push(letter)),
+        (HirKind::Literal(literal), None) => texts.iter_mut().for_each(|text| text.extend(literal.0.iter().map(u8::to_ascii_lowercase))),
+        (HirKind::Empty | HirKind::Look(_), None) => {}
+        _ => return false,
+    }
+    true
+}
+
+/// Each of these before each of those; `Err` with these if that would be too many.
+fn joined(mut these: Texts, those: &[Vec<u8>]) -> Result<Texts, Texts> {
+    match those {
+        [one] => these.iter_mut().for_each(|text| text.extend_from_slice(one)),
+        _ if these.len() * those.len() > ALTERNATIVES_MAX => return Err(these),
+        _ => these = these.iter().flat_map(|one| those.iter().map(|other| [&one[..], other].concat())).collect(),
+    }
+    Ok(these)
+}
+
+/// What every text has that matches these parts one after the other; answers what it can begin with.
+fn along(parts: &[Hir], found: &mut Vec<AnyOf>) -> Texts {
+    let nothing = || vec![Vec::new()];
+    let (mut run, mut begins) = (nothing(), None);
+    for part in parts {
+        if extended(&mut run, part) {
+            continue;
+        }
+        let more = match all(part) {
+            Some(texts) => match joined(std::mem::take(&mut run), &texts) {
+                Ok(longer) => {
+                    run = longer;
+                    continue;
+                }
+                Err(full) => {
+                    run = full;
+                    texts
+                }
+            },
+            None => {
+                inside(part, found);
+                nothing()
+            }
+        };
+        let run = std::mem::replace(&mut run, more);
+        begins.get_or_insert_with(|| run.clone());
+        put(run, found);
+    }
+    begins.get_or_insert_with(|| run.clone());
+    put(run, found);
+    begins.unwrap_or_default()
+}
+
+/// What every text has that matches this.
+fn inside(hir: &Hir, found: &mut Vec<AnyOf>) {
+    match hir.kind() {
+        HirKind::Repetition(repetition) if repetition.min > 0 => inside(&repetition.sub, found),
+        HirKind::Capture(capture) => inside(&capture.sub, found),
+        HirKind::Concat(parts) => drop(along(parts, found)),
+        HirKind::Alternation(parts) if all(hir).is_none() => {
+            let longest = |part: &Hir| {
+                let mut of_it = Vec::new();
+                inside(part, &mut of_it);
+                of_it.into_iter().max_by_key(shortest)
+            };
+            let every: Option<Vec<AnyOf>> = parts.iter().map(longest).collect();
+            let any: AnyOf = every.unwrap_or_default().concat();
+            if !any.is_empty() && any.len() <= ALTERNATIVES_MAX {
+                found.push(any);
+            }
+        }
+        _ => all(hir).into_iter().for_each(|texts| put(texts, found)),
+    }
+}
+
+/// Notes that one of these is there, if that tells something.
+fn put(mut texts: Texts, found: &mut Vec<AnyOf>) {
+    if !texts.is_empty() && texts.iter().all(|text| text.len() >= SHORTEST) {
+        texts.sort_unstable();
+        texts.dedup();
+        found.push(texts.into_iter().map(Vec::into_boxed_slice).collect());
+    }
+}
+
+/// What all of them begin with.
+fn common(texts: &[Vec<u8>]) -> Option<&[u8]> {
+    let (first, others) = texts.split_first()?;
+    let same = |other: &Vec<u8>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+    Some(&first[..others.iter().map(same).min().unwrap_or(first.len())])
 }
 
 /// Length of the shortest: what a set is worth.
@@ -91,15 +233,22 @@ mod tests {
     #[test]
     fn what_every_match_contains_is_found() {
         for (expression, wanted) in [
-            ("^SELECT.*FROM (orders|users)$", "select > select & from  & orders|users"),
+            ("^SELECT.*FROM (orders|users)$", "select > select & from orders|from users"),
             ("FROM t1", " > from t1"),
             ("(?:ab)+c*(de)?", " > ab"),
             ("ab|c", " > "),
             ("^$", " > "),
             ("a.b", " > "),
             (r"^SELECT c FROM sbtest\d+ WHERE id=\?$", "select c from sbtest > select c from sbtest &  where id=?"),
+            ("^(insert|Insane) x", "ins > insane x|insert x"),
+            (r"\bfrom\b[ ]t[12]\s", " > from t1|from t2"),
+            ("a[bcdef]+(xyz+|[0-9]zz)", " > xy|zz"),
+            ("(ab|cd|ef)(gh|ij|kl)x(abcd|efgh|ijkl|mnop|qrst)", " > abghx|abijx|abklx|cdghx|cdijx|cdklx|efghx|efijx|efklx & abcd|efgh|ijkl|mnop|qrst"),
+            ("(ab|)", " > "),
         ] {
             assert_eq!(shown(&Needed::by_linear(expression)), wanted, "{expression}");
+            let caseless = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+            assert_eq!(shown(&Needed::of(&syntax::parse_with(expression, &caseless).unwrap())), wanted, "{expression}, whatever the case");
         }
         for (expression, wanted) in [
             ("^SELECT(?!.*FOR UPDATE)", "select > "),

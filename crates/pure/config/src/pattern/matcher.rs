@@ -3,6 +3,7 @@
 //! The general engine of the `regex` crate compiles an expression twice, forwards and backwards, to find where a match begins, and
 //! chooses between four ways to search. To say yes or no takes a third of that time and memory.
 
+use super::literals::Needed;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson::pikevm::PikeVM;
 use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
@@ -34,14 +35,25 @@ impl Clone for Matcher {
     }
 }
 
+/// What compiles one expression after the other: its memory is used again.
+pub(crate) struct Workbench(thompson::Compiler);
+
+impl Default for Workbench {
+    fn default() -> Self {
+        let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(COMPILED_MAX)).which_captures(WhichCaptures::None);
+        let mut compiler = thompson::Compiler::new();
+        compiler.configure(config);
+        Self(compiler)
+    }
+}
+
 impl Matcher {
-    /// Compiles `text`, or says in plain words what is wrong with it.
-    pub(super) fn compile(text: &str, caseless: bool) -> Result<Self, String> {
+    /// Compiles `text`, or says in plain words what is wrong with it; and what a text needs to match.
+    pub(super) fn compile(bench: &mut Workbench, text: &str, caseless: bool) -> Result<(Self, Needed), String> {
         let notation = syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
         let parsed = syntax::parse_with(text, &notation).map_err(|error| super::plain_words(&error))?;
         let too_large = "is too large when it is compiled";
-        let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(COMPILED_MAX)).which_captures(WhichCaptures::None);
-        let nfa = thompson::Compiler::new().configure(config).build_from_hir(&parsed).map_err(|_| too_large)?;
+        let nfa = bench.0.build_from_hir(&parsed).map_err(|_| too_large)?;
         let config = DFA::config()
             .match_kind(MatchKind::LeftmostFirst)
             .cache_capacity(STATES_MAX)
@@ -49,7 +61,7 @@ impl Matcher {
             .minimum_cache_clear_count(Some(3))
             .minimum_bytes_per_state(Some(10));
         let dfa = DFA::builder().configure(config).build_from_nfa(nfa).map_err(|_| too_large)?;
-        Ok(Self::of(Arc::new(dfa)))
+        Ok((Self::of(Arc::new(dfa)), Needed::of(&parsed)))
     }
 
     fn of(dfa: Arc<DFA>) -> Self {
@@ -79,7 +91,7 @@ mod tests {
     #[test]
     fn what_makes_too_many_states_is_still_answered() {
         // Which of the last 200 letters were an a: more states than can be kept.
-        let matcher = Matcher::compile("a[ab]{200}c", false).unwrap();
+        let (matcher, _) = Matcher::compile(&mut Workbench::default(), "a[ab]{200}c", false).unwrap();
         let mut chance = 1_u64;
         let mut text: Vec<u8> = std::iter::repeat_with(|| {
             chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -97,6 +109,9 @@ mod tests {
 
     #[test]
     fn what_would_be_too_large_is_refused() {
-        assert!(Matcher::compile("((((a{100}){100}){100}){100})", false).unwrap_err().contains("too large"));
+        let mut bench = Workbench::default();
+        assert!(Matcher::compile(&mut bench, "((((a{100}){100}){100}){100})", false).unwrap_err().contains("too large"));
+        let (next, _) = Matcher::compile(&mut bench, "^ab", false).unwrap();
+        assert!(next.is_match(b"abc") && !next.is_match(b"cab"), "what was refused leaves nothing behind");
     }
 }

@@ -1,6 +1,8 @@
 //! The commonest expressions, matched by comparing: plain texts with `.*` between them, `^` before and `$` behind, as in
 //! `^SELECT`, `FROM orders`, `^SELECT.*FROM t1 WHERE.*FOR UPDATE$`.
 
+use super::literals::Needed;
+
 /// Texts that follow one another in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -51,6 +53,11 @@ impl Shape {
         }
         texts.push(now.into_boxed_slice());
         Some(Self { texts: texts.into(), start, end, caseless, newline })
+    }
+
+    /// What every text has that matches.
+    pub(super) fn needed(&self) -> Needed {
+        Needed::of_texts(self.texts.iter().map(|text| &**text), self.start)
     }
 
     /// Texts have no newline and `.*` does not cross one, so each line is looked at by itself.

@@ -1,7 +1,8 @@
 //! Rows of `mysql_query_rules` to rules: what is refused, and why.
 
+use super::index::Needs;
 use super::{AddressPattern, Rule};
-use crate::pattern::Dialect;
+use crate::pattern::{Dialect, Needed, Workbench};
 use crate::refusal::{Notices, Refusals};
 use crate::{Pattern, Refusal, Replacement, RuleRow, Variables};
 use serde_json::Value;
@@ -10,13 +11,13 @@ use std::sync::Arc;
 const HOSTGROUP: (i64, i64) = (0, i32::MAX as i64);
 const FLAG: (i64, i64) = (0, u32::MAX as i64);
 
-/// The active rules in order, and notices.
+/// The active rules in order, each with what its expressions need, and notices.
 pub(super) fn chain(
     rows: impl IntoIterator<Item = RuleRow>,
     variables: &Variables,
     refused: &mut Vec<Refusal>,
     pause: &dyn Fn(),
-) -> (Vec<Rule>, Vec<Refusal>) {
+) -> (Vec<Rule>, Vec<Needs>, Vec<Refusal>) {
     let dialect = if variables.mysql_query_processor_regex == 2 { Dialect::Re2 } else { Dialect::Pcre };
     let mut refusals = Refusals::of("mysql_query_rules");
     let mut notices = Notices::of("mysql_query_rules");
@@ -25,13 +26,14 @@ pub(super) fn chain(
     for pair in rows.windows(2).filter(|pair| pair[0].rule_id == pair[1].rule_id) {
         refusals.add(|| key(&pair[0]), "rule_id", "has a row already");
     }
+    let mut bench = Workbench::default();
     let check = |row| {
         pause();
-        Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(dialect)
+        Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(&mut bench, dialect)
     };
-    let chain = rows.into_iter().map(check).collect();
+    let (chain, needs) = rows.into_iter().map(check).unzip();
     refused.extend(refusals.into_list());
-    (chain, notices.into_list())
+    (chain, needs, notices.into_list())
 }
 
 fn key(row: &RuleRow) -> String {
@@ -61,7 +63,7 @@ impl Checking<'_> {
         self.number(column, value, (0, i64::from(i32::MAX)))
     }
 
-    fn rule(mut self, dialect: Dialect) -> Rule {
+    fn rule(mut self, bench: &mut Workbench, dialect: Dialect) -> (Rule, Needs) {
         self.what_is_not_there_yet();
         let row = self.row;
         let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
@@ -71,9 +73,11 @@ impl Checking<'_> {
             }
         }
         let match_digest =
-            self.pattern("match_digest", row.match_digest.as_deref(), |text| Pattern::to_match(text, caseless, dialect));
-        let compile = if row.replace_pattern.is_some() { Pattern::compile } else { Pattern::to_match };
-        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), |text| compile(text, caseless, dialect));
+            self.pattern("match_digest", row.match_digest.as_deref(), |text| Pattern::to_match(bench, text, caseless, dialect));
+        let compile = if row.replace_pattern.is_some() { Pattern::to_replace } else { Pattern::to_match };
+        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), |text| compile(bench, text, caseless, dialect));
+        let (match_digest, digest_needs) = match_digest.unzip();
+        let (match_pattern, text_needs) = match_pattern.unzip();
         let replace = self.replacement(match_pattern.as_ref()).map(|replacement| (Arc::new(replacement), everywhere));
         let digest = self.digest();
         let shown = RuleRow {
@@ -87,7 +91,7 @@ impl Checking<'_> {
         let cache_invalidate = self.cache_invalidate(&attributes);
         let rows_max = self.whole(&attributes, "max_rows");
         let mirror_compare = self.truth(&attributes, "mirror_compare");
-        Rule {
+        let rule = Rule {
             rule_id: row.rule_id,
             flag_in: self.number("flagIN", Some(row.flagIN), FLAG).unwrap_or_default(),
             username: text(&row.username),
@@ -127,7 +131,8 @@ impl Checking<'_> {
             rows_max,
             apply: self.flag("apply", Some(row.apply)) == Some(true),
             row: Arc::new(shown),
-        }
+        };
+        (rule, Needs { digest: digest_needs, text: text_needs })
     }
 
     fn what_is_not_there_yet(&mut self) {
@@ -151,8 +156,8 @@ impl Checking<'_> {
         &mut self,
         column: &'static str,
         text: Option<&str>,
-        compile: impl Fn(&str) -> Result<Pattern, String>,
-    ) -> Option<Pattern> {
+        compile: impl FnOnce(&str) -> Result<(Pattern, Needed), String>,
+    ) -> Option<(Pattern, Needed)> {
         let text = text?;
         match compile(text) {
             Ok(pattern) => Some(pattern),
