@@ -5,6 +5,7 @@ pub mod by_hand;
 pub mod cache;
 pub mod clients;
 pub mod compare;
+pub mod dynamic;
 pub mod moved;
 pub mod process;
 pub mod proxy;

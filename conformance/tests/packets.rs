@@ -3,6 +3,7 @@
 
 use conformance::clients::{Client, app};
 use conformance::compare::difference;
+use conformance::dynamic;
 use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
 use conformance::raw::Raw;
@@ -44,6 +45,15 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("an_error_ends_several_statements", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several_with_error),
     ("what_cannot_be_taken_apart_goes_whole", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, several_whole),
     ("who_did_not_ask_may_not_send_several", caps::DEPRECATE_EOF, several_not_asked),
+    ("statements_are_prepared_in_sql", 0, dynamic::plain),
+    ("statements_are_prepared_in_sql_without_eof", caps::DEPRECATE_EOF, dynamic::plain),
+    ("what_is_wrong_with_statements_in_sql", caps::DEPRECATE_EOF, dynamic::errors),
+    ("quotes_within_statements_in_sql", 0, dynamic::quotes),
+    ("statements_in_sql_from_variables", 0, dynamic::variables),
+    ("what_statements_in_sql_leave", caps::DEPRECATE_EOF, dynamic::leaves),
+    ("programs_use_the_names_of_their_session", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, dynamic::programs),
+    ("statements_are_executed_immediately", caps::DEPRECATE_EOF, dynamic::immediate),
+    ("statements_in_sql_among_several", caps::MULTI_STATEMENTS, dynamic::several),
     ("calls_have_several_results_and_out_parameters", caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF, calls),
     ("a_file_of_the_client_is_loaded", caps::LOCAL_FILES | caps::DEPRECATE_EOF, a_file),
     ("a_file_among_several_statements", caps::LOCAL_FILES | caps::MULTI_STATEMENTS, a_file_among_several),

@@ -3,6 +3,7 @@
 use crate::connect::UNNAMED;
 use crate::place::{Place, bump};
 use crate::prepared::Here;
+use crate::slots::Slots;
 use crate::sync::{self, Foreign, Need, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
@@ -78,6 +79,8 @@ pub struct Backend {
     /// What it began with, see `mysql-init_connect`; a reset undoes it.
     pub(crate) init_connect: Option<Rc<str>>,
     pub(crate) prepared: Here,
+    /// Statements that are prepared there in SQL, by names of ours.
+    pub(crate) slots: Slots,
     /// Was a statement sent that is too large for the connection to be used for another session?
     pub(crate) retired: bool,
     /// COM_STMT_CLOSE commands that are still to be sent.
@@ -88,6 +91,8 @@ pub struct Backend {
     pub(crate) tracking: Option<Rc<crate::track::Told>>,
     /// A statement has failed that may have changed what the server has not told yet: an error tells nothing.
     pub unreported: bool,
+    /// The next change that the server tells of is none: MySQL tells of one after a PREPARE, EXECUTE or DEALLOCATE that has failed.
+    pub crying_wolf: bool,
     pub(crate) opened: Instant,
     pub(crate) since: Instant,
     /// When it last answered a ping.
@@ -108,7 +113,7 @@ impl Drop for Backend {
             self.place.end_use();
         }
         self.tally.down(Counter::ServerConnectionsConnected);
-        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(self.prepared.len() as u64));
+        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub((self.prepared.len() + self.slots.len()) as u64));
     }
 }
 
@@ -368,13 +373,13 @@ impl Backend {
             refusal(&response)?;
             response.status()
         };
-        let gone = self.prepared.clear();
+        let gone = self.prepared.clear() + self.slots.clear();
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
         // A login has its own character set anew.
         let names = by_login.then(|| self.hello.proof.charset());
         self.state = sync::reset(&self.state, Ways { after_reset: names.or(self.ways.after_reset), ..self.ways });
         self.last_session = 0;
-        (self.tracking, self.unreported) = (None, false);
+        (self.tracking, self.unreported, self.crying_wolf) = (None, false, false);
         self.insert_id = Some(0);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
@@ -497,25 +502,30 @@ impl Backend {
         if let Some(id) = self.prepared.id(statement.number, client) {
             return Ok(id);
         }
+        self.prepare_as_meant(statement, Way::Id, max).await
+    }
+
+    /// Prepares a statement as its session meant it.
+    pub(crate) async fn prepare_as_meant(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
-        let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, max).await };
+        let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
         let back = sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);
-            return self.prepare_in_schema(statement, max).await;
+            return self.prepare_in_schema(statement, way, max).await;
         }
         match self.sync(&then, false, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
             Err(BackendFailed::Unfit) => {
                 self.holds.add(Hold::UnknownState);
-                return self.prepare_in_schema(statement, max).await;
+                return self.prepare_in_schema(statement, way, max).await;
             }
             Err(failed) => return Err(failed),
         }
-        let prepared = self.prepare_in_schema(statement, max).await;
+        let prepared = self.prepare_in_schema(statement, way, max).await;
         if matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             let schema = self.state.schema.clone();
             self.sync(&State { schema, ..now }, false, None, Tracking::Any).await?;
@@ -524,20 +534,23 @@ impl Backend {
     }
 
     /// In the schema that it was prepared in, wherever its session is now.
-    async fn prepare_in_schema(&mut self, statement: &Rc<Prepared>, max: u64) -> Result<u32, BackendFailed> {
+    async fn prepare_in_schema(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
         let now = self.state.schema.clone();
         if statement.schema.is_empty() || statement.schema == now {
-            return self.prepare_here(statement, max).await;
+            return self.prepare_here(statement, way, max).await;
         }
         self.init_db(&statement.schema).await?;
-        let id = self.prepare_here(statement, max).await?;
+        let id = self.prepare_here(statement, way, max).await?;
         if !now.is_empty() {
             self.init_db(&now).await?;
         }
         Ok(id)
     }
 
-    async fn prepare_here(&mut self, statement: &Rc<Prepared>, max: u64) -> Result<u32, BackendFailed> {
+    async fn prepare_here(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+        if !matches!(way, Way::Id) {
+            return self.prepare_in_sql(statement, way, max).await;
+        }
         let mut payload = Vec::with_capacity(statement.sql.len() + 1);
         payload.push(COM_STMT_PREPARE);
         payload.extend_from_slice(&statement.sql);
@@ -554,12 +567,16 @@ impl Backend {
     /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
     pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
-        if !self.unread.session.is_empty() {
-            // What it was prepared under is not known: nobody else's statement is the same.
-            self.holds.add(Hold::UnknownState);
-        }
+        self.doubt_what_was_meant();
         for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
             self.close_statement(id);
+        }
+    }
+
+    /// What a statement is prepared under may not be known: then nobody else's statement is the same.
+    pub(crate) fn doubt_what_was_meant(&mut self) {
+        if !self.unread.session.is_empty() {
+            self.holds.add(Hold::UnknownState);
         }
     }
 
@@ -612,6 +629,17 @@ impl Backend {
             payload.extend_from_slice(&id.to_le_bytes());
         });
     }
+}
+
+/// How a server comes to know a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Way<'a> {
+    /// COM_STMT_PREPARE.
+    Id,
+    /// PREPARE by a name of ours. Whether a backslash escapes where the statement was written.
+    Slot { escapes: bool },
+    /// PREPARE by this name.
+    Name { name: &'a str, escapes: bool },
 }
 
 /// The server's error as ours.

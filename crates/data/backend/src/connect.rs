@@ -6,6 +6,7 @@ use crate::passwords::{is_wrong_password, passwords};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
 use crate::prepared::Here;
+use crate::slots::Slots;
 use crate::state::Collations;
 use crate::sync::Ways;
 use crate::{BackendFailed, Holds, Like, State};
@@ -101,11 +102,13 @@ impl Pools {
                     ways,
                     init_connect: None,
                     prepared: Here::default(),
+                    slots: Slots::default(),
                     retired: false,
                     closing: Vec::new(),
                     several: false,
                     tracking: None,
                     unreported: false,
+                    crying_wolf: false,
                     opened: now,
                     since: now,
                     pinged: now,

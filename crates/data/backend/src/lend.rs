@@ -8,6 +8,7 @@ use crate::connect::OF_CLIENT;
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::Here;
+use crate::slots::Slots;
 use crate::state::{UserValue, UserVariables, Variables};
 use crate::sync::Ways;
 use crate::{Holds, Names, State};
@@ -389,10 +390,12 @@ impl Pools {
                 ways: lent.ways,
                 init_connect: lent.init_connect.take().map(|text| (&*text).into()),
                 prepared: Here::default(),
+                slots: Slots::default(),
                 closing: std::mem::take(&mut lent.closing),
                 several: lent.several,
                 tracking: None,
                 unreported: false,
+                crying_wolf: false,
                 retired: false,
                 opened: lent.opened,
                 since: lent.since,

@@ -123,6 +123,11 @@ impl Owned {
 }
 
 impl Owned {
+    /// A statement was prepared in SQL by a name that its session has chosen.
+    pub(crate) fn add_statement(&mut self, name: &str) {
+        self.statements.add(name.to_owned());
+    }
+
     fn learn_table_locks(&mut self, class: &Class<'_>, text: &[u8], ok: bool) {
         let instance = second_word_is(text, &["INSTANCE"]) || class.multi;
         if class.leaves.intersects(Leaves::UNLOCK_TABLES) && ok && !class.multi {

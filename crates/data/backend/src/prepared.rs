@@ -169,10 +169,40 @@ fn forget(known: &mut HashMap<Box<[u8]>, Rc<Prepared>, foldhash::fast::RandomSta
     });
 }
 
+/// A statement that a connection knows.
+#[derive(Debug)]
+pub(crate) struct Known(Rc<Prepared>);
+
+impl Known {
+    pub(crate) fn new(statement: &Rc<Prepared>) -> Self {
+        statement.servers.set(statement.servers.get() + 1);
+        Self(statement.clone())
+    }
+
+    /// Nobody has it any more: it need not be known.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.0.forgotten.get()
+    }
+}
+
+impl Deref for Known {
+    type Target = Rc<Prepared>;
+
+    fn deref(&self) -> &Rc<Prepared> {
+        &self.0
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.0.servers.set(self.0.servers.get() - 1);
+    }
+}
+
 /// A statement as one connection knows it.
 #[derive(Debug)]
 struct Entry {
-    statement: Rc<Prepared>,
+    statement: Known,
     /// The server's id.
     id: u32,
     /// The client statement whose cursor is open here.
@@ -181,14 +211,7 @@ struct Entry {
 
 impl Entry {
     fn new(statement: &Rc<Prepared>, id: u32) -> Self {
-        statement.servers.set(statement.servers.get() + 1);
-        Self { statement: statement.clone(), id, cursor: None }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.statement.servers.set(self.statement.servers.get() - 1);
+        Self { statement: Known::new(statement), id, cursor: None }
     }
 }
 
@@ -213,7 +236,7 @@ impl Here {
     pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, id: u32, max: usize) -> Vec<u32> {
         let mut close = Vec::new();
         self.0.retain(|entry| {
-            let goes = entry.cursor.is_none() && (entry.statement.number == statement.number || entry.statement.forgotten.get());
+            let goes = entry.cursor.is_none() && (entry.statement.number == statement.number || entry.statement.is_forgotten());
             if goes {
                 close.push(entry.id);
             }

@@ -18,8 +18,35 @@ pub(crate) struct Asked {
     pub(crate) expect: Expect,
     /// What the client is to see in the answer to a COM_STMT_PREPARE.
     pub(crate) shown: Option<Shown>,
-    /// The server's id of the statement that is executed.
-    pub(crate) executed: Option<u32>,
+    /// How the server knows the statement that is executed, if it was prepared.
+    pub(crate) executed: Option<Executed>,
+}
+
+/// How a server knows a prepared statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executed {
+    /// By an id.
+    Id(u32),
+    /// By the name of a slot.
+    Slot(u32),
+}
+
+impl Executed {
+    /// As servers say it in error 1243.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Self::Id(id) => format!("({id})"),
+            Self::Slot(slot) => format!("({})", backend::slot_name(slot)),
+        }
+    }
+
+    /// The server knows it no more, or shall forget it.
+    pub(crate) fn forget(self, backend: &mut Backend) {
+        match self {
+            Self::Id(id) => backend.forget_prepared(id),
+            Self::Slot(slot) => backend.empty_slot(slot),
+        }
+    }
 }
 
 impl Session {
@@ -48,6 +75,21 @@ impl Session {
                 packet::append(&mut command, &mut 0, raw);
                 (expect, None, None)
             }
+            What::Prepare(preparing) if preparing.naming.is_some() => {
+                let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+                let text = preparing.in_sql(backend, job, max).await.map_err(Failed::Backend)?;
+                let (attributes, caps) = (self.attributes_for(job, preparing.attributes(), backend.hello.caps), backend.hello.caps);
+                packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));
+                (Expect::Query, None, None)
+            }
+            What::Dynamic(dynamic) => {
+                let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+                let slot = dynamic.bring(backend, max).await.map_err(Failed::Backend)?;
+                let (text, caps) = (dynamic.text(job, slot), backend.hello.caps);
+                let attributes = self.attributes_for(job, dynamic.attributes, caps);
+                packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));
+                (Expect::Query, None, slot.map(Executed::Slot))
+            }
             What::Prepare(preparing) => {
                 self.core.tally.up(Counter::ComBackendStmtPrepare);
                 packet::append_with(&mut command, &mut 0, |out| {
@@ -66,7 +108,7 @@ impl Session {
                 let caps = backend.hello.caps;
                 let attributes = self.attributes_for(job, &execution.attributes, caps);
                 packet::append_with(&mut command, &mut 0, |out| execution.write(out, id, &attributes, caps));
-                (Expect::Execute, None, Some(id))
+                (Expect::Execute, None, Some(Executed::Id(id)))
             }
         };
         Ok(Asked { command, expect, shown, executed })

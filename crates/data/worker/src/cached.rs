@@ -79,7 +79,7 @@ impl Session {
             What::Query(_) => true,
             // The key has what is set now.
             What::Execute(execution) => !execution.opens_cursor() && execution.prepared.means_as_now(&self.state),
-            What::Raw(..) | What::Prepare(..) => false,
+            What::Raw(..) | What::Prepare(..) | What::Dynamic(_) => false,
         };
         whole
             && class.plain_read
@@ -243,7 +243,7 @@ impl Session {
             attributes: match job.what {
                 What::Query(attributes) => for_key(attributes),
                 What::Execute(execution) => for_key(&execution.attributes),
-                What::Raw(..) | What::Prepare(..) => &[],
+                What::Raw(..) | What::Prepare(..) | What::Dynamic(_) => &[],
             },
         };
         let long = execution.into_iter().flat_map(|execution| execution.long());
@@ -252,7 +252,7 @@ impl Session {
 
     /// Which tables the statement writes: their results are of no use from now on.
     fn note_writes(&mut self, job: &Job<'_>) {
-        if !matches!(job.what, What::Query(_) | What::Execute(_)) {
+        if !matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_)) {
             return;
         }
         let class = job.class;

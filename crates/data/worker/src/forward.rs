@@ -146,10 +146,14 @@ impl Session {
     /// On this connection: state, command, answer, and what is to be learnt from it.
     async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
         let limit_ms = self.limit_ms(job);
-        let mut stale_allowed = matches!(job.what, What::Execute(_)) && !runs_others(job.class);
+        let mut stale_allowed = matches!(job.what, What::Execute(_) | What::Dynamic(_)) && !runs_others(job.class);
+        let gives_names = self.gives_names(job);
         loop {
             if !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
+            }
+            if gives_names {
+                Box::pin(self.give_names(backend, job)).await.map_err(|why| (why, false))?;
             }
             let alone = backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             backend.last_session = self.life;
@@ -158,7 +162,7 @@ impl Session {
             let held = backend.holds;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
-            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query(_)) {
+            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query(_) | What::Dynamic(_)) {
                 backend.look_at_answer();
             }
             if job.class.multi {
@@ -195,12 +199,17 @@ impl Session {
                     backend.undisturbed = Some(self.entry.statement.get());
                     let told = self.learn(backend, job, &reply, executed);
                     self.trust_routines(backend, job, held);
+                    if gives_names {
+                        self.forget_names();
+                    }
                     return Ok(told);
                 }
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.
                     stale_allowed = false;
-                    backend.forget_prepared(executed.unwrap_or_default());
+                    if let Some(executed) = executed {
+                        executed.forget(backend);
+                    }
                 }
                 Err(failed) => return Err(failed),
             }

@@ -1,5 +1,6 @@
 //! What an answer tells about the session and the connection it came over.
 
+use crate::asked::Executed;
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
@@ -12,8 +13,8 @@ use wire::response::Outcome;
 use wire::status;
 
 impl Session {
-    /// `executed`: the server's id of the statement that was executed, if one was.
-    pub(crate) fn learn(&mut self, backend: &mut Backend, job: &Job<'_>, reply: &Follower, executed: Option<u32>) -> Told {
+    /// `executed`: how the server knows the statement that was executed, if it was prepared.
+    pub(crate) fn learn(&mut self, backend: &mut Backend, job: &Job<'_>, reply: &Follower, executed: Option<Executed>) -> Told {
         let response = reply.response();
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
@@ -46,8 +47,12 @@ impl Session {
         }
         self.learn_recall(job, response, error);
         let mut schema = self.learn_changes(backend, job.class, job.sent(), response);
-        if error && backend.tells_all() && may_run_programs(job.class) {
+        if error && backend.tells_all() && may_run_programs(job.class) && !is_dynamic(job) {
             backend.unreported = true;
+        } else if error && backend.tells_all() && is_dynamic(job) {
+            (backend.unreported, backend.crying_wolf) = (true, true);
+        } else if !error && !backend.unreported {
+            backend.crying_wolf = false;
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             self.learn_variables(backend, job.class, job.sent(), error);
@@ -55,9 +60,11 @@ impl Session {
         if Owned::concerns(job.class, backend.holds) {
             // A prepared statement means what it meant in the schema that it was prepared in.
             let schema = match job.what {
-                What::Execute(execution) if !execution.prepared.schema.is_empty() => Some(&*execution.prepared.schema),
+                What::Execute(execution) => Some(&*execution.prepared.schema),
+                What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &*prepared.schema),
                 _ => None,
             };
+            let schema = schema.filter(|schema| !schema.is_empty());
             backend.learn_owned(job.class, job.sent(), schema, !error);
         }
         if let Some(flags) = flags {
@@ -83,7 +90,10 @@ impl Session {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 backend.learn_prepared(statement, prepared.id, max);
             }
-            if let (What::Execute(execution), Some(id), Some(flags)) = (job.what, executed, flags)
+            if let What::Prepare(preparing) = job.what {
+                self.learn_name(backend, job, preparing);
+            }
+            if let (What::Execute(execution), Some(Executed::Id(id)), Some(flags)) = (job.what, executed, flags)
                 && execution.opens_cursor()
                 && flags & status::CURSOR_EXISTS != 0
             {
@@ -175,6 +185,18 @@ fn keeps_warnings(job: &Job<'_>) -> bool {
     let snapshot = &job.epoch.snapshot;
     let of_group = snapshot.servers.hostgroup(job.plan.hostgroup()).and_then(|group| group.attributes.handle_warnings);
     of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
+}
+
+/// Whether it names or holds another statement, and does nothing that is not known.
+fn is_dynamic(job: &Job<'_>) -> bool {
+    use CommandCounter as C;
+    match job.what {
+        What::Dynamic(_) => !may_run_programs(job.class),
+        What::Query(_) | What::Prepare(_) => {
+            matches!(job.class.command, C::Prepare | C::Execute | C::Deallocate) && job.class.leaves.is_empty()
+        }
+        _ => false,
+    }
 }
 
 /// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.

@@ -13,6 +13,7 @@ mod core;
 mod cursor;
 mod cut;
 mod cutoff;
+mod dynamic;
 mod epoch;
 mod fetching;
 mod firewall;

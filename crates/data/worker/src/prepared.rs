@@ -1,6 +1,7 @@
 //! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead. `preparing.rs` makes them.
 
 use crate::answer::{self, Complaint};
+use crate::dynamic::NamedStatements;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
@@ -69,11 +70,13 @@ pub(crate) fn seen_params(behind: u16, moved: Option<&Moved>) -> u16 {
 pub(crate) struct ClientStatements {
     by_id: BTreeMap<u32, ClientStatement>,
     last: u32,
+    /// Those that were prepared in SQL; most clients have none.
+    pub(crate) names: Option<Box<NamedStatements>>,
 }
 
 impl ClientStatements {
     pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
+        self.by_id.len() + self.names.as_ref().map_or(0, |names| names.len())
     }
 
     pub(crate) fn next_id(&mut self) -> u32 {
@@ -93,8 +96,9 @@ impl ClientStatements {
 
     /// Returns how many there were.
     pub(crate) fn clear(&mut self) -> usize {
-        let n = self.by_id.len();
+        let n = self.len();
         self.by_id.clear();
+        self.names = None;
         n
     }
 }

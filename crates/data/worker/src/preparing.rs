@@ -1,6 +1,7 @@
 //! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its parameters go there.
 
 use crate::answer::{self, Complaint};
+use crate::dynamic::Naming;
 use crate::epoch::Epoch;
 use crate::prepared::{ClientStatement, seen_params};
 use crate::session::{Ended, Session};
@@ -22,6 +23,8 @@ pub(crate) struct Preparing {
     pub(crate) client: u32,
     /// Where its parameters come from, if a template has moved them.
     moved: Option<Rc<Moved>>,
+    /// By what name, for one that is prepared in SQL.
+    pub(crate) naming: Option<Naming>,
     /// What servers prepare; known when the rules have had their say.
     statement: OnceCell<Rc<Prepared>>,
 }
@@ -33,6 +36,11 @@ pub(crate) struct Shown {
 }
 
 impl Preparing {
+    /// In SQL.
+    pub(crate) fn by_name(naming: Naming) -> Self {
+        Self { client: 0, moved: None, naming: Some(naming), statement: OnceCell::new() }
+    }
+
     pub(crate) fn statement(&self) -> Option<&Rc<Prepared>> {
         self.statement.get()
     }
@@ -74,14 +82,18 @@ impl Session {
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = quiet(self.lexing().class(sql));
         let client = self.statements.next_id();
-        let preparing = Preparing { client, moved: moved.map(Rc::new), statement: OnceCell::new() };
+        let preparing = Preparing { client, moved: moved.map(Rc::new), naming: None, statement: OnceCell::new() };
         self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing)).await
     }
 
     /// The stage: the statement is known now. Rules may have changed its text, but nobody could tell what became of its parameters if
     /// there were fewer or more of them now.
     pub(crate) async fn settle_prepared(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        let What::Prepare(preparing) = job.what else { return Ok(ControlFlow::Continue(())) };
+        let preparing = match job.what {
+            What::Prepare(preparing) => Some(preparing),
+            What::Dynamic(_) => None,
+            _ => return Ok(ControlFlow::Continue(())),
+        };
         if !job.is_as_written() {
             let lexing = self.lexing();
             let (before, behind) = (params(job.text, lexing), params(job.sent(), lexing));
@@ -94,7 +106,9 @@ impl Session {
                 return Ok(ControlFlow::Break(Told::default()));
             }
         }
-        self.intern(job.epoch, preparing, job.sent());
+        if let Some(preparing) = preparing {
+            self.intern(job.epoch, preparing, job.sent());
+        }
         Ok(ControlFlow::Continue(()))
     }
 
@@ -107,6 +121,10 @@ impl Session {
     pub(crate) async fn pretend_to_prepare(&mut self, job: &Job<'_>, preparing: &Preparing) -> Result<(), Ended> {
         self.intern(job.epoch, preparing, job.text);
         let params = params(job.text, self.lexing());
+        if preparing.naming.is_some() {
+            self.add_prepared(job, preparing, params);
+            return self.say("Statement prepared").await;
+        }
         let seen = seen_params(params, preparing.moved.as_deref());
         let mut out = Vec::new();
         let flags = answer::flags(self.state.autocommit);
@@ -119,13 +137,17 @@ impl Session {
     pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing, params: u16) {
         let Some(statement) = preparing.statement() else { return };
         let asked = (*statement.sql != *job.text).then(|| job.text.into());
+        if let Some(naming) = &preparing.naming {
+            statement.params.set(params);
+            return self.add_name(naming, statement, asked);
+        }
         self.statements.add(preparing.client, ClientStatement::new(statement, params, asked, preparing.moved.clone()));
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }
 }
 
 /// How many parameters a text has.
-fn params(sql: &[u8], lexing: Lexing) -> u16 {
+pub(crate) fn params(sql: &[u8], lexing: Lexing) -> u16 {
     let params = lexing.words(sql).filter(|token| token.is_sign(b'?')).count();
     u16::try_from(params).unwrap_or(u16::MAX)
 }

@@ -23,7 +23,11 @@ const LARGE: usize = 64 << 10;
 
 /// Whether a statement may see user variables.
 pub(crate) fn sees(job: &Job<'_>) -> bool {
-    sees_user_variables(job.class) && !matches!(job.what, What::Prepare(..))
+    match job.what {
+        What::Prepare(..) => false,
+        What::Dynamic(dynamic) => dynamic.uses_variables() || sees_user_variables(job.class),
+        _ => sees_user_variables(job.class),
+    }
 }
 
 impl Session {
@@ -53,6 +57,7 @@ impl Session {
     pub(crate) fn is_ready(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let prepared = match job.what {
             What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client),
+            What::Dynamic(dynamic) => dynamic.prepared().is_none_or(|prepared| backend.has_slot(prepared)),
             _ => true,
         };
         if backend.holds.has(Hold::ExpiredPassword) && matches!(job.what, What::Query(_)) {
@@ -106,7 +111,7 @@ impl Session {
     }
 
     /// Whether a routine is called that is neither the server's own nor among those that the operator says to be harmless.
-    fn calls_strangers(&self, job: &Job<'_>) -> bool {
+    pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
         let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
         let harmless = |routine: &sql::Routine<'_>| {
             split.only_reads(routine.schema.as_deref().unwrap_or(self.state.schema.as_bytes()), &routine.name)
@@ -134,9 +139,11 @@ impl Session {
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
             }
-            if let What::Execute(execution) = job.what {
-                let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                backend.prepare(execution.prepared, execution.client, max).await?;
+            let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+            match job.what {
+                What::Execute(execution) => backend.prepare(execution.prepared, execution.client, max).await.map(drop)?,
+                What::Dynamic(dynamic) => dynamic.bring(backend, max).await.map(drop)?,
+                _ => {}
             }
             if self.has_old_warnings(backend, job) {
                 backend.forget_warnings().await?;

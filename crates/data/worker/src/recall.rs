@@ -85,7 +85,7 @@ impl Session {
     /// What this answer leaves to be asked for.
     pub(crate) fn learn_recall(&mut self, job: &Job<'_>, response: &Response, error: bool) {
         let class = job.class;
-        let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_));
+        let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = class.command == CommandCounter::Select && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
         self.entry.recall.set(Recall { found_rows: found(response.rows()).filter(|_| plain && counted && whole) });

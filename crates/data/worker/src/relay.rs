@@ -1,6 +1,7 @@
 //! A response on its way from the server to the client, as it arrives.
 
 use crate::answer::{Complaint, Turn};
+use crate::asked::Executed;
 use crate::compare::Side;
 use crate::cut::Cut;
 use crate::infile::upload;
@@ -43,8 +44,8 @@ pub(crate) struct Ask {
     pub(crate) shown: Option<Shown>,
     /// Milliseconds that it may take; waiting for the client counts too.
     pub(crate) limit_ms: u64,
-    /// An answer that only says that the server's statement of this id must be prepared anew is not relayed, but [`Failed::Stale`].
-    pub(crate) withhold_stale: Option<u32>,
+    /// An answer that only says that the server's statement must be prepared anew is not relayed, but [`Failed::Stale`].
+    pub(crate) withhold_stale: Option<Executed>,
     /// A result with more rows ends with an error after so many.
     pub(crate) rows_max: Option<u64>,
     /// Bytes that the client may be sent in a second; 0 for no limit.
@@ -170,7 +171,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         backend.wish(),
         session.turn,
         sent,
-        backend.holds.flags(),
+        backend.holds.flags() | session.modes,
     );
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
@@ -233,7 +234,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         };
         if let Some(used) = end {
             backend.ended(used, came);
-            if !answered && withhold_stale.is_some_and(|id| is_stale(follower.response(), id)) {
+            if !answered && withhold_stale.is_some_and(|executed| is_stale(follower.response(), executed)) {
                 return Err((Failed::Stale, false));
             }
         }
@@ -328,11 +329,11 @@ fn too_many(rows_max: u64) -> Complaint {
     Complaint::with(1104, "42000", format!("The result has more than {rows_max} rows, which a rule of the proxy does not allow"))
 }
 
-/// Whether the answer says no more than that the statement of this id must be prepared anew. What an EXECUTE inside of it says names
+/// Whether the answer says no more than that the statement must be prepared anew. What an EXECUTE inside of it says names
 /// another statement.
-fn is_stale(response: &Response, id: u32) -> bool {
+fn is_stale(response: &Response, executed: Executed) -> bool {
     let Outcome::Err { code, message, .. } = response.outcome() else { return false };
-    let named = format!("({id})");
+    let named = executed.in_words();
     let stale = match code {
         NEEDS_REPREPARE => true,
         UNKNOWN_STATEMENT => message.windows(named.len()).any(|part| part == named.as_bytes()),
@@ -353,7 +354,7 @@ mod tests {
             wire::packet::append_with(&mut bytes, &mut 1, |out| error.write(out));
             let mut response = Response::expect(Expect::Execute, wire::caps::PROTOCOL_41).to_packet(0);
             response.follow(&bytes).unwrap();
-            is_stale(&response, 17)
+            is_stale(&response, Executed::Id(17))
         };
         assert!(stale(1615, "Prepared statement needs to be re-prepared"));
         assert!(stale(1243, "Unknown prepared statement handler (17) given to mysqld_stmt_execute"));

@@ -1,5 +1,6 @@
 //! Several statements in one COM_QUERY, each with its own route, digest and counters, answered one after another.
 
+use crate::dynamic::DYNAMIC;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
@@ -38,6 +39,9 @@ impl Session {
         let rewritten = self.rewritten(epoch, sql);
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = self.lexing().class(sql);
+        if class.leaves.intersects(DYNAMIC) && !class.multi {
+            return Box::pin(self.dynamic(epoch, sql, class, attributes)).await;
+        }
         self.whole(epoch, sql, &class, "Query", What::Query(attributes)).await
     }
 }

@@ -1,6 +1,7 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
 use crate::answer::Complaint;
+use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
 use crate::preparing::{Preparing, quiet};
 use crate::session::{Ended, Session};
@@ -50,6 +51,8 @@ pub(crate) enum What<'a> {
     Prepare(&'a Preparing),
     /// COM_STMT_EXECUTE.
     Execute(&'a crate::prepared::Execution<'a>),
+    /// COM_QUERY with an EXECUTE or DEALLOCATE of a statement that the session knows by name, or an EXECUTE IMMEDIATE.
+    Dynamic(&'a Dynamic<'a>),
 }
 
 impl<'a> What<'a> {
@@ -58,6 +61,10 @@ impl<'a> What<'a> {
         match self {
             What::Query(_) | What::Prepare(_) => plan.remade().unwrap_or(text),
             What::Execute(execution) => &execution.prepared.sql,
+            What::Dynamic(dynamic) => match dynamic.prepared() {
+                Some(prepared) => &prepared.sql,
+                None => plan.remade().unwrap_or(text),
+            },
             What::Raw(..) => text,
         }
     }
@@ -123,6 +130,7 @@ impl Session {
         let (digest, comment) = digest(epoch, text, &mut buffer);
         let prepared = match what {
             What::Execute(execution) => Some(&*execution.prepared.sql),
+            What::Dynamic(dynamic) => dynamic.sent_anyway(text),
             What::Raw(..) => Some(text),
             What::Query(_) | What::Prepare(_) => None,
         };
@@ -174,6 +182,9 @@ impl Session {
             return Ok(told);
         }
         if let ControlFlow::Break(told) = self.settle_prepared(job).await? {
+            return Ok(told);
+        }
+        if let ControlFlow::Break(told) = self.deallocated(job).await? {
             return Ok(told);
         }
         if job.class.kills

@@ -70,7 +70,8 @@ impl Session {
                 _ => {}
             }
         }
-        if changed && !named && !changes_by_itself(class) {
+        let nothing = backend.crying_wolf && !may_run_programs(class);
+        if changed && !named && !nothing && !changes_by_itself(class) {
             backend.holds.add(Hold::Untold);
         }
         backend.holds.put(Hold::Unread, !backend.unread.is_empty());
@@ -81,6 +82,7 @@ impl Session {
     pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
         let response = self.watched(limit_ms, backend.hear(), self.entry.told_to_leave()).await?;
         let schema = self.learn_changes(backend, &sql::class(b"DO 0"), b"DO 0", &response);
+        backend.crying_wolf = false;
         if let Some(name) = schema {
             self.is_in(backend, &name);
         }
@@ -116,7 +118,7 @@ fn changes_by_itself(class: &Class<'_>) -> bool {
         .with(Leaves::DROP_TEMP_TABLE)
         .with(Leaves::SQL_PREPARE)
         .with(Leaves::SQL_DEALLOCATE);
-    class.leaves.intersects(MARKS) || class.use_db.is_some() || class.ddl
+    class.leaves.intersects(MARKS) || class.use_db.is_some() || class.ddl || class.command == CommandCounter::Prepare
 }
 
 /// The session variables that a SET sets, as servers name them; `None` if that is not known.

@@ -4,6 +4,7 @@
 pub mod class;
 mod counters;
 pub mod digest;
+pub mod dynamic;
 mod functions;
 mod injection;
 mod kill;

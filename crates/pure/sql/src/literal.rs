@@ -25,6 +25,24 @@ pub fn hex_string(collation: &str, digits: &[u8]) -> Option<String> {
     Some(format!("_{charset} X'{digits}' COLLATE {collation}"))
 }
 
+/// What a string says that [`plain_string`] or [`hex_string`] has made; `None` where that is not ASCII or depends on the mode.
+#[must_use]
+pub fn said(literal: &str) -> Option<Vec<u8>> {
+    let ascii = |text: Vec<u8>| text.is_ascii().then_some(text);
+    if let Some(inside) = literal.strip_prefix('\'') {
+        let inside = inside.strip_suffix('\'')?;
+        let plain = !inside.contains('\\') && !inside.replace("''", "").contains('\'');
+        return if plain { ascii(inside.replace("''", "'").into_bytes()) } else { None };
+    }
+    let (charset, rest) = literal.split_once("X'")?;
+    let wide = ["ucs2", "utf16", "utf32"].iter().any(|wide| charset.contains(wide));
+    let known = charset.is_empty() || charset.starts_with('_');
+    let (digits, _collation) = rest.split_once('\'')?;
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes = digits.as_bytes().chunks(2).map(pair).collect::<Option<Vec<_>>>()?;
+    if wide || !known { None } else { ascii(bytes) }
+}
+
 /// A name in backticks.
 #[must_use]
 pub fn name(name: &str) -> String {
@@ -52,6 +70,15 @@ mod tests {
         assert_eq!(hex_string("utf8mb4_bin", b"C3A9").as_deref(), Some("_utf8mb4 X'C3A9' COLLATE utf8mb4_bin"));
         assert_eq!(hex_string("binary", b"00").as_deref(), Some("X'00'"));
         assert_eq!(hex_string("x; y", b"00"), None);
+        let back = |literal: Option<String>| said(&literal.unwrap());
+        assert_eq!(back(plain_string(b"it's")).as_deref(), Some(&b"it's"[..]));
+        assert_eq!(back(hex_string("utf8mb4_bin", b"6127")).as_deref(), Some(&b"a'"[..]));
+        assert_eq!(back(hex_string("binary", b"61")).as_deref(), Some(&b"a"[..]));
+        assert_eq!(back(hex_string("utf8mb4_bin", b"C3A9")), None);
+        assert_eq!(back(hex_string("utf16_bin", b"0061")), None);
+        for other in ["'a\\nb'", "'a", "5", "NULL", "CAST(NULL AS SIGNED)", "'a'b'", "X'0"] {
+            assert_eq!(said(other), None, "{other}");
+        }
         assert_eq!(hex_string("binary", b"0"), None);
         assert_eq!(hex_string("binary", b"'-"), None);
     }

@@ -35,6 +35,9 @@ pub struct Attribute<'a> {
 const HEAD_LEN: usize = 10;
 
 impl Attributes {
+    /// No attribute.
+    pub const NONE: Self = Self { entries: Vec::new(), len: 0 };
+
     /// Of a COM_QUERY: [`crate::command::Query::attributes`].
     ///
     /// # Errors

@@ -1,0 +1,314 @@
+//! PREPARE, EXECUTE and DEALLOCATE PREPARE in SQL: where they go, whose names they are, and what is left on servers.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write as _;
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("an_execute_in_sql_goes_where_its_text_goes", routed),
+        ("an_execute_immediate_goes_where_its_text_goes", immediate),
+        ("names_in_sql_are_those_of_their_session", names),
+        ("what_the_proxy_cannot_follow_stays_on_its_connection", pinned),
+        ("a_reset_and_another_user_forget_the_names", forgotten),
+        ("statements_in_sql_outlive_their_connections", outlive),
+        ("statements_in_sql_on_a_server_are_bounded", bounded),
+        ("names_of_a_client_are_bounded", limited),
+    ])
+}
+
+/// The vendors that are here.
+fn vendors() -> Vec<Vendor> {
+    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+}
+
+/// A writer in hostgroup 0 and a reader in hostgroup 1.
+struct Two {
+    writer: Server,
+    reader: Server,
+    proxy: Proxy,
+}
+
+/// Reads go to the reader.
+const RULES: &str = "INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES
+    (1, 1, '^SELECT.*FOR UPDATE', 0, 1), (2, 1, '^SELECT', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME";
+
+fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
+    let (writer, reader) = (Server::start(vendor)?, Server::start(vendor)?);
+    for server in [&writer, &reader] {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    let mut wish = Wish::in_front_of(&writer);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", reader.port);
+    let proxy = Proxy::start(driver, &wish)?;
+    proxy.admin(RULES)?;
+    Ok(Two { writer, reader, proxy })
+}
+
+fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// Another client of the same core: it gets the connections that this one has left.
+fn beside(proxy: &Proxy, client: &Raw) -> Result<Raw, String> {
+    for _ in 0..50 {
+        let other = log_in(proxy)?;
+        if other.id % 2 == client.id % 2 {
+            return Ok(other);
+        }
+    }
+    Err("no client came to the same core".into())
+}
+
+/// The first field of the first row, nothing if there is none; an error in words.
+fn said(client: &mut Raw, sql: &str) -> String {
+    match client.ask(sql) {
+        Ok(rows) => rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or_default(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn all(client: &mut Raw, steps: &[(&str, &str)]) -> Outcome {
+    for (sql, wanted) in steps {
+        let found = said(client, sql);
+        expect(found == *wanted, || format!("{sql}: wanted {wanted:?}, found {found:?}"))?;
+    }
+    Ok(())
+}
+
+/// What holds connections of this session now.
+fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
+    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+    Ok(said.lines().collect::<Vec<_>>().join(" "))
+}
+
+/// Statements that are prepared on a server.
+fn prepared_on(server: &Server) -> Result<u64, String> {
+    let said = server.root("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")?;
+    said.split_whitespace().last().and_then(|word| word.parse().ok()).ok_or(said)
+}
+
+const UNKNOWN: &str = "1243 HY000 Unknown prepared statement handler (s) given to EXECUTE";
+
+fn routed(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let two = two(driver, vendor)?;
+        let (writer, reader) = (two.writer.port.to_string(), two.reader.port.to_string());
+        let mut client = log_in(&two.proxy)?;
+        all(&mut client, &[
+            ("PREPARE s FROM 'SELECT @@port + ?'", ""),
+            ("SET @zero = 0", ""),
+            ("EXECUTE s USING @zero", &reader),
+            ("BEGIN", ""),
+            ("EXECUTE s USING @zero", &writer),
+            ("COMMIT", ""),
+            ("EXECUTE s USING @zero", &reader),
+            ("PREPARE w FROM 'INSERT INTO conf.scratch VALUES (?, @@port)'", ""),
+            ("EXECUTE w USING @zero", ""),
+            ("PREPARE l FROM 'SELECT words FROM conf.scratch WHERE id = ? FOR UPDATE'", ""),
+            ("EXECUTE l USING @zero", &writer),
+            ("DEALLOCATE PREPARE s", ""),
+            ("EXECUTE s USING @zero", UNKNOWN),
+        ])?;
+        same(two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
+        same(&held(&two.proxy, &client)?, "Diagnostics")?;
+        // The rules of the moment count, and what they are asked with is the text.
+        let digests = two.proxy.admin("SELECT REPLACE(digest_text, '+', ''), hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE '%port%?' ORDER BY hostgroup")?;
+        expect(digests.contains("SELECT @@port  ?\t0") && digests.contains("SELECT @@port  ?\t1"), || format!("digests: {digests}"))?;
+        all(&mut client, &[("PREPARE s FROM 'SELECT @@port'", ""), ("EXECUTE s", &reader)])?;
+        two.proxy.admin("UPDATE mysql_query_rules SET active = 0 WHERE rule_id = 2; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+        all(&mut client, &[("EXECUTE s", &writer)]).map_err(|why| format!("without the rule: {why}"))?;
+        // What a rule makes of a text is prepared, and rules are asked with the text.
+        two.proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
+             VALUES (3, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        all(&mut client, &[("PREPARE s FROM 'SELECT here'", ""), ("EXECUTE s", &reader)]).map_err(|why| format!("rewritten: {why}"))?;
+        two.proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (0, 1, 'forbidden', 'not here', 1);
+             LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        all(&mut client, &[
+            ("PREPARE s FROM 'SELECT forbidden'", "1148 42000 not here"),
+            ("EXECUTE s", UNKNOWN),
+        ])?;
+    }
+    Ok(())
+}
+
+fn immediate(driver: Driver) -> Outcome {
+    let two = two(driver, Vendor::MariaDb)?;
+    let (writer, reader) = (two.writer.port.to_string(), two.reader.port.to_string());
+    let mut client = log_in(&two.proxy)?;
+    all(&mut client, &[
+        ("EXECUTE IMMEDIATE 'SELECT @@port'", &reader),
+        ("EXECUTE IMMEDIATE 'SELECT @@port + ?' USING 0", &reader),
+        ("EXECUTE IMMEDIATE 'SELECT @@port FOR UPDATE'", &writer),
+        ("SET @q = 'SELECT @@port + ?', @zero = 0", ""),
+        ("EXECUTE IMMEDIATE @q USING @zero", &reader),
+        ("BEGIN", ""),
+        ("EXECUTE IMMEDIATE @q USING @zero", &writer),
+        ("COMMIT", ""),
+    ])?;
+    same(&held(&two.proxy, &client)?, "")?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
+         VALUES (0, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT here'", &reader)])
+}
+
+fn names(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let mut a = log_in(&proxy)?;
+        let mut b = beside(&proxy, &a)?;
+        all(&mut a, &[("PREPARE s FROM 'SELECT ''a'''", ""), ("EXECUTE s", "a"), ("PREPARE only_a FROM 'SELECT 1'", "")])?;
+        all(&mut b, &[("PREPARE s FROM 'SELECT ''b'''", ""), ("EXECUTE s", "b")])?;
+        all(&mut a, &[("EXECUTE s", "a")])?;
+        all(&mut b, &[("EXECUTE s", "b")])?;
+        // All of it took one connection, which one of them had at a time.
+        same(&proxy.admin("SELECT ConnUsed + ConnFree FROM stats_mysql_connection_pool")?, "1")?;
+        all(&mut b, &[("EXECUTE only_a", &UNKNOWN.replace("(s)", "(only_a)"))])?;
+        // The same text under another mode is another statement.
+        all(&mut a, &[("SET sql_mode = 'PIPES_AS_CONCAT'", ""), ("PREPARE s FROM 'SELECT 1 || 0'", ""), ("EXECUTE s", "10")])?;
+        all(&mut b, &[("PREPARE s FROM 'SELECT 1 || 0'", ""), ("EXECUTE s", "1")])?;
+        all(&mut a, &[("SET sql_mode = DEFAULT", ""), ("EXECUTE s", "10"), ("SELECT 1 || 0", "1")])?;
+        // The names on servers are nobody's to use.
+        for name in ["millrace_1", "MILLRACE_1", "`millrace_1`"] {
+            let refused = said(&mut b, &format!("EXECUTE {name}"));
+            expect(refused.starts_with("1243 "), || format!("EXECUTE {name}: {refused}"))?;
+        }
+        all(&mut b, &[("PREPARE millrace_1 FROM 'SELECT 5'", ""), ("EXECUTE millrace_1", "5")])?;
+        all(&mut a, &[("EXECUTE s", "10")])?;
+        drop((a, b, server));
+    }
+    Ok(())
+}
+
+fn pinned(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one(driver, vendor)?;
+        let mut client = log_in(&proxy)?;
+        all(&mut client, &[
+            ("PREPARE plain FROM 'SELECT 1'", ""),
+            ("PREPARE s FROM 'SELECT FOUND_ROWS()'", ""),
+        ])?;
+        let holds = held(&proxy, &client)?;
+        expect(holds.contains("SqlPrepare"), || holds)?;
+        all(&mut client, &[("EXECUTE plain", "1"), ("SELECT 1 FROM conf.numbers LIMIT 3", "1"), ("EXECUTE s", "3"), ("DEALLOCATE PREPARE s", "")])?;
+        all(&mut client, &[("EXECUTE s", UNKNOWN), ("EXECUTE plain", "1")])?;
+        // A procedure may use any name: all of them are there then, and only there.
+        let mut other = beside(&proxy, &client)?;
+        all(&mut other, &[
+            ("PREPARE s FROM 'SELECT 7 INTO @got'", ""),
+            ("PREPARE t FROM 'SELECT 8'", ""),
+            ("CREATE PROCEDURE conf.runs() EXECUTE s", ""),
+        ])?;
+        same(&held(&proxy, &other)?, "")?;
+        all(&mut other, &[
+            // Who takes one result only may not call it; by then the names are there.
+            ("CALL conf.runs()", "1312 0A000 PROCEDURE conf.runs can't return a result set in the given context"),
+            ("EXECUTE s", ""),
+            ("SELECT @got", "7"),
+            ("EXECUTE t", "8"),
+        ])?;
+        let holds = held(&proxy, &other)?;
+        expect(holds.contains("SqlPrepare"), || holds)?;
+    }
+    Ok(())
+}
+
+fn forgotten(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one(driver, vendor)?;
+        let mut client = log_in(&proxy)?;
+        all(&mut client, &[("PREPARE s FROM 'SELECT 1'", ""), ("EXECUTE s", "1")])?;
+        client.command(&[0x1F]).map_err(|error| error.to_string())?;
+        let _ok = client.packet().map_err(|error| error.to_string())?;
+        all(&mut client, &[("EXECUTE s", UNKNOWN), ("PREPARE s FROM 'SELECT 2'", ""), ("EXECUTE s", "2")])?;
+        // COM_CHANGE_USER to the same user.
+        let login = [b"\x11", by_hand::USER.as_bytes(), b"\0\0\0\x2D\0mysql_native_password\0"].concat();
+        client.command(&login).map_err(|error| error.to_string())?;
+        let mut answer = client.packet().map_err(|error| error.to_string())?;
+        if answer.first() == Some(&0xfe) {
+            client.send(b"").map_err(|error| error.to_string())?;
+            answer = client.packet().map_err(|error| error.to_string())?;
+        }
+        expect(answer.first() == Some(&0), || format!("{}", answer.escape_ascii()))?;
+        all(&mut client, &[("EXECUTE s", UNKNOWN)])?;
+        same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'")?, "0")?;
+    }
+    Ok(())
+}
+
+fn outlive(driver: Driver) -> Outcome {
+    let (mut server, proxy) = one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    all(&mut client, &[("SET @a = 5", ""), ("PREPARE s FROM 'SELECT ? + 1'", ""), ("EXECUTE s USING @a", "6")])?;
+    server.restart()?;
+    all(&mut client, &[("EXECUTE s USING @a", "6")])?;
+    // Whoever takes it away on the server itself is not noticed.
+    server.kill();
+    server.restart()?;
+    all(&mut client, &[("EXECUTE s USING @a", "6"), ("DEALLOCATE PREPARE s", "")])
+}
+
+fn bounded(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        proxy.admin("SET mysql-max_stmts_per_connection=5; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        let mut client = log_in(&proxy)?;
+        let mut other = beside(&proxy, &client)?;
+        for n in 0..60 {
+            all(&mut client, &[(&format!("PREPARE s{n} FROM 'SELECT {n}, ?'"), "")])?;
+        }
+        for n in 0..60 {
+            all(&mut client, &[(&format!("EXECUTE s{n} USING @x"), &n.to_string())])?;
+            all(&mut other, &[(&format!("PREPARE s FROM 'SELECT {n}'"), ""), ("EXECUTE s", &n.to_string())])?;
+        }
+        let connections = proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool")?;
+        let connections: u64 = connections.trim().parse().map_err(|_| connections.clone())?;
+        let prepared = prepared_on(&server)?;
+        expect(prepared > 0 && prepared <= 5 * connections, || format!("{prepared} statements on {connections} connections"))?;
+        let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'";
+        same(&proxy.admin(counted)?, "61")?;
+        drop((client, other));
+        trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
+    }
+    Ok(())
+}
+
+fn limited(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("SET mysql-stmts_per_client_max=3; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut client = log_in(&proxy)?;
+    for n in 0..3 {
+        all(&mut client, &[(&format!("PREPARE s{n} FROM 'SELECT {n}'"), "")])?;
+    }
+    let refused = "1461 42000 Can't create more than max_prepared_stmt_count statements (current value: 3)";
+    all(&mut client, &[
+        ("PREPARE s3 FROM 'SELECT 3'", refused),
+        ("PREPARE s2 FROM 'SELECT ''new'''", ""),
+        ("EXECUTE s2", "new"),
+        ("DEALLOCATE PREPARE s1", ""),
+        ("PREPARE s3 FROM 'SELECT 3'", ""),
+        ("EXECUTE s3", "3"),
+    ])
+}

@@ -1,0 +1,224 @@
+//! Statements that are prepared in SQL on one connection, by names of ours: whoever has the connection next finds none of the names that a
+//! client has given.
+
+use crate::backend::{Way, refusal};
+use crate::prepared::Known;
+use crate::{Backend, BackendFailed, Hold, Prepared};
+use bridge::Counter;
+use std::rc::Rc;
+use wire::response::Expect;
+
+/// With this begin the names that we give on servers.
+const PREFIX: &str = "millrace_";
+
+/// The name of a slot on a server.
+#[must_use]
+pub fn slot_name(slot: u32) -> String {
+    format!("{PREFIX}{slot}")
+}
+
+/// Whether this name, in lower case, could be one that we give on servers.
+#[must_use]
+pub fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// 1 <= number <= slots that there ever were
+    number: u32,
+    /// None: the server has nothing by this name.
+    statement: Option<Known>,
+}
+
+/// Longest unused first. A slot is used again without being emptied before: who prepares by a name that there is gives up what had it.
+#[derive(Debug, Default)]
+pub(crate) struct Slots(Vec<Slot>);
+
+impl Slots {
+    pub(crate) fn has(&self, statement: &Prepared) -> bool {
+        self.position(statement).is_some()
+    }
+
+    fn position(&self, statement: &Prepared) -> Option<usize> {
+        self.0.iter().position(|slot| slot.statement.as_ref().is_some_and(|known| known.number == statement.number))
+    }
+
+    /// Where a statement is; it becomes the latest used.
+    fn number(&mut self, statement: &Prepared) -> Option<u32> {
+        let at = self.position(statement)?;
+        self.0[at..].rotate_left(1);
+        self.0.last().map(|slot| slot.number)
+    }
+
+    /// An empty slot for a statement: its own, one that nobody needs, a new one while there are less than `max`, or that of what was not used for longest.
+    /// True if it had something before.
+    fn take(&mut self, statement: &Prepared, max: usize) -> (u32, bool) {
+        let free = |slot: &Slot| slot.statement.as_ref().is_none_or(Known::is_forgotten);
+        let at = match self.position(statement).or_else(|| self.0.iter().position(free)) {
+            Some(at) => at,
+            None if self.0.len() < max.max(1) => {
+                let number = u32::try_from(self.0.len() + 1).unwrap_or(u32::MAX);
+                self.0.insert(0, Slot { number, statement: None });
+                0
+            }
+            None => 0,
+        };
+        let was = self.0[at].statement.take().is_some();
+        (self.0[at].number, was)
+    }
+
+    fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
+        let Some(at) = self.0.iter().position(|slot| slot.number == number) else { return };
+        self.0[at].statement = Some(Known::new(statement));
+        self.0[at..].rotate_left(1);
+    }
+
+    /// True if it had something.
+    fn empty(&mut self, number: u32) -> bool {
+        self.0.iter_mut().find(|slot| slot.number == number).is_some_and(|slot| slot.statement.take().is_some())
+    }
+
+    /// Slots with a statement.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().filter(|slot| slot.statement.is_some()).count()
+    }
+
+    /// The server has forgotten them all; how many there were.
+    pub(crate) fn clear(&mut self) -> usize {
+        let n = self.len();
+        self.0.clear();
+        n
+    }
+}
+
+impl Backend {
+    /// Whether a statement is prepared here by a name of ours.
+    #[must_use]
+    pub fn has_slot(&self, statement: &Prepared) -> bool {
+        self.slots.has(statement)
+    }
+
+    /// The slot of a statement here; prepares it if need be. `escapes`: whether a backslash escapes where it was written.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] when the server refuses to prepare it.
+    pub async fn slot(&mut self, statement: &Rc<Prepared>, escapes: bool, max: u64) -> Result<u32, BackendFailed> {
+        match self.slots.number(statement) {
+            Some(slot) => Ok(slot),
+            None => self.prepare_as_meant(statement, Way::Slot { escapes }, max).await,
+        }
+    }
+
+    /// A slot in which a statement is about to be prepared. Until [`Backend::learn_slot`] it is empty.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn take_slot(&mut self, statement: &Prepared, max: u64) -> Result<u32, BackendFailed> {
+        let (slot, was) = self.slots.take(statement, usize::try_from(max).unwrap_or(usize::MAX));
+        if !was {
+            return Ok(slot);
+        }
+        self.tally.down(Counter::StmtServerActiveTotal);
+        if self.tells_all() {
+            // A PREPARE that fails would give up what was there, and the server tells of that change with the answer to another statement.
+            let mut payload = Vec::new();
+            let text = format!("DEALLOCATE PREPARE {}", slot_name(slot));
+            wire::command::write_query(&mut payload, text.as_bytes(), self.hello.caps);
+            self.command(&payload, Expect::Query).await?;
+        }
+        Ok(slot)
+    }
+
+    /// The statement was prepared there.
+    pub fn learn_slot(&mut self, statement: &Rc<Prepared>, slot: u32) {
+        self.tally.up(Counter::StmtServerActiveTotal);
+        self.doubt_what_was_meant();
+        self.slots.fill(slot, statement);
+    }
+
+    /// The server knows nothing by the name of this slot.
+    pub fn empty_slot(&mut self, slot: u32) {
+        if self.slots.empty(slot) {
+            self.tally.down(Counter::StmtServerActiveTotal);
+        }
+    }
+
+    /// Prepares a statement by the name that its session has for it. From now on only this connection knows what the name means.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] when the server refuses to prepare it.
+    pub async fn prepare_by_name(&mut self, name: &str, statement: &Rc<Prepared>, escapes: bool) -> Result<(), BackendFailed> {
+        self.holds.add(Hold::SqlPrepare);
+        self.prepare_as_meant(statement, Way::Name { name, escapes }, 0).await?;
+        self.owned.get_or_insert_default().add_statement(name);
+        Ok(())
+    }
+
+    /// PREPARE; gives the slot.
+    pub(crate) async fn prepare_in_sql(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+        let (slot, name, escapes) = match way {
+            Way::Name { name, escapes } => (0, sql::literal::name(name), escapes),
+            Way::Slot { escapes } => {
+                let slot = self.take_slot(statement, max).await?;
+                (slot, slot_name(slot), escapes)
+            }
+            Way::Id => return Ok(0),
+        };
+        let mut text = format!("PREPARE {name} FROM ").into_bytes();
+        text.extend(sql::dynamic::literal(&statement.sql, escapes));
+        let mut payload = Vec::with_capacity(text.len() + 3);
+        wire::command::write_query(&mut payload, &text, self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        if let Err(refused) = refusal(&response) {
+            (self.unreported, self.crying_wolf) = (self.tells_all(), self.tells_all());
+            return Err(refused);
+        }
+        self.holds.status(response.status());
+        if slot > 0 {
+            self.learn_slot(statement, slot);
+        }
+        Ok(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Interest, State, Statements};
+
+    fn put(slots: &mut Slots, statement: &Rc<Prepared>, max: usize) -> u32 {
+        let (number, _) = slots.take(statement, max);
+        slots.fill(number, statement);
+        number
+    }
+
+    #[test]
+    fn the_slot_of_what_was_not_used_for_longest_is_taken() {
+        let all = Statements::default();
+        let [a, b, c] = ["a", "b", "c"].map(|text| all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), 9));
+        let _interests = [&a, &b, &c].map(|statement| Interest::new(statement.clone()));
+        let mut slots = Slots::default();
+        assert_eq!((put(&mut slots, &a, 2), put(&mut slots, &b, 2)), (1, 2));
+        assert_eq!(slots.number(&a), Some(1));
+        assert_eq!(put(&mut slots, &c, 2), 2, "b was used before a");
+        assert_eq!((slots.number(&b), slots.number(&c), slots.len()), (None, Some(2), 2));
+        assert_eq!((a.counts(), b.counts()), ((1, 1), (1, 0)));
+        // What fails leaves nothing by its name, which is used next.
+        let (number, was) = slots.take(&a, 2);
+        assert_eq!((number, was, slots.len()), (1, true, 1));
+        assert_eq!((put(&mut slots, &b, 2), slots.len()), (1, 2));
+        assert_eq!((slots.clear(), slots.has(&b), b.counts()), (2, false, (1, 0)));
+    }
+
+    #[test]
+    fn what_the_core_has_forgotten_gives_its_slot_first() {
+        let all = Statements::default();
+        let one = |text: &str| all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), 1);
+        let mut slots = Slots::default();
+        let a = one("a");
+        put(&mut slots, &a, 9);
+        let b = one("b");
+        assert_eq!(put(&mut slots, &b, 9), 1, "a is forgotten");
+    }
+}
