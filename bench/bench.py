@@ -341,6 +341,8 @@ def main():
                          help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
     reading.add_argument("--loads", action="store_true",
                          help="instead: what clients notice of LOADs of 20,000 rules and 200,000 rows (handled by run.sh)")
+    reading.add_argument("--bulk", action="store_true",
+                         help="instead: a result of 2 GB and a LOAD DATA of 1 GB, compressed and not (handled by run.sh)")
     reading.add_argument("--target", default="target", help="cargo's target folder (given by run.sh)")
     reading.add_argument("--cache", default="/var/cache/millrace", help="Millrace's cache folder (given by run.sh)")
     wish = reading.parse_args()
