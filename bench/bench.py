@@ -120,12 +120,12 @@ class MariaDb:
                         f"--datadir={data}", *as_root], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         self.process = start([server, "--no-defaults", f"--datadir={data}", f"--socket={self.socket}", f"--port={self.port}",
-                              "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--max-connections=2000",
+                              "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--max-connections=6000",
                               "--innodb-buffer-pool-size=256M", "--innodb-flush-log-at-trx-commit=0", "--back-log=1024", *as_root],
                              self.folder, "mariadb")
         wait_for(self.port, self.process, "MariaDB")
         self.sql(f"CREATE DATABASE {SCHEMA}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO {USER}@'%'")
-        subprocess.run(sysbench(self.port, 1, 1) + ["prepare"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(sysbench(f"127.0.0.1:{self.port}", 1, 1) + ["prepare"], check=True, stdout=subprocess.DEVNULL)
 
     def sql(self, text):
         subprocess.run(["mariadb", "--no-defaults", "-uroot", f"--socket={self.socket}", "-e", text], check=True)
@@ -135,9 +135,12 @@ class MariaDb:
 WORKLOAD = {"script": "oltp_point_select", "prepared": "disable"}
 
 
-def sysbench(port, connections, seconds):
+def sysbench(address, connections, seconds):
+    """`address`: a path, or a host and a port."""
     extra = ["--skip-trx=on"] if WORKLOAD["script"] == "oltp_read_only" else []
-    return ["sysbench", WORKLOAD["script"], *extra, "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}", f"--mysql-user={USER}",
+    host, _, port = address.partition(":")
+    place = ["--mysql-host=localhost", f"--mysql-socket={address}"] if address.startswith("/") else [f"--mysql-host={host}", f"--mysql-port={port}"]
+    return ["sysbench", WORKLOAD["script"], *extra, "--db-driver=mysql", *place, f"--mysql-user={USER}", "--report-interval=1",
             f"--mysql-password={PASSWORD}", f"--mysql-db={SCHEMA}", "--tables=2", "--table-size=20000", f"--db-ps-mode={WORKLOAD['prepared']}",
             f"--threads={connections}", f"--time={seconds}", "--percentile=99", "--mysql-ssl=off"]
 
@@ -145,15 +148,17 @@ def sysbench(port, connections, seconds):
 class Way:
     """One thing that stands before the server (or nothing)."""
 
-    def __init__(self, name, port, process=None, after=None):
-        self.name, self.port, self.process, self.after = name, port, process, after
+    def __init__(self, name, port, process=None, path=None):
+        self.name, self.port, self.process = name, port, process
+        self.address = path or f"127.0.0.1:{port}"
 
     def measure(self, connections, seconds, server):
-        """One second to warm up, then a run: (queries a second, CPU µs a query, of it user, p99 ms, CPU µs of the server a query)."""
-        subprocess.run(sysbench(self.port, connections, 1) + ["run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        """One second to warm up, then a run: (queries a second, CPU µs a query, of it user, p99 ms, CPU µs of the server a query, how much the seconds
+        differ: standard deviation in percent of the mean)."""
+        subprocess.run(sysbench(self.address, connections, 1) + ["run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         before = cpu(self.process.pid) if self.process else (0, 0)
         behind = sum(cpu(server.process.pid))
-        ran = subprocess.run(sysbench(self.port, connections, seconds) + ["run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        ran = subprocess.run(sysbench(self.address, connections, seconds) + ["run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         after = cpu(self.process.pid) if self.process else (0, 0)
         behind = sum(cpu(server.process.pid)) - behind
         queries = re.search(r"queries:\s+(\d+)\s+\(([\d.]+) per sec", ran.stdout)
@@ -163,7 +168,9 @@ class Way:
         count = int(queries.group(1))
         p99 = float(re.search(r"99th percentile:\s+([\d.]+)", ran.stdout).group(1))
         user, system = after[0] - before[0], after[1] - before[1]
-        return float(queries.group(2)), (user + system) / count * 1e6, user / count * 1e6, p99, behind / count * 1e6
+        each_second = [float(said) for said in re.findall(r"^\[ \d+s \].* qps: ([\d.]+)", ran.stdout, re.MULTILINE)]
+        differ = statistics.pstdev(each_second) / statistics.mean(each_second) * 100 if each_second else 0
+        return float(queries.group(2)), (user + system) / count * 1e6, user / count * 1e6, p99, behind / count * 1e6, differ
 
 
 def haproxy(folder, server):
@@ -220,14 +227,14 @@ admin_variables =
 mysql_variables =
 {{
     threads = {workers}
-    interfaces = "127.0.0.1:{port}"
+    interfaces = "127.0.0.1:{port};{home}/s"
     max_connections = 20000
     monitor_enabled = false
 }}
 mysql_servers =
 (
-    {{ address = "127.0.0.1", port = {server}, hostgroup = 0, max_connections = 1000 }},
-    {{ address = "127.0.0.1", port = {server}, hostgroup = 1, max_connections = 1000 }}
+    {{ address = "127.0.0.1", port = {server}, hostgroup = 0, max_connections = 2500 }},
+    {{ address = "127.0.0.1", port = {server}, hostgroup = 1, max_connections = 2500 }}
 )
 mysql_users = ( {{ username = "{user}", password = "{password}", default_hostgroup = 0, max_connections = 20000 }} )
 mysql_query_rules =
@@ -238,16 +245,17 @@ mysql_query_rules =
 """
 
 
-def millrace(folder, server, target, driver, workers, cached=False, pipelined=False, forward=False):
+def millrace(folder, server, target, driver, workers, cached=False, pipelined=False, forward=False, unix=False):
     """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0. A104: or from the cache, once they are there.
-    Pipelined: reads share connections in flight."""
+    Pipelined: reads share connections in flight. Unix: no TCP on either side."""
     port, admin = free_port(), free_port()
-    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}{'-ff' * forward}")
+    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}{'-ff' * forward}{'-unix' * unix}")
     os.makedirs(home)
     path = os.path.join(home, "proxysql.cnf")
     with open(path, "w") as file:
         text = CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD)
         text = text.replace("default_hostgroup = 0,", "default_hostgroup = 0, fast_forward = 1,") if forward else text
+        text = text.replace(f'"127.0.0.1", port = {server.port}', f'"{server.socket}", port = 0') if unix else text
         file.write(text.replace("destination_hostgroup = 1,", "destination_hostgroup = 1, cache_ttl = 600000,") if cached else text)
         if pipelined:
             file.write('mysql_hostgroup_attributes = ( { hostgroup_id = 1, hostgroup_settings = "{\\"pipelining\\":16}" } )\n')
@@ -259,7 +267,8 @@ def millrace(folder, server, target, driver, workers, cached=False, pipelined=Fa
         asked = "".join(f"SELECT c FROM sbtest{table} WHERE id={row};\n" for table in (1, 2) for row in range(1, 20001))
         subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", f"-u{USER}", f"-p{PASSWORD}", SCHEMA],
                        input=asked, text=True, check=True, stdout=subprocess.DEVNULL)
-    return Way(f"Millrace, {'cached' if cached else 'fast forward' if forward else '2 rules'}{', pipelined' * pipelined}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process)
+    return Way(f"Millrace, {'cached' if cached else 'fast forward' if forward else '2 rules'}{', pipelined' * pipelined}{', Unix sockets' * unix}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process,
+               os.path.join(home, "s") if unix else None)
 
 
 def sessions(way, count):
@@ -335,6 +344,8 @@ def main():
     reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined,millrace-ff)")
     reading.add_argument("--workload", default=WORKLOAD["script"], choices=["oltp_point_select", "oltp_read_only", "oltp_read_write"],
                          help="sysbench's script; A103: oltp_read_only --connections 1,2,4,8,16,32,64,128 (oltp_point_select)")
+    reading.add_argument("--unix", action="store_true",
+                         help="Millrace between Unix sockets as well; A61 to A64: --only haproxy,millrace --connections 1,4,8,32,256,512,1024,2048")
     reading.add_argument("--prepared", action="store_true", help="prepared statements instead of texts")
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
@@ -362,8 +373,13 @@ def main():
         makers += [(f"millrace-pipelined {driver} {workers}",
                     lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers, pipelined=True))
                    for driver in ("uring", "epoll") for workers in (1, 2)]
-        makers += [(f"millrace-ff {driver}", lambda driver=driver: millrace(folder, server, wish.target, driver, 1, forward=True))
-                   for driver in ("uring", "epoll")]
+        makers += [(f"millrace-ff {driver} {workers}",
+                    lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers, forward=True))
+                   for driver in ("uring", "epoll") for workers in (1, 2)]
+        if wish.unix:
+            makers += [(f"millrace-unix{'-ff' * forward} uring {workers}",
+                        lambda workers=workers, forward=forward: millrace(folder, server, wish.target, "uring", workers, forward=forward, unix=True))
+                       for workers in (1, 2) for forward in (False, True)]
         makers += [("millrace cached", lambda: millrace(folder, server, wish.target, "uring", 1, cached=True))]
         ways = [make() for name, make in makers if not words or any(word in name for word in words)]
         ways = [way for way in ways if way]
@@ -401,7 +417,7 @@ def rounds(ways, connections, wish, server):
 def report(ways, connections, figures, idle, wish):
     lines = [f"sysbench {wish.workload}, {'prepared statements' if wish.prepared else 'text protocol'}, 2 x 20,000 rows, MariaDB on the same machine ({os.cpu_count()} cores); "
              f"medians of {wish.rounds} rounds of {wish.seconds} s", ""]
-    lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms | server's CPU µs/query |", "|--:|:--|--:|--:|--:|--:|--:|--:|--:|"]
+    lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms | server's CPU µs/query | seconds differ by % |", "|--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|"]
     table = []
     for count in connections:
         direct = figures.get(("direct", count))
@@ -409,14 +425,14 @@ def report(ways, connections, figures, idle, wish):
         for way in ways:
             row = figures.get((way.name, count))
             if not row:
-                lines.append(f"| {count} | {way.name} | failed | | | | | | |")
+                lines.append(f"| {count} | {way.name} | failed | | | | | | | |")
                 continue
-            qps, cost, user, p99, behind, _ = row
+            qps, cost, user, p99, behind, differ, _ = row
             share = f"{qps / direct[0]:.2f}" if direct else ""
             ratio = f"{cost / peer[1]:.2f}" if peer and way.process else ""
             costs = (f"{cost:.1f}", f"{user:.1f}") if way.process else ("", "")
-            lines.append(f"| {count} | {way.name} | {qps:,.0f} | {share} | {costs[0]} | {costs[1]} | {ratio} | {p99:.2f} | {behind:.1f} |")
-            table.append([count, way.name, round(qps, 1), share, *costs, ratio, p99, behind])
+            lines.append(f"| {count} | {way.name} | {qps:,.0f} | {share} | {costs[0]} | {costs[1]} | {ratio} | {p99:.2f} | {behind:.1f} | {differ:.1f} |")
+            table.append([count, way.name, round(qps, 1), share, *costs, ratio, p99, behind, differ])
     if idle:
         lines += ["", f"| {wish.sessions} idle sessions | resident bytes each | private dirty bytes each |", "|:--|--:|--:|"]
         lines += [f"| {name} | {total:,.0f} | {private:,.0f} |" for name, total, private in idle]
@@ -427,7 +443,7 @@ def report(ways, connections, figures, idle, wish):
         file.write(text)
     with open(os.path.join(out, "bench.csv"), "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["connections", "way", "queries_s", "of_direct", "cpu_us_query", "user_us_query", "of_haproxy", "p99_ms", "server_cpu_us_query"])
+        writer.writerow(["connections", "way", "queries_s", "of_direct", "cpu_us_query", "user_us_query", "of_haproxy", "p99_ms", "server_cpu_us_query", "seconds_differ_percent"])
         writer.writerows(table)
     print(text)
     say(f"(also in {os.path.relpath(out)}/bench.md and bench.csv)")

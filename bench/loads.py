@@ -98,7 +98,7 @@ def measured(name, sql, port, door, pid):
     probes = [multiprocessing.Process(target=probe, args=(port, until, answers)) for _ in range(3)]
     for one in probes:
         one.start()
-    traffic = subprocess.Popen(sysbench(port, 8, SECONDS) + [f"--rate={PACE}", "run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    traffic = subprocess.Popen(sysbench(f"127.0.0.1:{port}", 8, SECONDS) + [f"--rate={PACE}", "run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     loads, session, before = [], operator(door), cores(pid)
     while sql and time.time() < until - 1:
         begun = time.time()
