@@ -15,6 +15,8 @@ fn main() {
     trials::run(&[
         ("clients_are_spread_evenly_over_the_cores", spread),
         ("one_connection_serves_the_clients_of_two_cores_in_the_order_in_which_they_came", in_order),
+        ("two_hundred_clients_of_two_cores_never_have_more_connections_than_allowed", crowded),
+        ("a_user_has_no_more_sessions_than_allowed_on_all_cores_together", few_of_a_user),
         ("cores_lend_each_other_their_idle_connections", lent),
         ("a_hostgroup_whose_server_hangs_slows_no_other", hanging),
         ("short_reads_share_connections_and_each_gets_its_own_answer", pipelined),
@@ -124,6 +126,83 @@ fn in_order(driver: Driver) -> Outcome {
         expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
     }
     asked(&mut holder, "COMMIT").map(drop)
+}
+
+/// Everybody wants one of five, for reads, writes and transactions; a server of another hostgroup serves meanwhile as ever.
+fn crowded(driver: Driver) -> Outcome {
+    const CLIENTS: usize = 200;
+    const MAX: usize = 5;
+    let (server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    server.root("CREATE TABLE conf.served (tag INT, turn INT) ENGINE=InnoDB")?;
+    limit(&proxy, u32::try_from(MAX).unwrap_or(5))?;
+    proxy.admin(&format!(
+        "SET mysql-connect_timeout_server_max = 120000; LOAD MYSQL VARIABLES TO RUNTIME; \
+         INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (7, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME; \
+         INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES (7, 1, 'besides', 7, 1); \
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+        server.port
+    ))?;
+    let clients: Vec<Raw> = (0..CLIENTS).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let work = |tag: usize, client: &mut Raw| -> Outcome {
+        for turn in 0..4 {
+            same(asked(client, &format!("SELECT {tag}, {turn}, SLEEP(0.005)"))?.concat(), vec![tag.to_string(), turn.to_string(), "0".to_owned()])?;
+            if tag.is_multiple_of(2) {
+                asked(client, "BEGIN")?;
+            }
+            asked(client, &format!("INSERT INTO conf.served VALUES ({tag}, {turn})"))?;
+            if tag.is_multiple_of(2) {
+                asked(client, "COMMIT")?;
+            }
+        }
+        Ok(())
+    };
+    let mut working = Vec::new();
+    for (tag, mut client) in clients.into_iter().enumerate() {
+        working.push(thread::spawn(move || work(tag, &mut client)));
+    }
+    // A connection that was closed is on the server's list for a moment: what runs is what counts. Those of hostgroup 7 say so.
+    let mut besides = log_in(&proxy)?;
+    let mut most = 0;
+    while working.iter().any(|one| !one.is_finished()) {
+        let said = server.root("SHOW FULL PROCESSLIST")?;
+        let busy = |line: &&str| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            fields.get(1) == Some(&by_hand::USER) && fields.get(4) == Some(&"Query") && !line.contains("besides")
+        };
+        let running = said.lines().filter(busy).count();
+        most = most.max(running);
+        expect(running <= MAX, || format!("{running} statements run at once:\n{said}"))?;
+        same(asked(&mut besides, "SELECT 'besides'")?.concat(), vec!["besides".to_owned()])?;
+    }
+    for one in working {
+        one.join().map_err(|_| "a client panicked".to_owned())??;
+    }
+    expect(most > 1, || format!("{most} statements ran at once at most"))?;
+    let counted = "SELECT COUNT(*), COUNT(DISTINCT tag, turn) FROM conf.served";
+    same(asked(&mut besides, counted)?.concat(), vec![(CLIENTS * 4).to_string(); 2])?;
+    let listed = format!("SELECT COUNT(*) > {} FROM information_schema.processlist WHERE user = '{}'", MAX + 2, by_hand::USER);
+    soon("0", || Ok(server.root(&listed)?.lines().last().unwrap_or_default().to_owned()))?;
+    let used = "SELECT ConnUsed + ConnFree <= 5 FROM stats_mysql_connection_pool WHERE hostgroup = 0";
+    soon("1", || Ok(proxy.admin(used)?.trim().to_owned()))
+}
+
+fn few_of_a_user(driver: Driver) -> Outcome {
+    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    proxy.admin(&format!("UPDATE mysql_users SET max_connections = 7 WHERE username = '{}'; LOAD MYSQL USERS TO RUNTIME", by_hand::USER))?;
+    for _ in 0..3 {
+        let port = proxy.port;
+        let coming: Vec<_> = (0..40).map(|_| thread::spawn(move || Raw::log_in(port))).collect();
+        let came: Vec<_> = coming.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())).collect::<Result<_, _>>()?;
+        let (inside, refused): (Vec<_>, Vec<_>) = came.into_iter().partition(Result::is_ok);
+        same(inside.len(), 7)?;
+        for one in refused {
+            let words = one.err().map(|error| error.to_string()).unwrap_or_default();
+            expect(words.contains("max_user_connections"), || words.clone())?;
+        }
+        drop(inside);
+        soon("0", || Ok(proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist")?.trim().to_owned()))?;
+    }
+    Ok(())
 }
 
 fn lent(driver: Driver) -> Outcome {

@@ -71,6 +71,24 @@ pub(crate) fn expressions(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// The id of an insert is known from its answer, also when its connection is taken away before anybody has asked.
+pub(crate) fn insert_ids(driver: Driver) -> Outcome {
+    let server = start(conformance::servers::Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &wish(&server))?;
+    // The connection of the insert is not left for a client that is silent.
+    proxy.admin("SET mysql-auto_increment_delay_multiplex_timeout_ms = 0; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    for id in ["1", "2", "3"] {
+        asked(&mut client, "INSERT INTO conf.ids (tag) VALUES ('x')")?;
+        for status in ["OFFLINE_HARD", "ONLINE"] {
+            proxy.admin(&format!("UPDATE mysql_servers SET status = '{status}' WHERE hostgroup_id = 0; LOAD MYSQL SERVERS TO RUNTIME"))?;
+            says(&mut client, "SELECT 'on the reader'", "on the reader")?;
+        }
+        says(&mut client, "SELECT LAST_INSERT_ID()", id)?;
+    }
+    Ok(())
+}
+
 /// Where rules send reads elsewhere, a lock is still released where it was taken.
 pub(crate) fn user_locks(driver: Driver) -> Outcome {
     each(driver, |client| {

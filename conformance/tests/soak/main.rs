@@ -31,6 +31,7 @@ fn main() {
         ("the_clients_know_what_servers_do", direct),
         ("warnings_are_those_of_the_last_statement_wherever_it_ran", found::diagnostics),
         ("what_an_expression_has_set_outlives_a_preparation", found::expressions),
+        ("an_inserts_id_outlives_its_connection", found::insert_ids),
         ("a_user_lock_is_released_where_it_was_taken", found::user_locks),
         ("sessions_keep_their_state_over_few_connections", undisturbed),
         ("sessions_keep_their_state_whatever_breaks", disturbed),

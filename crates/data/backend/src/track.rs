@@ -56,6 +56,8 @@ unique_checks,updatable_views_with_limit,use_secondary_engine,wait_timeout,windo
 /// An old server.
 const UNKNOWN_VARIABLE: u16 = 1193;
 const WRONG_VALUE: u16 = 1231;
+/// By KILL QUERY.
+const INTERRUPTED: u16 = 1317;
 
 const ASK: &str = "SELECT @@session_track_system_variables, @@session_track_schema, @@session_track_state_change";
 /// MariaDB says what it has not said yet only in the answer to a statement that itself changes something that is tracked.
@@ -159,7 +161,12 @@ impl Backend {
                 told
             }
         };
-        match self.ask(&told.turn_on).await? {
+        let mut answer = self.ask(&told.turn_on).await?;
+        if matches!(answer, Answer::Refused(INTERRUPTED)) {
+            // A KILL QUERY that was meant for a statement. Untold, what the next one changes would be lost.
+            answer = self.ask(&told.turn_on).await?;
+        }
+        match answer {
             Answer::Refused(UNKNOWN_VARIABLE | WRONG_VALUE) => *self.place.tracks.borrow_mut() = Tracks::Not,
             // Just now it may not be said (an XA transaction is prepared): this statement goes without.
             Answer::Refused(_) => {}

@@ -87,6 +87,11 @@ impl Held {
         self.0.iter().find(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup)
     }
 
+    /// Whether the connection of a hostgroup has this hold.
+    pub(crate) fn has(&self, hostgroup: u32, hold: Hold) -> bool {
+        self.0.iter().any(|(h, backend)| *h == hostgroup && backend.holds.has(hold))
+    }
+
     /// The hostgroups whose connection has this hold.
     pub(crate) fn hostgroups_with(&self, hold: Hold) -> Vec<u32> {
         self.0.iter().filter(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup).collect()

@@ -63,6 +63,15 @@ impl InsertId {
         }
     }
 
+    /// What it is as far as the session knows. `kept`: whether it still has the connection of a hostgroup that knows better; one that broke,
+    /// or whose server was taken away, has said what it is in its answers.
+    fn now(&self, kept: impl Fn(u32) -> bool) -> u64 {
+        match self.from {
+            Some(hostgroup) if !kept(hostgroup) => self.said.last().copied().unwrap_or(self.value),
+            _ => self.value,
+        }
+    }
+
     /// The connection is gone.
     fn lose(&mut self, hostgroup: u32) {
         if self.from == Some(hostgroup) {
@@ -200,7 +209,8 @@ impl Session {
     }
 
     fn known_insert_id(&self) -> u64 {
-        self.entry.insert_id.borrow().as_ref().map_or(0, |known| known.value)
+        let known = self.entry.insert_id.borrow();
+        known.as_ref().map_or(0, |known| known.now(|hostgroup| self.held.has(hostgroup, Hold::InsertId)))
     }
 
     /// Sees to it.
