@@ -1,12 +1,16 @@
-//! PREPARE, EXECUTE and DEALLOCATE PREPARE in SQL: where they go, whose names they are, and what is left on servers.
+//! PREPARE, EXECUTE and DEALLOCATE PREPARE in SQL: where they go and whose names they are. And what is left on servers of all that clients prepare,
+//! however they do it and however they go.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
+use std::thread;
 
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::response::Expect;
 
 type Outcome = Result<(), String>;
 
@@ -20,6 +24,8 @@ fn main() {
         ("statements_in_sql_outlive_their_connections", outlive),
         ("statements_in_sql_on_a_server_are_bounded", bounded),
         ("names_of_a_client_are_bounded", limited),
+        ("what_clients_prepare_never_piles_up_on_servers", never_piles_up),
+        ("the_statement_prepared_last_is_executed_by_minus_one", minus_one),
     ])
 }
 
@@ -311,4 +317,141 @@ fn limited(driver: Driver) -> Outcome {
         ("PREPARE s3 FROM 'SELECT 3'", ""),
         ("EXECUTE s3", "3"),
     ])
+}
+
+/// COM_STMT_PREPARE of a statement without parameters; its id.
+fn prepare(client: &mut Raw, sql: &str) -> Result<u32, String> {
+    let words = |error: std::io::Error| error.to_string();
+    client.command(&[b"\x16", sql.as_bytes()].concat()).map_err(words)?;
+    let first = client.packet().map_err(words)?;
+    let (Some(0), Some(&[a, b, c, d]), Some(&columns)) = (first.first(), first.get(1..5), first.get(5)) else {
+        return Err(by_hand::complaint(&first).to_string());
+    };
+    // Their definitions, and an EOF.
+    for _ in 0..=columns {
+        let _definition = client.packet().map_err(words)?;
+    }
+    Ok(u32::from_le_bytes([a, b, c, d]))
+}
+
+/// COM_STMT_EXECUTE, or COM_STMT_CLOSE: the command.
+fn of(command: u8, id: u32) -> Vec<u8> {
+    let more: &[u8] = if command == 0x17 { &[0, 1, 0, 0, 0] } else { &[] };
+    [&[command][..], &id.to_le_bytes(), more].concat()
+}
+
+/// What one client after another does who is careless with statements.
+fn careless(port: u16, number: usize, times: usize) -> Outcome {
+    let words = |error: std::io::Error| error.to_string();
+    let log_in = || Raw::log_in(port).map_err(words);
+    let mut client = log_in()?;
+    for n in 0..times {
+        let text = format!("SELECT {n} + {number}000, 'of many'");
+        let executed = |client: &mut Raw, id| -> Outcome {
+            client.command(&of(0x17, id)).map_err(words)?;
+            client.each_row(|_| {}).map_err(words)
+        };
+        match n % 8 {
+            0 => {
+                let id = prepare(&mut client, &text)?;
+                executed(&mut client, id)?;
+                client.command(&of(0x19, id)).map_err(words)?;
+            }
+            1 | 2 => {
+                let id = prepare(&mut client, &text)?;
+                executed(&mut client, id)?;
+            }
+            3 => {
+                let quoted = text.replace('\'', "''");
+                client.ask(&format!("PREPARE s FROM '{quoted}'")).map_err(words)?;
+                client.ask("EXECUTE s").map_err(words)?;
+                client.ask("DEALLOCATE PREPARE s").map_err(words)?;
+            }
+            4 => {
+                let quoted = text.replace('\'', "''");
+                client.ask(&format!("PREPARE s{n} FROM '{quoted}'")).map_err(words)?;
+                client.ask(&format!("EXECUTE s{n}")).map_err(words)?;
+            }
+            5 => {
+                prepare(&mut client, &text)?;
+                client.command(&[0x1F]).map_err(words)?;
+                let _ok = client.packet().map_err(words)?;
+            }
+            6 => {
+                // It goes in the middle of an execution.
+                let id = prepare(&mut client, "SELECT SLEEP(0.01), 'of many'")?;
+                client.command(&of(0x17, id)).map_err(words)?;
+                client = log_in()?;
+            }
+            _ => {
+                client.ask("BEGIN").map_err(words)?;
+                let id = prepare(&mut client, &text)?;
+                executed(&mut client, id)?;
+                client.ask("PREPARE here FROM 'SELECT FOUND_ROWS()'").map_err(words)?;
+                client = log_in()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Clients prepare thousands, and the server allows 1500: one that is forgotten here and not there would count until nobody can prepare any more.
+fn never_piles_up(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start_with(vendor, &["--max-prepared-stmt-count=1500"])?;
+        server.root(by_hand::CREATE_USER)?;
+        let mut wish = Wish::in_front_of(&server);
+        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.variables.push_str("    max_stmts_per_connection = 10\n    max_stmts_cache = 128\n");
+        let proxy = Proxy::start(driver, &wish)?;
+        let port = proxy.port;
+        for _round in 0..2 {
+            let clients: Vec<_> = (1..5).map(|number| thread::spawn(move || careless(port, number, 400))).collect();
+            for client in clients {
+                client.join().map_err(|_| "panicked".to_owned())?.map_err(|why| format!("{vendor}: {why}"))?;
+            }
+            // A server notices in its own time that a connection is gone.
+            trials::soon("fine", || {
+                let connections = proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool")?;
+                let connections: u64 = connections.trim().parse().map_err(|_| connections.clone())?;
+                let prepared = prepared_on(&server)?;
+                // So many by id, as many by name; what is closed goes along with the next command.
+                Ok(if prepared <= connections * 24 { "fine".to_owned() } else { format!("{vendor}: {prepared} statements on {connections} connections") })
+            })?;
+        }
+        let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'";
+        trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
+        let asked = proxy.admin("SELECT Variable_Value > 2000 FROM stats_mysql_global WHERE Variable_Name = 'Com_backend_stmt_prepare'")?;
+        same(&asked, "1")?;
+        proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME")?;
+        trials::soon("0", || Ok(prepared_on(&server)?.to_string()))?;
+        let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Server_Active_Total'";
+        trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
+    }
+    Ok(())
+}
+
+/// MariaDB's clients send a PREPARE and its EXECUTE at once: the id is not known by then.
+fn minus_one(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    let does = |port| -> Result<String, String> {
+        let mut client = raw::Raw::log_in(port, 0)?;
+        let mut seen = client.prepare("SELECT 'first', ?")?;
+        let last = |client: &mut raw::Raw| client.ask(b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0", Expect::Execute);
+        seen += &last(&mut client)?;
+        seen += &client.prepare("SELECT ? + 1, 'second'")?;
+        seen += &last(&mut client)?;
+        seen += &client.query("SELECT 'between'")?;
+        seen += &last(&mut client)?;
+        // Both at once.
+        client.send(0, b"\x16SELECT 'third', ? * 2")?;
+        client.send(0, b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0")?;
+        seen += &client.answer(Expect::Prepare)?;
+        seen += &client.answer(Expect::Execute)?;
+        seen += &client.prepare("SELEC 1")?;
+        seen += &last(&mut client)?;
+        Ok(seen)
+    };
+    same(&does(proxy.port)?, &does(server.port)?)
 }
