@@ -113,6 +113,7 @@ fn warnings(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
     let mut client = log_in(&proxy)?;
     let warn = "SELECT CAST('x' AS SIGNED)";
+    set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
     asked(&mut client, warn)?;
     same(held(&proxy, &client)?.as_str(), "Diagnostics")?;
     expect(asked(&mut client, "SHOW WARNINGS")?.len() == 1, || "the warning is gone".to_owned())?;

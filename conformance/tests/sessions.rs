@@ -12,6 +12,9 @@ fn main() {
     trials::run(&[
         ("a_connection_is_made_clean_by_either_command", made_clean),
         ("connections_are_opened_ahead_until_there_are_enough", opened_ahead),
+        ("warnings_are_shown_as_by_a_server_after_their_connection_was_given_back", warnings_follow),
+        ("what_only_a_server_can_say_of_warnings_is_asked_there_or_refused", warnings_of_servers),
+        ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
     ])
 }
 
@@ -148,4 +151,147 @@ fn opened_ahead(driver: Driver) -> Outcome {
     drop((client, others));
     proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_SOFT'; LOAD MYSQL SERVERS TO RUNTIME")?;
     soon("0", free)
+}
+
+/// What holds connections of this session now.
+fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
+    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+    Ok(said.lines().collect::<Vec<_>>().join(" "))
+}
+
+/// The packets of an answer.
+fn packets(client: &mut Raw, sql: &str) -> Result<Vec<Vec<u8>>, String> {
+    let io = |error: std::io::Error| format!("{sql}: {error}");
+    client.query(sql).map_err(io)?;
+    let mut all = vec![client.packet().map_err(io)?];
+    let columns = all[0][0];
+    if columns == 0 || columns == 0xff {
+        return Ok(all);
+    }
+    let mut ends = 0;
+    while ends < 2 {
+        let packet = client.packet().map_err(io)?;
+        ends += usize::from(packet[0] == 0xfe && packet.len() < 9);
+        let failed = packet[0] == 0xff;
+        all.push(packet);
+        if failed {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+const WARNS: &str = "SELECT CAST('x' AS SIGNED), CAST('y' AS SIGNED)";
+
+fn warnings_follow(driver: Driver) -> Outcome {
+    let asks = ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS", "SHOW COUNT(*) ERRORS", "SHOW WARNINGS LIMIT 1", "SHOW WARNINGS LIMIT 1, 5",
+        "show warnings limit 1 offset 1;", "SELECT @@session.warning_count", "SHOW WARNINGS", "SELECT @@error_count", "SHOW COUNT(*) WARNINGS"];
+    let statements = [
+        WARNS,
+        "SELECT nosuch",
+        "SELECT 1 FROM conf.nosuch",
+        "DROP TABLE IF EXISTS conf.nosuch",
+        "INSERT INTO conf.counted (words) VALUES (REPEAT('x', 60000))",
+        "INSERT IGNORE INTO conf.counted (id, words) VALUES ('1x', 'w'), ('2y', 'w'), ('1x', 'w')",
+        "SET max_error_count = 1",
+        WARNS,
+        "SELECT nosuch",
+        "SET max_error_count = DEFAULT",
+        "SELECT 1 FROM conf.counted LIMIT 0",
+        "SET NAMES latin1",
+        "SELECT 'n\u{e4}her' + 1, nosuch",
+        "SELECT 1 FROM conf.counted LIMIT 0",
+        "SET NAMES utf8mb4",
+        "BEGIN",
+        WARNS,
+        "ROLLBACK",
+        "SELECT 1",
+        "SELECT 1 FROM conf.counted LIMIT 0",
+    ];
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
+        asked(&mut direct, "INSERT INTO conf.counted (id, words) VALUES (1, 'w'), (2, 'w')")?;
+        let mut both = |sql: &str, after: &str| {
+            let (wanted, found) = (packets(&mut direct, sql)?, packets(&mut client, sql)?);
+            let shown = |packets: &[Vec<u8>]| packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>();
+            expect(wanted == found, || format!("{vendor}, {sql} after {after}: {:?} instead of {:?}", shown(&found), shown(&wanted)))?;
+            Ok::<_, String>(client.id)
+        };
+        let free = |id: u32| {
+            let sql = format!("SELECT COALESCE(GROUP_CONCAT(CASE WHEN EXISTS (SELECT 1 FROM stats_mysql_session_holds WHERE SessionID = {id} AND hold = 'Transaction') THEN NULL ELSE hold END), '') FROM stats_mysql_session_holds WHERE SessionID = {id}");
+            soon("", || Ok(proxy.admin(&sql)?.trim().to_owned()))
+        };
+        for statement in statements {
+            for ask in asks {
+                let id = both(statement, "the one before")?;
+                // Once silent, once at once.
+                free(id).map_err(|error| format!("{vendor}, after {statement}: {error}"))?;
+                both(ask, statement)?;
+                both("SHOW WARNINGS", &format!("{statement} and {ask}"))?;
+                if statement != "BEGIN" {
+                    both(statement, "itself")?;
+                }
+                both(ask, statement)?;
+            }
+        }
+        let kept = proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_warnings_kept'")?;
+        expect(kept.trim().parse::<u32>().is_ok_and(|kept| kept > 50), || format!("{vendor}: {kept}"))?;
+    }
+    Ok(())
+}
+
+fn warnings_of_servers(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        let mut client = log_in(proxy.port)?;
+        asked(&mut client, WARNS)?;
+        soon("", || held(&proxy, &client))?;
+        let late = asked(&mut client, "GET DIAGNOSTICS @n = NUMBER").err().unwrap_or_default();
+        expect(late.contains("handle_warnings_delay_ms"), || format!("{vendor}: {late}"))?;
+        expect(asked(&mut client, "SHOW WARNINGS")?.len() == 2, || format!("{vendor}: SHOW WARNINGS"))?;
+        // From now on the connection is kept.
+        asked(&mut client, WARNS)?;
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        same(&held(&proxy, &client)?, "Diagnostics")?;
+        asked(&mut client, "GET DIAGNOSTICS @n = NUMBER")?;
+        let found = asked(&mut client, "SELECT @n")?;
+        expect(found == [["2"]], || format!("{vendor}: {found:?}"))?;
+        // The next session on this connection has nothing of it.
+        narrow(&proxy)?;
+        drop(client);
+        let mut other = log_in(proxy.port)?;
+        let error = asked(&mut other, "SELECT nosuch").err().unwrap_or_default();
+        expect(error.contains("1054"), || format!("{vendor}: {error}"))?;
+        soon("", || held(&proxy, &other))?;
+        let mut third = beside(&proxy, &other)?;
+        let found = asked(&mut third, "SHOW WARNINGS")?;
+        expect(found.is_empty(), || format!("{vendor}: {found:?}"))?;
+        expect(asked(&mut other, "SHOW WARNINGS")?.len() == 1, || format!("{vendor}: the error is gone"))?;
+        // A reset forgets them.
+        other.command(&[0x1f]).and_then(|()| other.packet()).map_err(|error| error.to_string())?;
+        let found = asked(&mut other, "SHOW WARNINGS")?;
+        expect(found.is_empty(), || format!("{vendor}, after a reset: {found:?}"))?;
+    }
+    Ok(())
+}
+
+fn warnings_lost(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
+        let mut client = log_in(proxy.port)?;
+        let server_id = asked(&mut client, "SELECT id FROM information_schema.processlist WHERE info LIKE '%processlist%'")?;
+        asked(&mut client, WARNS)?;
+        same(&held(&proxy, &client)?, "Diagnostics")?;
+        server.root(&format!("KILL {}", server_id.concat().concat()))?;
+        let lost = asked(&mut client, "SHOW WARNINGS").err().unwrap_or_default();
+        expect(!lost.is_empty(), || format!("{vendor}: an empty list of warnings for one that is lost"))?;
+        let lost = asked(&mut client, "SHOW WARNINGS").err().unwrap_or_default();
+        expect(lost.contains("lost"), || format!("{vendor}: {lost}"))?;
+        asked(&mut client, "SELECT 1 FROM conf.counted LIMIT 1")?;
+        let found = asked(&mut client, "SHOW WARNINGS")?;
+        expect(found.is_empty(), || format!("{vendor}: {found:?}"))?;
+    }
+    Ok(())
 }

@@ -11,6 +11,8 @@ use wire::types::{Type, UNSIGNED_FLAG};
 
 /// Of an answer to a question of ours, no more is kept.
 const ANSWER_LEN_MAX: usize = 256 << 10;
+/// Of warnings, no more is kept in a session.
+const SHOWN_LEN_MAX: usize = 16 << 10;
 /// MySQL and MariaDB: the variable is the server's, so a session has no value of it.
 const ONLY_GLOBAL: u16 = 1238;
 
@@ -29,6 +31,17 @@ impl Unread {
     pub fn is_empty(&self) -> bool {
         self.session.is_empty() && self.user.is_empty()
     }
+}
+
+/// What a server remembers of its last statement.
+#[derive(Debug)]
+pub struct Shown {
+    /// The answer to SHOW WARNINGS.
+    pub rows: Rows,
+    /// `@@warning_count`.
+    pub all: u64,
+    /// `@@error_count`.
+    pub errors: u64,
 }
 
 /// What a server says to a question.
@@ -143,8 +156,40 @@ impl Backend {
         Ok(cell.and_then(|value| String::from_utf8(value).ok()))
     }
 
+    /// What SHOW WARNINGS shows there, and how many there are of all and of errors, which may be more than it shows. `None` if it is too
+    /// much, or the server does not say. With what the answer to SHOW WARNINGS says beside its rows.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn ask_warnings(&mut self) -> Result<(Option<Shown>, Response), BackendFailed> {
+        let warned = self.warned;
+        let (answer, response) = self.ask_and_hear("SHOW WARNINGS").await?;
+        let Answer::Rows(rows) = answer else { return Ok((None, response)) };
+        if rows.shapes.len() != 3 || rows.rows.iter().flatten().flatten().map(Vec::len).sum::<usize>() > SHOWN_LEN_MAX {
+            return Ok((None, response));
+        }
+        let listed = rows.rows.len() as u64;
+        let is_error = |row: &&Vec<Option<Vec<u8>>>| row.first().is_some_and(|level| level.as_deref() == Some(b"Error"));
+        let errors = rows.rows.iter().filter(is_error).count() as u64;
+        let mut shown = Shown { rows, all: listed, errors };
+        // An answer that is no error has said how many there are; max_error_count may be lower.
+        if warned.map(u64::from) != Some(listed) {
+            for (question, count) in [("SHOW COUNT(*) WARNINGS", &mut shown.all), ("SHOW COUNT(*) ERRORS", &mut shown.errors)] {
+                match self.ask_for_one(question).await?.and_then(|said| said.parse().ok()) {
+                    Some(said) => *count = said,
+                    None => return Ok((None, response)),
+                }
+            }
+        }
+        Ok((Some(shown), response))
+    }
+
     /// A question of ours, and its whole answer.
     pub(crate) async fn ask(&mut self, question: &str) -> Result<Answer, BackendFailed> {
+        self.ask_and_hear(question).await.map(|(answer, _)| answer)
+    }
+
+    async fn ask_and_hear(&mut self, question: &str) -> Result<(Answer, Response), BackendFailed> {
         let mut payload = Vec::with_capacity(question.len() + 1);
         wire::command::write_query(&mut payload, question.as_bytes(), self.hello.caps);
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
@@ -168,7 +213,7 @@ impl Backend {
             // An error says nothing of transactions.
             self.holds.status(response.status());
         }
-        Ok(match response.outcome() {
+        let answer = match response.outcome() {
             Outcome::Err { code, .. } => Answer::Refused(code),
             _ if answer.len() > ANSWER_LEN_MAX => Answer::TooLong,
             _ => match wire::rows::read(&answer, self.hello.caps) {
@@ -179,7 +224,8 @@ impl Backend {
                     return Err(malformed(what));
                 }
             },
-        })
+        };
+        Ok((answer, response))
     }
 }
 

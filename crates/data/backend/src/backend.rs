@@ -64,6 +64,10 @@ pub struct Backend {
     pub insert_id_left: u64,
     /// When it is asked for at the latest, see `mysql-auto_increment_delay_multiplex_timeout_ms`.
     pub insert_id_until: Option<Instant>,
+    /// When the warnings of the last statement are asked for, see `mysql-handle_warnings_delay_ms`.
+    pub warnings_until: Option<Instant>,
+    /// How many warnings the last statement of the session said that it left; `None` after an error, which does not say.
+    pub warned: Option<u16>,
     /// Until when [`Hold::Delay`] lasts.
     pub delayed_until: Option<Instant>,
     /// Whether its protocol state is known.
@@ -148,10 +152,17 @@ impl Backend {
         self.lingers_until().into_iter().chain(delay).min()
     }
 
-    /// Until when nothing but an insert's id keeps it, if that is so and ends by itself.
+    /// When it is asked for what it remembers of a statement (the id of an insert, warnings), if nothing else keeps it and that ends by itself.
     #[must_use]
     pub fn lingers_until(&self) -> Option<Instant> {
-        self.insert_id_until.filter(|_| self.holds.is_only(Hold::InsertId))
+        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread]) {
+            return None;
+        }
+        let of = |hold, until: Option<Instant>| self.holds.has(hold).then_some(until);
+        match (of(Hold::InsertId, self.insert_id_until), of(Hold::Diagnostics, self.warnings_until)) {
+            (Some(id), Some(warnings)) => Some(id?.max(warnings?)),
+            (one, other) => one.or(other)?,
+        }
     }
 
     /// Ends the holds whose time is over.

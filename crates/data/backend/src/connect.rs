@@ -93,6 +93,8 @@ impl Pools {
                     undisturbed: None,
                     insert_id_left: 0,
                     insert_id_until: None,
+                    warnings_until: None,
+                    warned: None,
                     delayed_until: None,
                     idle: Idle::Proven,
                     last_session: 0,

@@ -30,7 +30,7 @@ mod track;
 mod through;
 mod warm;
 
-pub use ask::Unread;
+pub use ask::{Shown, Unread};
 pub use backend::{Backend, Idle, NOBODY};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds, is_call};

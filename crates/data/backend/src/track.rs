@@ -62,6 +62,8 @@ const INTERRUPTED: u16 = 1317;
 const ASK: &str = "SELECT @@session_track_system_variables, @@session_track_schema, @@session_track_state_change";
 /// MariaDB says what it has not said yet only in the answer to a statement that itself changes something that is tracked.
 const HEAR: &[u8] = b"SET session_track_schema=1";
+/// MySQL says it in any, and would call that SET a change of its own.
+const HEAR_MYSQL: &[u8] = b"DO 0";
 const TURN_OFF: &str =
     "SET session_track_system_variables=DEFAULT, session_track_schema=DEFAULT, session_track_state_change=DEFAULT";
 
@@ -122,7 +124,8 @@ impl Backend {
     pub async fn hear(&mut self) -> Result<Response, BackendFailed> {
         self.unreported = false;
         let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, HEAR, self.hello.caps);
+        let text = if self.hello.is_mariadb() { HEAR } else { HEAR_MYSQL };
+        wire::command::write_query(&mut payload, text, self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;
         if response.is_status_known() {
             self.holds.status(response.status());

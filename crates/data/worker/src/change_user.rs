@@ -76,6 +76,7 @@ impl Session {
         self.entry.insert_id.take();
         self.entry.row_count.set(0);
         self.entry.recall.take();
+        self.entry.warnings.take();
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);

@@ -3,7 +3,8 @@
 use crate::answer::Complaint;
 use crate::core::Core;
 use crate::held::Held;
-use backend::{BackendFailed, Place};
+use crate::session::Session;
+use backend::{BackendFailed, Hold, Place};
 use bridge::Failure;
 use std::rc::Rc;
 
@@ -23,9 +24,21 @@ impl Core {
     }
 }
 
+impl Session {
+    /// Closes what is held on servers that are cut off; whether something of the session went with it. Warnings are not: who asks for them
+    /// is told.
+    pub(crate) fn leave_cut_off(&mut self) -> bool {
+        let warned = self.held.holds().any(|hold| hold == Hold::Diagnostics);
+        let lost = self.held.leave_cut_off(&self.core);
+        if warned && !self.held.holds().any(|hold| hold == Hold::Diagnostics) {
+            self.lose_warnings();
+        }
+        lost
+    }
+}
+
 impl Held {
-    /// Closes what is held on servers that are cut off; whether something of the session went with it.
-    pub(crate) fn leave_cut_off(&mut self, core: &Core) -> bool {
+    fn leave_cut_off(&mut self, core: &Core) -> bool {
         let mut lost = false;
         while let Some(backend) = self.take_cut_off() {
             lost |= backend.holds.carry_state();

@@ -56,7 +56,7 @@ impl Session {
                 Retry::IfHarmless => job.class.plain_read && job.plan.reconnect.unwrap_or(v.mysql_default_reconnect),
                 Retry::Never => false,
             };
-            if again && !state_lost && tries > 0 {
+            if again && !state_lost && tries > 0 && !self.asks_for_lost_warnings(job) {
                 tries -= 1;
                 self.core.tally.up(Counter::StatementsRetried);
                 continue;
@@ -96,7 +96,7 @@ impl Session {
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         self.read_back_elsewhere(hostgroup, job).await?;
-        if self.held.leave_cut_off(&self.core) {
+        if self.leave_cut_off() {
             return Err(Trouble { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true });
         }
         let mut backend = match self.held.take(hostgroup) {
@@ -138,6 +138,9 @@ impl Session {
                     backend.idle = Idle::Doubtful;
                 }
                 self.core.pools.release(backend);
+                if kept.has(Hold::Diagnostics) {
+                    self.lose_warnings();
+                }
                 Err(Trouble { why, answered, state_lost: !alive && kept.carry_state() })
             }
         }
@@ -246,6 +249,9 @@ impl Session {
                 self.core.pools.release(backend);
                 return asked;
             }
+        }
+        if backend.holds.has(Hold::Diagnostics) {
+            self.keep_warnings_for_a_while(&mut backend, v);
         }
         if v.mysql_connection_delay_multiplex_ms > 0 {
             backend.holds.add(Hold::Delay);

@@ -55,8 +55,8 @@ impl Held {
         Some(self.0.swap_remove(at).1)
     }
 
-    /// One that only the id of an insert keeps, and for long enough, or `at_once`.
-    pub(crate) fn take_due_insert(&mut self, now: Instant, at_once: bool) -> Option<(u32, Box<Backend>)> {
+    /// One that only what it remembers of a statement keeps, and for long enough, or `at_once`.
+    pub(crate) fn take_due(&mut self, now: Instant, at_once: bool) -> Option<(u32, Box<Backend>)> {
         let at = self.0.iter().position(|(_, backend)| backend.lingers_until().is_some_and(|until| at_once || until <= now))?;
         Some(self.0.swap_remove(at))
     }
@@ -69,13 +69,21 @@ impl Held {
         }
     }
 
-    /// Another statement has been answered: warnings and errors of before are over, wherever this one went.
-    pub(crate) fn end_diagnostics(&mut self, statement: u32) {
+    /// Whether a statement has left warnings on a connection of ours.
+    pub(crate) fn warns(&self, statement: u32) -> bool {
+        self.0.iter().any(|(_, backend)| backend.holds.has(Hold::Diagnostics) && backend.undisturbed == Some(statement))
+    }
+
+    /// Warnings of the statements before this one are over, wherever it went. Whether there were any.
+    pub(crate) fn end_warnings(&mut self, statement: u32) -> bool {
+        let mut found = false;
         for (_, backend) in &mut self.0 {
             if backend.holds.has(Hold::Diagnostics) && backend.undisturbed != Some(statement) {
                 backend.holds.remove(Hold::Diagnostics);
+                found = true;
             }
         }
+        found
     }
 
     /// Why, all of them together.

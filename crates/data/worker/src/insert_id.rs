@@ -151,23 +151,29 @@ impl Session {
                 other => other,
             };
         }
-        backend.insert_id_until = None;
+        // Warnings are asked for before, in the client's next silence.
+        let waits = backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread]);
+        backend.insert_id_until = waits.then(|| self.core.rt.now());
         Ok(())
     }
 
-    /// The client has its answer. What only an insert's id keeps may be asked for by who needs a connection.
+    /// The client has its answer. What only an insert's id or warnings keep may be asked for by who needs a connection.
     pub(crate) fn lingers(&self) {
         for (hostgroup, _) in self.held.iter().filter(|(_, backend)| backend.lingers_until().is_some()) {
             self.core.pools.lingers(hostgroup, self.entry.since.get(), self.entry.clone());
         }
     }
 
-    /// The client is silent: whom only an insert's id keeps is asked for it and given back.
-    pub(crate) async fn leave_inserts(&mut self, now: Instant) -> Result<(), Failed> {
+    /// The client is silent: what only an insert's id or warnings keep is asked for them and given back.
+    pub(crate) async fn leave_remembered(&mut self, now: Instant) -> Result<(), Failed> {
         let at_once = self.entry.leaves.take();
-        while let Some((hostgroup, mut backend)) = self.held.take_due_insert(now, at_once) {
+        while let Some((hostgroup, mut backend)) = self.held.take_due(now, at_once) {
             let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server;
-            let asked = Box::pin(self.ask_insert_id(hostgroup, &mut backend, limit_ms)).await;
+            let carries = backend.holds.carry_state();
+            let mut asked = Box::pin(self.ask_remembered(hostgroup, &mut backend, limit_ms)).await;
+            if asked.is_ok() && backend.holds.is_only(Hold::Unread) {
+                asked = Box::pin(self.read_back(&mut backend, limit_ms)).await;
+            }
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {
                 self.held.put(hostgroup, backend);
             } else {
@@ -175,9 +181,27 @@ impl Session {
             }
             match asked {
                 // What the server would have said went with it; what its answer to the insert said is still known.
-                Ok(()) | Err(Failed::Backend(_)) => {}
+                Ok(()) => {}
+                Err(Failed::Backend(_)) if !carries => {}
                 Err(other) => return Err(other),
             }
+        }
+        Ok(())
+    }
+
+    async fn ask_remembered(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        // First: any other question would be the statement that they are about.
+        if backend.holds.has(Hold::Diagnostics) {
+            self.ask_warnings(backend, limit_ms).await?;
+        }
+        if backend.holds.has(Hold::Diagnostics) {
+            return Ok(());
+        }
+        if backend.unreported {
+            self.hear(backend, limit_ms).await?;
+        }
+        if backend.holds.has(Hold::InsertId) {
+            self.ask_insert_id(hostgroup, backend, limit_ms).await?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
 use crate::settings::{Meaning, may_run_programs, meaning};
+use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
@@ -28,8 +29,16 @@ impl Session {
         };
         let flags = response.is_status_known().then(|| response.status());
         let insert_id = if error { 0 } else { response.insert_id() };
+        let warned = backend.holds.has(Hold::Diagnostics);
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
         backend.holds.after(job.class, &answered);
+        if !job.class.reads.intersects(Reads::WARNINGS) {
+            if warned && !backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb() && leaves_warnings(job) {
+                backend.holds.add(Hold::Diagnostics);
+            } else {
+                backend.warned = (!error).then(|| response.warnings());
+            }
+        }
         if !error && backend.holds.has(Hold::ExpiredPassword) && changes_password(job.sent()) {
             backend.holds.remove(Hold::ExpiredPassword);
         }

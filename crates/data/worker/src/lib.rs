@@ -37,6 +37,7 @@ mod preparing;
 mod received;
 mod ready;
 mod recall;
+mod warnings;
 mod relay;
 mod roster;
 mod scratch;

@@ -42,6 +42,10 @@ pub(crate) struct Entry {
     pub(crate) transaction_since: Cell<Option<Instant>>,
     /// What the statement before has left to be asked for.
     pub(crate) recall: Cell<crate::recall::Recall>,
+    /// What SHOW WARNINGS shows, where no connection is kept that knows.
+    pub(crate) warnings: RefCell<crate::warnings::OfSession>,
+    /// It asks for warnings in ways that only a server can answer.
+    pub(crate) asks_servers_for_warnings: Cell<bool>,
     /// What LAST_INSERT_ID() is.
     pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
     /// What ROW_COUNT() is.
@@ -83,6 +87,8 @@ impl Entry {
             since: Cell::new(now),
             transaction_since: Cell::new(None),
             recall: Cell::default(),
+            warnings: RefCell::default(),
+            asks_servers_for_warnings: Cell::new(false),
             insert_id: RefCell::default(),
             row_count: Cell::new(0),
             statement: Cell::new(0),

@@ -12,7 +12,7 @@ use crate::relay::Failed;
 use crate::roster::Entry;
 use crate::through::{Through, silent};
 use backend::{Names, State};
-use bridge::Counter;
+use bridge::{Counter, Failure};
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
 use rt::{Either, Instant, Socket};
@@ -170,7 +170,7 @@ impl Session {
         if self.entry.killed.get() {
             return Err(Ended::Told(killed()));
         }
-        if self.held.leave_cut_off(&self.core) {
+        if self.leave_cut_off() {
             return Err(Ended::Told(cut_off()));
         }
         if self.core.is_draining() && self.held.is_empty() {
@@ -322,6 +322,7 @@ impl Session {
         self.entry.insert_id.take();
         self.entry.row_count.set(0);
         self.entry.recall.take();
+        self.entry.warnings.take();
     }
 
     /// Gives back what it holds and drops what it has prepared.
@@ -337,10 +338,15 @@ impl Session {
     /// Gives back what was held for a time that is over.
     async fn let_go_in_time(&mut self) -> Result<(), Ended> {
         self.let_go_of_free();
-        let left = self.leave_inserts(self.core.rt.now()).await;
+        let left = self.leave_remembered(self.core.rt.now()).await;
         self.entry.shows_held(&self.held, self.core.rt.now());
         match left {
             Err(Failed::Client) => Err(Ended::Gone),
+            Err(Failed::Backend(failure)) => {
+                // What the session has set went with the connection: a client that went on would not know.
+                let (code, sqlstate, words) = failure.to_client();
+                Err(Ended::Told(Complaint::with(code, sqlstate, words)))
+            }
             // Who told it to end is asked next.
             _ => Ok(()),
         }

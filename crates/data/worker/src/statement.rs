@@ -9,7 +9,7 @@ use crate::stats::Seen;
 use bridge::Counter;
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
-use sql::{Class, Reads};
+use sql::Class;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::attributes::Attributes;
@@ -164,12 +164,9 @@ impl Session {
         if !matches!(what, What::Prepare(_)) {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
+        self.settle_warnings(&job);
         if class.may_write() {
             self.wrote = Some(self.core.rt.now());
-        }
-        if !self.held.is_empty() && !class.reads.intersects(Reads::WARNINGS) {
-            self.held.end_diagnostics(self.entry.statement.get());
-            self.let_go_of_free();
         }
 
         self.count(&job, digested, began, told);
@@ -190,6 +187,9 @@ impl Session {
         if job.class.kills
             && let ControlFlow::Break(told) = Box::pin(self.kill_stage(job)).await?
         {
+            return Ok(told);
+        }
+        if let ControlFlow::Break(told) = self.recall_warnings(job).await? {
             return Ok(told);
         }
         if let ControlFlow::Break(told) = self.recall(job).await? {

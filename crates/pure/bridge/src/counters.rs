@@ -77,6 +77,7 @@ counters! {
     KilledBackendConnections, "mysql_killed_backend_connections", "Connections to servers closed because their answer was not wanted any more.";
     KilledBackendQueries, "mysql_killed_backend_queries", "KILL QUERYs sent to servers: somebody ended a statement of a session that goes on.";
     BackendOfflineDuringQuery, "backend_offline_during_query", "Statements cut off because their server became OFFLINE_HARD or was removed.";
+    WarningsKept, "Millrace_warnings_kept", "Times that a server was asked for the warnings of a statement, so that its connection could be given back.";
     KillsSent, "Millrace_kills_sent", "KILLs sent to servers: a client had left, or somebody ended its statement.";
     UnexpectedFrontendPackets, "mysql_unexpected_frontend_packets", "Packets from clients that made no sense.";
     MaxConnectTimeouts, "max_connect_timeouts", "Statements that waited mysql-connect_timeout_server_max for a connection.";

@@ -189,6 +189,21 @@ impl<'a> Writer<'a> {
         self.eof();
     }
 
+    /// The same with definitions as a server has written them.
+    pub fn columns_as_said<'d>(&mut self, definitions: impl ExactSizeIterator<Item = &'d [u8]>) {
+        self.packet(|o| o.lenenc_int(definitions.len() as u64));
+        for definition in definitions {
+            self.packet(|o| o.bytes(definition));
+        }
+        self.eof();
+    }
+
+    /// Number of the last packet that was written.
+    #[must_use]
+    pub const fn last_seq(&self) -> u8 {
+        self.seq.wrapping_sub(1)
+    }
+
     /// A row of the text protocol.
     pub fn text_row<'v>(&mut self, values: impl IntoIterator<Item = Option<&'v [u8]>>) {
         self.packet(|o| {

@@ -19,6 +19,8 @@ pub struct Shape {
 /// A result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
+    /// The payloads of the columns' definitions, from left to right.
+    pub definitions: Vec<Vec<u8>>,
     /// Columns, from left to right.
     pub shapes: Vec<Shape>,
     /// Rows; `None` is NULL.
@@ -49,6 +51,7 @@ pub fn read(mut bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
         }
         r.take(1 + 2 + 4)?;
         found.shapes.push(Shape { kind: Type(r.u8()?), flags: r.u16()? });
+        found.definitions.push(definition.into_owned());
     }
     if !caps::has(caps, caps::DEPRECATE_EOF) {
         next()?;

@@ -1,0 +1,318 @@
+//! Warnings of the statement before, as SHOW WARNINGS shows them. The connection that knows is kept until the client is silent; then it is asked
+//! and given back, and the session has the answer. What only a server can answer keeps the connection, and too late is said to be too late.
+
+use crate::answer::Complaint;
+use crate::relay::Failed;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{Backend, Hold, NOBODY, Names, Shown};
+use bridge::Counter;
+use sql::words::Words;
+use sql::{Class, CommandCounter, Reads};
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::resultset::{Column, Writer};
+use wire::status;
+use wire::types::{BINARY_FLAG, UNSIGNED_FLAG};
+
+/// What a session has been told of warnings. Most sessions have none.
+pub(crate) type OfSession = Option<Box<Warnings>>;
+
+/// Warnings that no connection of the session knows any more.
+#[derive(Debug)]
+pub(crate) enum Warnings {
+    Kept(Kept),
+    /// The connection broke that knew them.
+    Lost,
+}
+
+/// What the server showed.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    shown: Shown,
+    /// The character set that it is written in.
+    names: Names,
+    results: Option<Box<str>>,
+    mariadb: bool,
+}
+
+/// What is asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Form {
+    /// SHOW WARNINGS, SHOW ERRORS.
+    List { errors: bool, skip: usize, take: usize },
+    /// SHOW COUNT(*) …, SELECT @@…: the column's name, and whether it is the SELECT.
+    Count { errors: bool, name: String, selects: bool },
+}
+
+impl Session {
+    /// A stage: answers from what the session was told, if no connection knows better.
+    pub(crate) async fn recall_warnings(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        if !job.class.reads.intersects(Reads::WARNINGS) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let plain = matches!(job.what, What::Query(_)) && job.is_as_written() && !job.class.multi;
+        let form = if plain { form(job.text) } else { None };
+        if form.is_none() {
+            // The next are kept for it where they are.
+            self.entry.asks_servers_for_warnings.set(true);
+        }
+        let Some(warnings) = self.entry.warnings.take() else { return Ok(ControlFlow::Continue(())) };
+        let answer = match (&*warnings, &form) {
+            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(kept, form)),
+            (Warnings::Lost, _) => Err("The connection to the server that knew the warnings of the last statement is lost, and they are lost with it"),
+            (Warnings::Kept(_), _) => Err(
+                "The connection that can answer this about the warnings of the last statement was given back while the client was silent \
+                 (mysql-handle_warnings_delay_ms); SHOW WARNINGS still shows them in the character set of then, and for the next it is kept",
+            ),
+        };
+        // To MySQL, a SELECT is a statement after which the warnings before are over.
+        let over = matches!((&*warnings, &form), (Warnings::Kept(kept), Some(Form::Count { selects: true, .. })) if !kept.mariadb);
+        if !over {
+            self.entry.warnings.replace(Some(warnings));
+        }
+        match answer {
+            Ok((out, seq, rows)) => {
+                self.turn.sent = seq;
+                self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+                self.hand_over(out).await?;
+                Ok(ControlFlow::Break(Told { rows_sent: rows, row_count: -1, ..Told::default() }))
+            }
+            Err(words) => {
+                self.refuse(&Complaint::with(1235, "42000", words)).await?;
+                Ok(ControlFlow::Break(Told::default()))
+            }
+        }
+    }
+
+    fn speaks_as_then(&self, kept: &Kept) -> bool {
+        self.state.names == kept.names && self.state.variable("character_set_results") == kept.results.as_deref()
+    }
+
+    /// The answer, the number of its last packet, and its rows.
+    fn written(&self, kept: &Kept, form: &Form) -> (Vec<u8>, u8, u64) {
+        let transaction = if self.held.transaction().is_some() { status::IN_TRANS } else { 0 };
+        let mut out = Vec::with_capacity(512);
+        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | transaction | self.turn.flags());
+        let mut rows = 0;
+        match form {
+            Form::List { errors, skip, take } => {
+                writer.columns_as_said(kept.shown.rows.definitions.iter().map(Vec::as_slice));
+                let is_listed = |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().is_some_and(|level| level.as_deref() == Some(b"Error"));
+                for row in kept.shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
+                    writer.text_row(row.iter().map(Option::as_deref));
+                    rows += 1;
+                }
+            }
+            Form::Count { errors, name, .. } => {
+                let count = if *errors { kept.shown.errors } else { kept.shown.all }.to_string();
+                writer.columns(&[Column { length: 21, flags: BINARY_FLAG | UNSIGNED_FLAG, ..Column::integer(name) }]);
+                writer.text_row([Some(count.as_bytes())]);
+                rows += 1;
+            }
+        }
+        writer.end(0);
+        let seq = writer.last_seq();
+        (out, seq, rows)
+    }
+
+    /// A statement is over: the warnings before it are, too, unless it leaves them.
+    pub(crate) fn settle_warnings(&mut self, job: &Job<'_>) {
+        let idle = self.held.is_empty() && self.entry.warnings.borrow().is_none();
+        // COM_INIT_DB is no statement to a server.
+        if idle || job.class.reads.intersects(Reads::WARNINGS) || matches!(job.what, What::Raw([0x02, ..], _)) {
+            return;
+        }
+        let statement = self.entry.statement.get();
+        let of_mariadb = match self.entry.warnings.borrow().as_deref() {
+            Some(Warnings::Kept(kept)) => kept.mariadb,
+            _ => self.held.iter().any(|(_, backend)| backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb()),
+        };
+        if of_mariadb && !self.turn.failed && !self.held.warns(statement) && leaves_warnings(job) {
+            return;
+        }
+        self.entry.warnings.take();
+        if self.held.end_warnings(statement) {
+            self.let_go_of_free();
+        }
+    }
+
+    /// The connection stays until the client is silent, or for as long as the session needs a server's own answers.
+    pub(crate) fn keep_warnings_for_a_while(&self, backend: &mut Backend, v: &config::Variables) {
+        let delay = v.mysql_handle_warnings_delay_ms;
+        let asked = delay > 0 && !self.entry.asks_servers_for_warnings.get();
+        backend.warnings_until = asked.then(|| self.core.rt.now() + Duration::from_millis(delay));
+    }
+
+    /// Asks a connection for its warnings, for it to be given back. They stay there if they are too much to be kept.
+    pub(crate) async fn ask_warnings(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        backend.warnings_until = None;
+        let asked = self.watched(limit_ms, backend.ask_warnings(), self.entry.told_to_leave()).await;
+        let (shown, response) = match asked {
+            Ok(said) => said,
+            Err(failed) => {
+                self.lose_warnings();
+                return Err(failed);
+            }
+        };
+        // A statement that failed has not told what it changed before; this answer may.
+        if let Some(name) = self.learn_changes(backend, &sql::class(b"SHOW WARNINGS"), b"SHOW WARNINGS", &response) {
+            self.is_in(backend, &name);
+        }
+        backend.unreported &= backend.hello.is_mariadb();
+        let Some(shown) = shown else { return Ok(()) };
+        self.core.tally.up(Counter::WarningsKept);
+        backend.holds.remove(Hold::Diagnostics);
+        // They are the session's to forget now, and still on the server.
+        backend.last_session = NOBODY;
+        let results = self.state.variable("character_set_results").map(Into::into);
+        let kept = Kept { shown, names: self.state.names.clone(), results, mariadb: backend.hello.is_mariadb() };
+        self.entry.warnings.replace(Some(Box::new(Warnings::Kept(kept))));
+        Ok(())
+    }
+
+    /// The connection that knew is gone.
+    pub(crate) fn lose_warnings(&self) {
+        self.entry.warnings.replace(Some(Box::new(Warnings::Lost)));
+    }
+
+    /// Whether a statement asks for what no other connection knows.
+    pub(crate) fn asks_for_lost_warnings(&self, job: &Job<'_>) -> bool {
+        job.class.reads.intersects(Reads::WARNINGS) && matches!(self.entry.warnings.borrow().as_deref(), Some(Warnings::Lost))
+    }
+}
+
+/// Whether MariaDB shows the warnings of before after a statement that has none of its own: it does where no table is used. What is not certain counts
+/// as a table.
+pub(crate) fn leaves_warnings(job: &Job<'_>) -> bool {
+    is_without_tables(job.class, job.sent())
+}
+
+fn is_without_tables(class: &Class<'_>, text: &[u8]) -> bool {
+    use CommandCounter as C;
+    let may = matches!(
+        class.command,
+        C::Begin | C::Commit | C::ReleaseSavepoint | C::Rollback | C::RollbackSavepoint | C::Savepoint | C::Select | C::Set | C::StartTransaction
+    );
+    (may || class.use_db.is_some()) && !class.multi && !crate::settings::may_run_programs(class) && !Words::new(text).any(|token| token.is("FROM"))
+}
+
+/// What a statement asks, if a session can answer it.
+fn form(text: &[u8]) -> Option<Form> {
+    let mut words = Words::new(text);
+    let first = words.next()?;
+    if first.is("SELECT") {
+        return count_by_variable(text, words);
+    }
+    if !first.is("SHOW") {
+        return None;
+    }
+    let what = words.next()?;
+    let counts = what.is("COUNT");
+    let what = if counts {
+        let star = words.next()?.is_sign(b'(') && words.next()?.is_sign(b'*') && words.next()?.is_sign(b')');
+        if !star {
+            return None;
+        }
+        words.next()?
+    } else {
+        what
+    };
+    let errors = what.is("ERRORS");
+    if !errors && !what.is("WARNINGS") {
+        return None;
+    }
+    if counts {
+        let name = if errors { "@@session.error_count" } else { "@@session.warning_count" };
+        return ends(words).then(|| Form::Count { errors, name: name.to_owned(), selects: false });
+    }
+    let (mut skip, mut take) = (0, usize::MAX);
+    let mut after = words.clone();
+    if after.next().is_some_and(|token| token.is("LIMIT")) {
+        let number = |words: &mut Words<'_>| std::str::from_utf8(words.next()?.text).ok()?.parse::<usize>().ok();
+        take = number(&mut after)?;
+        words = after.clone();
+        match after.next() {
+            Some(token) if token.is_sign(b',') => {
+                (skip, take) = (take, number(&mut after)?);
+                words = after;
+            }
+            Some(token) if token.is("OFFSET") => {
+                skip = number(&mut after)?;
+                words = after;
+            }
+            _ => {}
+        }
+    }
+    ends(words).then_some(Form::List { errors, skip, take })
+}
+
+/// `SELECT @@[session.]warning_count`: the column is called as it is written, which is simple only without blanks.
+fn count_by_variable(text: &[u8], mut words: Words<'_>) -> Option<Form> {
+    let at = words.next()?;
+    let second = words.next()?;
+    if !at.is_sign(b'@') || !second.is_sign(b'@') {
+        return None;
+    }
+    let mut name = words.next()?;
+    if name.is_any(&["SESSION", "LOCAL"]) {
+        if !words.next()?.is_sign(b'.') {
+            return None;
+        }
+        name = words.next()?;
+    }
+    let errors = name.is("ERROR_COUNT");
+    let written = std::str::from_utf8(text.get(at.start..name.end())?).ok()?;
+    let tight = !written.contains(|c: char| c.is_whitespace() || c == '/' || c == '`');
+    ((errors || name.is("WARNING_COUNT")) && tight && ends(words)).then(|| Form::Count { errors, name: written.to_owned(), selects: true })
+}
+
+/// Nothing follows but a semicolon.
+fn ends(mut words: Words<'_>) -> bool {
+    words.next().is_none_or(|token| token.is_sign(b';') && words.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_answers_what_clients_ask() {
+        let list = |errors, skip, take| Some(Form::List { errors, skip, take });
+        let count = |errors, name: &str, selects| Some(Form::Count { errors, name: name.to_owned(), selects });
+        for (text, wanted) in [
+            ("show warnings", list(false, 0, usize::MAX)),
+            ("SHOW ERRORS;", list(true, 0, usize::MAX)),
+            ("SHOW WARNINGS LIMIT 5", list(false, 0, 5)),
+            ("/* x */ SHOW WARNINGS LIMIT 2, 5 ;", list(false, 2, 5)),
+            ("SHOW ERRORS LIMIT 5 OFFSET 2", list(true, 2, 5)),
+            ("SHOW COUNT(*) WARNINGS", count(false, "@@session.warning_count", false)),
+            ("show count( * ) errors", count(true, "@@session.error_count", false)),
+            ("SELECT @@Warning_Count", count(false, "@@Warning_Count", true)),
+            ("SELECT @@session.error_count;", count(true, "@@session.error_count", true)),
+            ("SHOW WARNINGS LIMIT", None),
+            ("SHOW WARNINGS LIMIT ?", None),
+            ("SHOW WARNINGS LIMIT 1 2", None),
+            ("SHOW WARNINGS; SELECT 1", None),
+            ("SHOW COUNT(x) WARNINGS", None),
+            ("SELECT @@warning_count + 1", None),
+            ("SELECT @@ warning_count", None),
+            ("SELECT @@global.warning_count", None),
+            ("GET DIAGNOSTICS @n = NUMBER", None),
+            ("", None),
+        ] {
+            assert_eq!(form(text.as_bytes()), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn mariadb_leaves_warnings_where_no_table_is_used() {
+        let leaves = |text: &str| is_without_tables(&sql::class(text.as_bytes()), text.as_bytes());
+        for text in ["SELECT 1", "SET @x = 1", "COMMIT", "USE conf", "BEGIN"] {
+            assert!(leaves(text), "{text}");
+        }
+        for text in ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "SET @x = (SELECT 1 FROM t)", "SELECT f()", "CALL p()", "SHOW TABLES"] {
+            assert!(!leaves(text), "{text}");
+        }
+    }
+}
