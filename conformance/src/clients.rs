@@ -201,6 +201,11 @@ fn as_script(step: &str) -> Option<String> {
     let statement = |sql: &str| Some(format!("delimiter $$\n{sql}\n$$\n"));
     match verb {
         "query" | "script" => statement(rest),
+        "attributed" => {
+            let (attribute, sql) = rest.split_once(" :: ")?;
+            let (name, value) = attribute.split_once('=')?;
+            Some(format!("query_attributes {name} {value}\n{}", statement(sql)?))
+        }
         "use" => Some(format!("use {rest}\n")),
         "begin" | "commit" | "rollback" => statement(verb),
         "autocommit" => statement(&format!("SET autocommit = {}", u8::from(rest == "on"))),

@@ -235,6 +235,9 @@ fn make_template(vendor: Vendor, programs: &Programs, work: &Path, fixture: &str
     tls_files(&data)?;
     let (mut process, _) = launch(vendor, programs, work, &[])?;
     run_sql(&programs.client, &work.join("s"), fixture)?;
+    if vendor == Vendor::MySql {
+        run_sql(&programs.client, &work.join("s"), "INSTALL COMPONENT 'file://component_query_attributes'")?;
+    }
     run_sql(&programs.client, &work.join("s"), "SHUTDOWN")?;
     match process.wait(START_AT_MOST) {
         Some(_) => Ok(()),

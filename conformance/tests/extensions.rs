@@ -28,11 +28,7 @@ fn stand(driver: Driver, vendor: Vendor, wish: impl FnOnce(Wish) -> Wish) -> Res
     }
     let server = Server::start_with(vendor, &["--performance-schema=ON"])?;
     let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
-    if vendor == Vendor::MySql {
-        server.root("INSTALL COMPONENT 'file://component_query_attributes'; GRANT SELECT ON performance_schema.* TO app@'%'")?;
-    } else {
-        server.root("GRANT SELECT ON performance_schema.* TO app@'%'")?;
-    }
+    server.root("GRANT SELECT ON performance_schema.* TO app@'%'")?;
     let proxy = Proxy::start(driver, &wish(Wish::in_front_of(&server)))?;
     Ok(Some((server, proxy)))
 }

@@ -521,8 +521,5 @@ fn begin(vendor: Vendor) -> Result<Stand, String> {
     let server = Server::start(vendor)?;
     // The first full login of an account is over TLS; raw logins are quick ones.
     let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
-    if vendor == Vendor::MySql {
-        server.root("INSTALL COMPONENT 'file://component_query_attributes'")?;
-    }
     Ok(Stand { server, proxies: [OnceLock::new(), OnceLock::new()] })
 }

@@ -196,6 +196,11 @@ fn main() {
                 if between == Between::Moved && (text_only || !["prepared", "large"].contains(&name.as_str())) {
                     continue;
                 }
+                // The others cannot say any, and MariaDB knows none.
+                let has_attributes = [Client::MySqlCli, Client::ConnectorPython, Client::ConnectorPythonC, Client::Java].contains(client);
+                if name == "attributes" && (!has_attributes || *vendor == Vendor::MariaDb || between == Between::Cache) {
+                    continue;
+                }
                 // Nothing in it is asked twice.
                 if between == Between::Cache && name == "compressed" {
                     continue;

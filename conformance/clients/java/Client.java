@@ -114,6 +114,13 @@ public final class Client {
                     results(statement, statement.execute(rest, Statement.RETURN_GENERATED_KEYS), isInsert(rest));
                 }
             }
+            case "attributed" -> {
+                try (Statement statement = connection.createStatement()) {
+                    String[] attribute = parts[0].split("=", 2);
+                    ((com.mysql.cj.jdbc.JdbcStatement) statement).setAttribute(attribute[0], attribute[1]);
+                    results(statement, statement.execute(parts[1]), false);
+                }
+            }
             case "prepare" -> prepared.put(parts[0], connection.prepareStatement(parts[1]));
             case "execute" -> {
                 PreparedStatement statement = prepared.get(parts[0]);

@@ -127,15 +127,20 @@ class Connector:
             if not cursor.nextset():
                 break
 
-    def query(self, sql):
+    def query(self, sql, attributes=()):
         cursor = self.connection.cursor()
         try:
+            for name, value in attributes:
+                cursor.add_attribute(name, value)
             cursor.execute(sql)
             self.results(cursor)
         finally:
             self.finish(cursor)
 
     script = query
+
+    def attributed(self, attribute, sql):
+        self.query(sql, [attribute.split("=", 1)])
 
     def finish(self, cursor):
         try:
@@ -197,6 +202,8 @@ def step(client, where, verb, rest):
                        options.get("database", ""), options.get("tls") == "on", "compress" in options)
     elif verb in ("query", "script", "use"):
         getattr(client, verb)(rest)
+    elif verb == "attributed":
+        client.attributed(parts[0], parts[1])
     elif verb == "prepare":
         name, sql = rest.split(" :: ", 1)
         client.prepare(name, sql)
