@@ -6,6 +6,7 @@ pub mod cache;
 pub mod clients;
 pub mod compare;
 pub mod dynamic;
+pub mod library;
 pub mod moved;
 pub mod process;
 pub mod proxy;

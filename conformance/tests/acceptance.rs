@@ -35,6 +35,7 @@ fn main() {
         ("prepared_statements_are_split_as_their_texts_are", prepared_statements_are_split),
         ("mysql_is_split_as_mariadb_is", mysql_is_split),
         ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
+        ("a_function_of_another_server_is_replaced_everywhere", a_function_of_another_server_is_replaced_everywhere),
         ("prepared_statements_are_rewritten_by_expressions", prepared_statements_are_rewritten_by_expressions),
         ("a_load_under_traffic_is_seen_whole_and_breaks_nothing", a_load_under_traffic_is_seen_whole),
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
@@ -621,6 +622,28 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     expect(made.contains("made of b and a"), || made.clone())?;
     let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
     expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || "a template without its value was taken".to_owned())
+}
+
+/// A14, A15, A16: a function that the server does not have is replaced everywhere by one that it has, whatever its case, and the month keeps its zero. The
+/// server is a MariaDB that has ClickHouse's two functions. See docs/features/rewriting.md for what a ClickHouse says.
+fn a_function_of_another_server_is_replaced_everywhere(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    server.root(
+        "CREATE TABLE conf.tablename (id INT, created DATETIME); \
+         INSERT INTO conf.tablename VALUES (1, '2018-03-05'), (2, '2018-03-07'), (3, '2018-11-01'); \
+         CREATE FUNCTION conf.toDate(t DATETIME) RETURNS DATE DETERMINISTIC RETURN DATE(t); \
+         CREATE FUNCTION conf.toString(d DATE) RETURNS CHAR(10) DETERMINISTIC RETURN CONCAT(d, '')",
+    )?;
+    let asked = "USE conf; SELECT COUNT(`id`), FROM_UNIXTIME(`created`, '%Y-%m') AS `date` FROM `tablename` GROUP BY from_unixtime(`created`, '%Y-%m') ORDER BY 2";
+    let months = |said: String| same(&said, "2\t2018-03\n1\t2018-11");
+    expect(months(proxy.query(asked)?).is_err(), || "without the rule the same is answered".to_owned())?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (active,match_pattern,replace_pattern,re_modifiers) VALUES \
+         (1,\"FROM_UNIXTIME\\(`created`, '%Y-%m'\\)\", 'substring(toString(toDate(created)),1,7)',\"CASELESS,GLOBAL\"); LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    months(proxy.query(asked)?)?;
+    let sent = proxy.admin("SELECT digest_text FROM stats_mysql_query_digest WHERE digest_text LIKE '%COUNT(%' AND digest_text LIKE '%substring%'")?;
+    same(&sent, "SELECT COUNT(`id`),substring(toString(toDate(created)),?,?) AS `date` FROM `tablename` GROUP BY substring(toString(toDate(created)),?,?) ORDER BY ?")
 }
 
 /// A14: an expression rewrites what is prepared, and what has become of a statement is what counts.

@@ -15,12 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
+use conformance::library;
 use conformance::process::free_port;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, OptsBuilder};
+use mysql_async::Conn;
 use tokio::task::JoinSet;
 
 type Outcome = Result<(), String>;
@@ -78,16 +79,7 @@ async fn every<T: 'static>(mut set: JoinSet<Result<T, String>>) -> Result<Vec<T>
 }
 
 async fn come_in(port: u16, tag: u64) -> Result<(u64, Conn), String> {
-    let opts = OptsBuilder::default()
-        .ip_or_hostname("127.0.0.1")
-        .tcp_port(port)
-        .user(Some("app"))
-        .pass(Some("secret"))
-        .db_name(Some("conf"))
-        .prefer_socket(false)
-        .max_allowed_packet(Some(64 << 20))
-        .wait_timeout(Some(28800));
-    let conn = Conn::new(opts).await.map_err(|error| format!("client {tag} does not come in: {error}"))?;
+    let conn = library::come_in(port).await.map_err(|error| format!("client {tag} does not come in: {error}"))?;
     Ok((tag, conn))
 }
 

@@ -219,6 +219,15 @@ fn a_result_with_too_many_rows_ends_with_an_error(driver: Driver) -> Outcome {
         expect(refused.contains("1104") && refused.contains("more than 5 rows"), || refused.clone())?;
     }
     same(two.global("Millrace_rows_limited")?.lines().last().unwrap_or_default(), "2")?;
+    // With a mirror: whether it has too many as well.
+    two.rules("(1, 1, 'seq_|scratch', 9, NULL, 0, NULL, NULL, '{\"max_rows\":1,\"mirror_compare\":true}')")?;
+    two.main.root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
+    for many in ["SELECT seq FROM conf.seq_1_to_6", "SELECT id FROM conf.scratch"] {
+        expect(two.proxy.query(many).is_err_and(|words| words.contains("more than 1 rows")), || many.to_owned())?;
+    }
+    let verdicts = || two.proxy.admin("SELECT group_concat(same || different || last_difference, ';') FROM (SELECT * FROM stats_mysql_mirror_digest ORDER BY same)");
+    until("01client: more than 1 rows, mirror: 0;10", verdicts)?;
+    two.main.root("DELETE FROM conf.scratch")?;
     // What was kept while more rows were allowed is not served whole.
     let kept = "DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (rule_id, active, match_pattern, cache_ttl, apply) VALUES (1, 1, 'seq_', 60000, 1)";
     two.proxy.admin(&format!("{kept}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;

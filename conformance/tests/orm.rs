@@ -6,11 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use conformance::by_hand::{self, Raw};
+use conformance::library;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, OptsBuilder};
+use mysql_async::Conn;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -37,16 +38,7 @@ fn main() {
 /// What an ORM says when it opens a connection for its own pool, and what only this client has set.
 async fn begin(port: u16, tag: u64) -> Result<Conn, String> {
     let failed = |error: mysql_async::Error| format!("client {tag} does not come in: {error}");
-    let opts = OptsBuilder::default()
-        .ip_or_hostname("127.0.0.1")
-        .tcp_port(port)
-        .user(Some("app"))
-        .pass(Some("secret"))
-        .db_name(Some("conf"))
-        .prefer_socket(false)
-        .max_allowed_packet(Some(64 << 20))
-        .wait_timeout(Some(28800));
-    let mut conn = Conn::new(opts).await.map_err(failed)?;
+    let mut conn = library::come_in(port).await.map_err(failed)?;
     for set in [
         "SET NAMES utf8mb4",
         "SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_ZERO_DATE')",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use conformance::servers::Vendor;
 use mysql_async::prelude::Queryable;
-use mysql_async::{ChangeUserOpts, Compression, Conn, Error, OptsBuilder, Row, Value};
+use mysql_async::{ChangeUserOpts, Compression, Conn, Error, Row, Value};
 
 use crate::ledger::{Fate, Ledger};
 
@@ -112,16 +112,9 @@ async fn session(ledger: &Ledger, vendor: Vendor, port: u16, number: u32, chance
         1 => Some("conf".to_owned()),
         _ => Some("conf2".to_owned()),
     };
-    let opts = OptsBuilder::default()
-        .ip_or_hostname("127.0.0.1")
-        .tcp_port(port)
-        .user(Some("app"))
-        .pass(Some("secret"))
+    let opts = conformance::library::options(port)
         .db_name(schema.clone())
-        .prefer_socket(false)
-        .compression((chance.below(4) == 0).then(Compression::default))
-        .max_allowed_packet(Some(64 << 20))
-        .wait_timeout(Some(28800));
+        .compression((chance.below(4) == 0).then(Compression::default));
     let who = format!("client {number}");
     let conn = match tokio::time::timeout(PATIENCE, Conn::new(opts)).await {
         Ok(Ok(conn)) => conn,

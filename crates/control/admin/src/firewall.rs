@@ -3,7 +3,7 @@
 use crate::engine::{Reply, View};
 use crate::open::Options;
 use crate::testing;
-use bridge::{AlarmRow, Ask, DigestRow, Report};
+use bridge::{AlarmRow, Ask, Report};
 use config::Mode;
 
 const DIGEST: u64 = 0x1C46_AE52_9DD5_A40E;
@@ -81,36 +81,11 @@ fn a_firewall_that_nobody_has_told_anything_is_switched_on_with_a_warning() {
 #[test]
 fn what_the_firewall_would_do_is_explained_and_what_it_did_is_shown() {
     let reports = |ask: Ask, reset: bool| match ask {
-        Ask::Digests => Some(Report::Digests(vec![DigestRow {
-            hostgroup: 0,
-            schema: "s".into(),
-            user: "app".into(),
-            client_address: "".into(),
-            digest: DIGEST,
-            text: "SELECT ?".into(),
-            count: 3,
-            first_seen: 1,
-            last_seen: 1,
-            sum_time_us: 1,
-            min_time_us: 1,
-            max_time_us: 1,
-            rows_affected: 0,
-            rows_sent: 0,
-            latency: bridge::Latency::default(),
-        }])),
-        Ask::Alarms => Some(Report::Alarms(vec![AlarmRow {
-            user: "app".into(),
-            client_address: "10.0.0.1".into(),
-            schema: "s".into(),
-            flag: 0,
-            digest: DIGEST,
-            text: "SELECT ?".into(),
-            action: "blocked",
-            fingerprint: "".into(),
-            count: if reset { 7 } else { 8 },
-            first_seen: 1,
-            last_seen: 2,
-        }])),
+        Ask::Digests => Some(Report::Digests(vec![testing::digest_row("app", "", DIGEST, "SELECT ?")])),
+        Ask::Alarms => {
+            let alarm = testing::alarm_row("app", "s", 0, DIGEST, "blocked");
+            Some(Report::Alarms(vec![AlarmRow { count: if reset { 7 } else { 8 }, last_seen: 2, ..alarm }]))
+        }
         _ => None,
     };
     testing::with_reports(Options::default(), Box::new(reports), |bench| async move {

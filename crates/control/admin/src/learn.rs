@@ -152,43 +152,11 @@ mod tests {
     use super::*;
     use crate::engine::View;
     use crate::open::Options;
-    use crate::testing;
-    use bridge::{AlarmRow, DigestRow};
-
-    fn digest(user: &str, client_address: &str, digest: u64, text: &str) -> DigestRow {
-        DigestRow {
-            hostgroup: 0,
-            schema: "s".into(),
-            user: user.into(),
-            client_address: client_address.into(),
-            digest,
-            text: text.into(),
-            count: 1,
-            first_seen: 1,
-            last_seen: 1,
-            sum_time_us: 1,
-            min_time_us: 1,
-            max_time_us: 1,
-            rows_affected: 0,
-            rows_sent: 0,
-            latency: bridge::Latency::default(),
-        }
-    }
+    use crate::testing::{self, digest_row as digest};
+    use bridge::AlarmRow;
 
     fn alarm(digest: u64, action: &'static str) -> AlarmRow {
-        AlarmRow {
-            user: "u".into(),
-            client_address: "10.0.0.1".into(),
-            schema: "t".into(),
-            flag: 9,
-            digest,
-            text: "SELECT ?".into(),
-            action,
-            fingerprint: "".into(),
-            count: 1,
-            first_seen: 1,
-            last_seen: 1,
-        }
+        testing::alarm_row("u", "t", 9, digest, action)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::answer::{Asker, Said};
 use crate::engine::{Reply, View};
 use crate::open::{Admin, Options};
 use crate::shared::{Hooks, Shared};
-use bridge::{Ask, Counts, Report, ToCore};
+use bridge::{AlarmRow, Ask, Counts, DigestRow, Report, ToCore};
 use rt::{Driver, Rt, mailbox};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -36,6 +36,44 @@ pub(crate) struct Bench {
 
 /// What the core answers when it is asked.
 type Reports = Box<dyn Fn(Ask, bool) -> Option<Report>>;
+
+/// A statement that ran once, in schema `s`.
+pub(crate) fn digest_row(user: &str, client_address: &str, digest: u64, text: &str) -> DigestRow {
+    DigestRow {
+        hostgroup: 0,
+        schema: "s".into(),
+        user: user.into(),
+        client_address: client_address.into(),
+        digest,
+        text: text.into(),
+        count: 1,
+        first_seen: 1,
+        last_seen: 1,
+        sum_time_us: 1,
+        min_time_us: 1,
+        max_time_us: 1,
+        rows_affected: 0,
+        rows_sent: 0,
+        latency: bridge::Latency::default(),
+    }
+}
+
+/// A statement that the firewall noticed once.
+pub(crate) fn alarm_row(user: &str, schema: &str, flag: u32, digest: u64, action: &'static str) -> AlarmRow {
+    AlarmRow {
+        user: user.into(),
+        client_address: "10.0.0.1".into(),
+        schema: schema.into(),
+        flag,
+        digest,
+        text: "SELECT ?".into(),
+        action,
+        fingerprint: "".into(),
+        count: 1,
+        first_seen: 1,
+        last_seen: 1,
+    }
+}
 
 /// Runs a test with an admin side.
 pub(crate) fn with<F: Future<Output = ()>>(options: Options, test: impl FnOnce(Bench) -> F) {

@@ -253,7 +253,7 @@ impl Copy {
             core.errors.count(self.hostgroup, host, server.port, &self.user_name, &self.state.schema, code, &words, now_s);
         }
         if let Some(pair) = &self.pair {
-            let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us };
+            let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us, more_than: None };
             pair.mirror_said(&core.verdicts, side, core.rt.wall_us() / 1_000_000, &epoch.digest);
         }
         self.count(core, &epoch, &class, time_us);

@@ -224,6 +224,11 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                         session.cached.filling = None;
                         session.core.tally.up(Counter::RowsLimited);
                         session.core.tally.up(Counter::GeneratedErrorPackets);
+                        if let Some(summed) = summed.take() {
+                            let time_us = micros(session.core.rt.now() - begun);
+                            let side = Side { error: None, affected: 0, sum: summed.sum(), time_us, more_than: Some(cut.rows_max()) };
+                            session.core.verdicts.relayed(session.entry.id, side);
+                        }
                         let complaint = too_many(cut.rows_max());
                         let mut told = passed.out.into_vec();
                         complaint.append(&mut told, seq);
@@ -273,14 +278,14 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             return Err((Failed::Cut, true));
         }
     }
-    if let Some(summed) = summed.filter(|_| !is_cut) {
+    if let Some(summed) = summed {
         let response = summed.response();
         let error = match response.outcome() {
             Outcome::Err { code, .. } => Some(code),
             _ => None,
         };
-        let time_us = u64::try_from((session.core.rt.now() - begun).as_micros()).unwrap_or(u64::MAX);
-        let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us };
+        let time_us = micros(session.core.rt.now() - begun);
+        let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us, more_than: None };
         session.core.verdicts.relayed(session.entry.id, side);
     }
     if let Some(outcome) = stop.interrupting() {
@@ -322,6 +327,10 @@ async fn settle_interruption(
         return Err((Failed::Killed, true));
     }
     Ok(())
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The number that servers have for a SELECT that would examine too many rows.

@@ -1,7 +1,7 @@
 //! The firewall: statements that none of its rules name, and statements that look like an injection.
 
 use crate::trace::Trace;
-use crate::{Answer, By, Guarded, Plan, SessionFacts, Statement};
+use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement};
 use config::{Mode, Snapshot};
 use std::sync::Arc;
 
@@ -52,30 +52,17 @@ impl Action {
 
 /// While it is off, this is all of it.
 #[inline]
-pub(crate) fn guard<T: Trace>(
-    plan: &mut Plan,
-    snapshot: &Snapshot,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    flag: u32,
-    trace: &mut T,
-) {
-    let v = &snapshot.variables;
+pub(crate) fn guard<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
+    let v = &case.snapshot.variables;
     if v.mysql_firewall_whitelist_enabled | v.mysql_automatic_detect_sqli {
-        look(plan, snapshot, session, statement, flag, trace);
+        look(plan, case, flag, trace);
     }
 }
 
 /// Whoever may run it is not asked whether it looks like an injection.
 #[inline(never)]
-fn look<T: Trace>(
-    plan: &mut Plan,
-    snapshot: &Snapshot,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    flag: u32,
-    trace: &mut T,
-) {
+fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
+    let Case { snapshot, session, statement } = case;
     let v = &snapshot.variables;
     if statement.guarded == Guarded::Nothing {
         return;

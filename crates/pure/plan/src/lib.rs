@@ -113,6 +113,14 @@ pub fn plan_with(
     decide(snapshot, session, statement, random, Some(memo), &mut Silent)
 }
 
+/// What is decided about, and under what.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) session: &'a SessionFacts<'a>,
+    pub(crate) statement: &'a Statement<'a>,
+}
+
 /// The order of these lines is the order of the decisions: a later one overrules the earlier.
 fn decide<T: Trace>(
     snapshot: &Snapshot,
@@ -144,8 +152,8 @@ fn decide<T: Trace>(
     hints::obey(&mut plan, statement, trace);
     transaction::stay(&mut plan, session, trace);
     answer::instead(&mut plan, session, end);
-    firewall::guard(&mut plan, snapshot, session, asked, end.flag, trace);
-    mirror::copy(&mut plan, snapshot, session, statement, random, trace);
+    firewall::guard(&mut plan, Case { snapshot, session, statement: asked }, end.flag, trace);
+    mirror::copy(&mut plan, Case { snapshot, session, statement }, random, trace);
     trace.decided(&plan);
     plan
 }

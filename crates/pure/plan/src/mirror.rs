@@ -2,8 +2,8 @@
 
 use crate::outcome::{Leg, Legs, Mirror};
 use crate::trace::Trace;
-use crate::{Plan, SessionFacts, Statement, Text, fast_routing, rules};
-use config::{Rule, Snapshot};
+use crate::{Case, Plan, SessionFacts, Statement, Text, fast_routing, rules};
+use config::Rule;
 
 /// What rules and hints have said of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,28 +34,15 @@ impl Wish {
 /// The copy begins as the statement has become. With mirror_flagOUT it goes through the chain once more, from that flag on,
 /// and may be rewritten and sent elsewhere again; a copy has no copies, and hints do not concern it.
 #[inline]
-pub(crate) fn copy<T: Trace>(
-    plan: &mut Plan,
-    snapshot: &Snapshot,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    random: u64,
-    trace: &mut T,
-) {
+pub(crate) fn copy<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
     if !plan.wish.is_none() && plan.answer.is_none() {
-        make(plan, snapshot, session, statement, random, trace);
+        make(plan, case, random, trace);
     }
 }
 
 #[cold]
-fn make<T: Trace>(
-    plan: &mut Plan,
-    snapshot: &Snapshot,
-    session: &SessionFacts<'_>,
-    statement: &Statement<'_>,
-    random: u64,
-    trace: &mut T,
-) {
+fn make<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
+    let Case { snapshot, session, statement } = case;
     let wish = plan.wish;
     let mut copy = Plan::to(wish.hostgroup.unwrap_or(session.user.default_hostgroup));
     let Legs::One([leg]) = &plan.legs else { return };
