@@ -14,6 +14,8 @@ fn main() {
         ("connections_are_opened_ahead_until_there_are_enough", opened_ahead),
         ("warnings_are_shown_as_by_a_server_after_their_connection_was_given_back", warnings_follow),
         ("what_only_a_server_can_say_of_warnings_is_asked_there_or_refused", warnings_of_servers),
+        ("a_role_follows_its_session_and_nobody_else", roles),
+        ("several_servers_at_once_for_one_client_are_told_what_it_sets", several_servers),
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
     ])
 }
@@ -292,6 +294,110 @@ fn warnings_lost(driver: Driver) -> Outcome {
         asked(&mut client, "SELECT 1 FROM conf.counted LIMIT 1")?;
         let found = asked(&mut client, "SHOW WARNINGS")?;
         expect(found.is_empty(), || format!("{vendor}: {found:?}"))?;
+    }
+    Ok(())
+}
+
+fn roles(driver: Driver) -> Outcome {
+    let role = "SELECT CURRENT_ROLE()";
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root("CREATE ROLE reader; CREATE ROLE writer; CREATE ROLE `sp\u{e4}t`; GRANT reader TO open@'%'; GRANT writer TO open@'%'; GRANT `sp\u{e4}t` TO open@'%';")?;
+        let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
+        let mut other = beside(&proxy, &client)?;
+        // One connection for them all, so that each finds what another has left.
+        narrow(&proxy)?;
+        let fresh = asked(&mut direct, role)?;
+        for sql in ["SET ROLE reader", "SET ROLE 'writer'", "SET ROLE NONE", "SET ROLE nosuch", "SET ROLE ALL", "SET ROLE ALL EXCEPT writer", "SET ROLE reader, writer",
+            "SET ROLE DEFAULT", "SET ROLE `writer`@`%`", "SET ROLE writer /* why */", "SET ROLE `sp\u{e4}t`", "SET ROLE reader"] {
+            let (wanted, found) = (direct.ask(sql), client.ask(sql));
+            expect(wanted.is_ok() == found.is_ok(), || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
+            if sql.contains("sp") {
+                // It keeps its connection.
+                same(&held(&proxy, &client)?, "UnknownState")?;
+                continue;
+            }
+            if held(&proxy, &client)?.contains("UnknownState") {
+                continue;
+            }
+            let found = asked(&mut other, role)?;
+            expect(found == fresh, || format!("{vendor}, somebody else after {sql}: {found:?}"))?;
+            let (wanted, found) = (asked(&mut direct, role)?, asked(&mut client, role)?);
+            expect(wanted == found, || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
+        }
+        for client in [&mut direct, &mut client] {
+            client.command(&[0x1f]).and_then(|()| client.packet()).map_err(|error| error.to_string())?;
+        }
+        let (wanted, found) = (asked(&mut direct, role)?, asked(&mut client, role)?);
+        expect(wanted == found, || format!("{vendor}, after a reset: {found:?} instead of {wanted:?}"))?;
+        // Whoever comes next has the role of a login, whatever was left and however.
+        server.root("CREATE PROCEDURE conf.takes_a_role() SET ROLE reader")?;
+        server.root("DELIMITER //\nCREATE PROCEDURE conf.by_text() BEGIN PREPARE s FROM 'SET ROLE reader'; EXECUTE s; END//\n")?;
+        for left in [&["SET ROLE reader"][..], &["CALL conf.takes_a_role()"], &["CALL conf.by_text()"], &["EXECUTE IMMEDIATE 'SET ROLE reader'"], &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"], &["SET ROLE `sp\u{e4}t`"], &["SET ROLE reader", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "CREATE TEMPORARY TABLE conf.role_left (a INT)"]] {
+            for sql in left {
+                // Not every server knows all of them.
+                let _either_way = client.ask(sql);
+            }
+            let next = beside(&proxy, &client)?;
+            drop(std::mem::replace(&mut client, next));
+            let found = asked(&mut client, role)?;
+            expect(found == fresh, || format!("{vendor}, the next after {left:?}: {found:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A82: one client holds connections to several servers at once, and what it sets, and the schema that it uses, reach all of them.
+fn several_servers(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (one, two) = (Server::start(vendor)?, Server::start(vendor)?);
+        for server in [&one, &two] {
+            server.root(by_hand::CREATE_USER)?;
+        }
+        let mut wish = wish(&one);
+        wish.servers = format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", wish.servers, two.port);
+        let proxy = Proxy::start(driver, &wish)?;
+        let mut client = log_in(proxy.port)?;
+        let at = |hostgroup: u32, sql: &str| format!("/* hostgroup={hostgroup} */ {sql}");
+        let lock = "SELECT GET_LOCK('a82', 1), @@port";
+        // A connection of its own on each: nothing but the lock keeps them.
+        for (hostgroup, server) in [(0, &one), (1, &two)] {
+            asked(&mut client, &at(hostgroup, "SELECT 1"))?;
+            asked(&mut client, &at(hostgroup, "INSERT INTO conf.counted (words) VALUES (GET_LOCK('a82', 1))"))?;
+            let taken = server.root("SELECT IS_FREE_LOCK('a82')")?;
+            expect(taken.trim_end().ends_with('0'), || format!("{vendor}, {hostgroup}: {lock}: {taken}"))?;
+        }
+        let kept = proxy.admin(&format!("SELECT COUNT(DISTINCT hostgroup) FROM stats_mysql_session_holds WHERE SessionID = {} AND hold = 'UserLock'", client.id))?;
+        same(kept.trim(), "2")?;
+        let seen = "SELECT DATABASE(), @@sql_mode, @@time_zone, @@collation_connection, @x, @@port";
+        for (n, sets) in [&["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..], &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"]]
+            .into_iter()
+            .enumerate()
+        {
+            for sql in sets {
+                asked(&mut client, sql)?;
+            }
+            let ports = [&one, &two].map(|server| server.port.to_string());
+            for (hostgroup, port) in ports.iter().enumerate() {
+                let mut direct = log_in([&one, &two][hostgroup].port)?;
+                let all = [&["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..], &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"]];
+                for sql in all.iter().take(n + 1).copied().flatten() {
+                    asked(&mut direct, sql)?;
+                }
+                let wanted = asked(&mut direct, seen)?;
+                let found = asked(&mut client, &at(hostgroup as u32, seen))?;
+                expect(found == wanted && found[0][5] == *port, || format!("{vendor}, hostgroup {hostgroup}: {found:?} instead of {wanted:?}"))?;
+            }
+        }
+        // Both connections are still those of before.
+        for server in [&one, &two] {
+            let taken = server.root("SELECT IS_FREE_LOCK('a82')")?;
+            expect(taken.trim_end().ends_with('0'), || format!("{vendor}: the lock is gone: {taken}"))?;
+        }
+        drop(client);
+        for server in [&one, &two] {
+            soon("1", || Ok(server.root("SELECT IS_FREE_LOCK('a82')")?.lines().last().unwrap_or_default().trim().to_owned()))?;
+        }
     }
     Ok(())
 }

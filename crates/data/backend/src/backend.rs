@@ -377,6 +377,10 @@ impl Backend {
 
     async fn reset_all(&mut self) -> Result<(), BackendFailed> {
         let by_login = self.place.resets_by_login.get();
+        let takes_roles = by_login && !self.hello.is_mariadb();
+        if !takes_roles && (self.holds.has(Hold::Procedure) || self.holds.has(Hold::UnknownState)) {
+            self.refuse_a_role().await?;
+        }
         let status = if by_login {
             self.log_in_again().await?
         } else {
@@ -389,6 +393,9 @@ impl Backend {
         // A login has its own character set anew.
         let names = by_login.then(|| self.hello.proof.charset());
         self.state = sync::reset(&self.state, Ways { after_reset: names.or(self.ways.after_reset), ..self.ways });
+        if takes_roles {
+            self.state.unset(sync::ROLE);
+        }
         self.last_session = 0;
         (self.tracking, self.unreported, self.crying_wolf) = (None, false, false);
         self.insert_id = Some(0);
@@ -405,6 +412,15 @@ impl Backend {
         }
         if let Some(text) = self.init_connect.clone() {
             self.begin(text).await?;
+        }
+        Ok(())
+    }
+
+    /// What nobody tells may have set a role, which no reset would take away: such a connection is for nobody else.
+    async fn refuse_a_role(&mut self) -> Result<(), BackendFailed> {
+        let role = self.ask_for_one("SELECT CURRENT_ROLE()").await?;
+        if self.state.variable(sync::ROLE).is_some() || role.is_some_and(|role| role != "NONE") {
+            return Err(BackendFailed::Unfit);
         }
         Ok(())
     }

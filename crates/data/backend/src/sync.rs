@@ -8,6 +8,9 @@ pub const ISOLATION: &str = "transaction isolation level";
 /// Likewise for READ ONLY and READ WRITE.
 pub const ACCESS: &str = "transaction access mode";
 
+/// Likewise for `SET ROLE …`. No reset undoes it, so a connection with a role serves only sessions that have set one.
+pub const ROLE: &str = "role of the session";
+
 /// What must be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -119,6 +122,9 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     }
     for (name, _) in have.variables() {
         if want.variable(name).is_none() {
+            if name == ROLE {
+                return Need::Another;
+            }
             if ways.begins_otherwise(name) || [ISOLATION, ACCESS].contains(&name) {
                 return Need::Reset;
             }
@@ -136,10 +142,13 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
         }
     }
     let renamed = list.first().is_some_and(|first| first.starts_with("NAMES") || first.starts_with("CHAR"));
+    let mut role = None;
     for (name, value) in want.variables() {
         let again = renamed && CHARSET_VARIABLES.contains(&name);
         if have.variable(name) != Some(value) || again {
-            if name == ISOLATION || name == ACCESS {
+            if name == ROLE {
+                role = Some(format!("SET ROLE {value}"));
+            } else if name == ISOLATION || name == ACCESS {
                 alone.push(format!("SET SESSION TRANSACTION {value}"));
             } else {
                 list.push(format!("@@SESSION.{name}={value}"));
@@ -157,6 +166,8 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
         alone.insert(0, format!("SET {}", list.join(", ")));
     }
     alone.splice(0..0, theirs.foreign);
+    // What follows may need what the role may do.
+    alone.splice(0..0, role);
     Need::Steps { sets: alone, schema }
 }
 
@@ -194,7 +205,11 @@ fn user_variables(have: &State, want: &State) -> UserSets {
 
 /// What a connection has after COM_RESET_CONNECTION.
 pub(crate) fn reset(have: &State, ways: Ways) -> State {
-    State { names: ways.after_reset.map_or(Names::Unknown, Names::Collation), ..State::new(&have.schema, 0) }
+    let mut state = State { names: ways.after_reset.map_or(Names::Unknown, Names::Collation), ..State::new(&have.schema, 0) };
+    if let Some(role) = have.variable(ROLE) {
+        state.set(ROLE, role);
+    }
+    state
 }
 
 #[cfg(test)]
@@ -248,6 +263,21 @@ mod tests {
         let mut want = State::new("a", 45);
         want.set("time_zone", "'+02:00'");
         assert_eq!(steps(&have, &want), "SET @@SESSION.sql_mode=DEFAULT, @@SESSION.time_zone='+02:00'");
+    }
+
+    /// Neither COM_RESET_CONNECTION nor MariaDB's COM_CHANGE_USER takes a role away.
+    #[test]
+    fn a_role_stays_on_its_connection() {
+        let plain = State::new("a", 45);
+        let mut reader = State::new("a", 45);
+        reader.set(ROLE, "reader");
+        reader.set("sql_mode", "'ANSI'");
+        assert_eq!(steps(&plain, &reader), "SET ROLE reader; SET @@SESSION.sql_mode='ANSI'");
+        assert_eq!(steps(&reader, &plain), "Another");
+        assert_eq!(steps(&reset(&reader, MYSQL), &plain), "Another");
+        let mut none = plain.clone();
+        none.set(ROLE, "NONE");
+        assert_eq!(steps(&reader, &none), "SET ROLE NONE; SET @@SESSION.sql_mode=DEFAULT");
     }
 
     #[test]

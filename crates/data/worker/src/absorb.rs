@@ -43,6 +43,10 @@ impl Session {
             if tracked && !user {
                 return false;
             }
+            if matches!(setting, Setting::Role(_)) {
+                // What ALL and DEFAULT mean may have changed.
+                return false;
+            }
             match meaning(setting, &self.state) {
                 Meaning::Autocommit(true) if self.state.autocommit => {}
                 Meaning::Travels(change) => {

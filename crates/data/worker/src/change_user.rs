@@ -69,7 +69,12 @@ impl Session {
         self.collation = change.charset.unwrap_or(self.collation);
         self.attributes = Rc::new(change.attributes);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
+        // MariaDB lets who stays himself keep his role, MySQL does not.
+        let role = self.state.variable(backend::ROLE).filter(|_| same && epoch.claims_mariadb()).map(str::to_owned);
         self.state = State::new(schema, self.collation);
+        if let Some(role) = role {
+            self.state.set(backend::ROLE, &role);
+        }
         self.modes = 0;
         self.next_flag_in = None;
         self.life = core.next_session_id();

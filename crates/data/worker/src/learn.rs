@@ -51,6 +51,9 @@ impl Session {
             self.state.autocommit = autocommit;
             backend.state_mut().autocommit = autocommit;
         }
+        if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)) && mentions_a_role(job.sent()) {
+            backend.retire();
+        }
         if response.is_session_track_lost() {
             backend.holds.add(Hold::UnknownState);
         }
@@ -159,7 +162,13 @@ impl Session {
                 (Meaning::Ask(name), _) if !error => drop(backend.unread.session.insert(name.to_owned())),
                 (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
                 _ if error => {}
-                (Meaning::Keep(hold), _) => backend.holds.add(hold),
+                (Meaning::Keep(hold), _) => {
+                    backend.holds.add(hold);
+                    if matches!(setting, Setting::Role(_)) {
+                        // No reset takes it away.
+                        backend.retire();
+                    }
+                }
                 (Meaning::Travels(change), _) => {
                     if let Setting::Variable(one) = setting {
                         backend.unread.session.remove(&one.name);
@@ -206,6 +215,11 @@ fn is_dynamic(job: &Job<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether it may set a role, which no reset takes away.
+fn mentions_a_role(text: &[u8]) -> bool {
+    text.windows(4).any(|four| four.eq_ignore_ascii_case(b"role"))
 }
 
 /// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.

@@ -314,8 +314,13 @@ impl Session {
     pub(crate) fn forget_everything(&mut self, names: Names) {
         let schema = self.state.schema.clone();
         self.let_go();
+        let role = self.state.variable(backend::ROLE).map(str::to_owned);
         self.state = State::new(&schema, self.collation);
         self.state.set_names(names);
+        if let Some(role) = role {
+            // No server takes a role away with it.
+            self.state.set(backend::ROLE, &role);
+        }
         self.modes = 0;
         self.next_flag_in = None;
         self.life = self.core.next_session_id();

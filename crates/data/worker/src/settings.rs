@@ -22,6 +22,9 @@ pub(crate) enum Meaning<'a> {
     AskUser(&'a str),
 }
 
+/// A longer list of roles stays on its connection.
+const ROLE_LEN_MAX: usize = 1024;
+
 /// Variables whose value is used up, or means this very connection.
 pub(crate) const BOUND: [&str; 7] =
     ["insert_id", "last_insert_id", "identity", "rand_seed1", "rand_seed2", "pseudo_thread_id", "sql_log_bin"];
@@ -60,8 +63,18 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
         }
         Setting::Transaction { scope: Scope::NextTransaction, .. } => Meaning::Keep(Hold::NextTransaction),
         Setting::Transaction { .. } | Setting::Password | Setting::DefaultRole => Meaning::Nothing,
-        Setting::Role(_) | Setting::ResourceGroup(_) | Setting::Statement { .. } => Meaning::Keep(Hold::UnknownState),
+        Setting::Role(words) => match role(words) {
+            Some(words) => travels(move |state| state.set(backend::ROLE, words)),
+            None => Meaning::Keep(Hold::UnknownState),
+        },
+        Setting::ResourceGroup(_) | Setting::Statement { .. } => Meaning::Keep(Hold::UnknownState),
     }
+}
+
+/// What follows SET ROLE, if it means the same wherever it is said.
+fn role(words: &[u8]) -> Option<&str> {
+    let certain = words.len() <= ROLE_LEN_MAX && words.is_ascii() && !words.iter().any(|byte| matches!(byte, b'\\' | b'#' | b'-' | b'/' | b';' | b'\n'));
+    std::str::from_utf8(words).ok().filter(|_| certain)
 }
 
 fn travels<'a>(change: impl Fn(&mut State) + 'a) -> Meaning<'a> {
@@ -192,7 +205,10 @@ mod tests {
             ("SET autocommit=ON", "autocommit true"),
             ("SET TRANSACTION READ ONLY", "NextTransaction"),
             ("SET insert_id=5", "UnknownState"),
-            ("SET ROLE x", "UnknownState"),
+            ("SET ROLE x", "travels"),
+            ("SET ROLE ALL EXCEPT `a`@'%', b", "travels"),
+            ("SET ROLE 'a\\'b'", "UnknownState"),
+            ("SET ROLE `\u{e9}`", "UnknownState"),
         ] {
             assert_eq!(asked(sql), wanted, "{sql}");
         }
