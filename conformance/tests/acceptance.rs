@@ -36,6 +36,7 @@ fn main() {
         ("mysql_is_split_as_mariadb_is", mysql_is_split),
         ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
         ("a_function_of_another_server_is_replaced_everywhere", a_function_of_another_server_is_replaced_everywhere),
+        ("cores_count_their_own_turns", cores_count_their_own_turns),
         ("prepared_statements_are_rewritten_by_expressions", prepared_statements_are_rewritten_by_expressions),
         ("a_load_under_traffic_is_seen_whole_and_breaks_nothing", a_load_under_traffic_is_seen_whole),
         ("statements_are_counted_by_their_kind", statements_are_counted_by_their_kind),
@@ -644,6 +645,21 @@ fn a_function_of_another_server_is_replaced_everywhere(driver: Driver) -> Outcom
     months(proxy.query(asked)?)?;
     let sent = proxy.admin("SELECT digest_text FROM stats_mysql_query_digest WHERE digest_text LIKE '%COUNT(%' AND digest_text LIKE '%substring%'")?;
     same(&sent, "SELECT COUNT(`id`),substring(toString(toDate(created)),?,?) AS `date` FROM `tablename` GROUP BY substring(toString(toDate(created)),?,?) ORDER BY ?")
+}
+
+/// Every core has a row, no turn is longer than the proxy is old, and who asks for it begins anew.
+fn cores_count_their_own_turns(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    for _ in 0..20 {
+        proxy.query("SELECT 1")?;
+    }
+    let sane = "core, turns > 0, busy_us >= longest_turn_us, longest_turn_cpu_us <= longest_turn_us, \
+         longest_turn_us < 1000000 * (1 + (SELECT variable_value FROM stats_mysql_global WHERE variable_name = 'ProxySQL_Uptime'))";
+    same(&proxy.admin(&format!("SELECT {sane} FROM stats_mysql_cores ORDER BY core"))?, "0\t1\t1\t1\t1\n1\t1\t1\t1\t1")?;
+    let turns = |table: &str| number(&proxy.admin(&format!("SELECT SUM(turns) FROM {table}"))?);
+    let before = turns("stats_mysql_cores_reset")?;
+    let after = turns("stats_mysql_cores")?;
+    expect(after < before, || format!("{after} turns after {before} were counted anew"))
 }
 
 /// A14: an expression rewrites what is prepared, and what has become of a statement is what counts.

@@ -123,7 +123,7 @@ impl Core {
             names: Names::default(),
             began_ns,
             looked: Cell::new(began_ns),
-            turns: Clockwork::default(),
+            turns: Clockwork::starting(began_ns, sys::thread_cpu_ns()),
             wheel: RefCell::new(Wheel::new()),
             random: RefCell::new(random),
             news: RefCell::default(),

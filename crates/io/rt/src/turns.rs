@@ -41,6 +41,11 @@ pub(crate) struct Clockwork {
 }
 
 impl Clockwork {
+    /// The first turn begins.
+    pub(crate) fn starting(now_ns: u64, cpu_ns: u64) -> Self {
+        Self { began_ns: now_ns.into(), asked_ns: now_ns.into(), asked_cpu_ns: cpu_ns.into(), ..Self::default() }
+    }
+
     /// A turn begins.
     pub(crate) fn begin(&self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) {
         self.began_ns.set(now_ns);
@@ -84,14 +89,15 @@ mod tests {
     #[test]
     fn a_turn_that_waited_for_the_machine_is_told_from_one_that_computed() {
         const MS: u64 = 1_000_000;
-        let clock = Clockwork::default();
+        let clock = Clockwork::starting(99 * MS, 9 * MS);
+        clock.end(99 * MS + 200_000, || panic!("the first turn did not begin when the machine did"));
         clock.begin(100 * MS, || 10 * MS);
         clock.end(100 * MS + 300_000, || panic!("a short turn costs no system call"));
         clock.begin(100 * MS + 400_000, || panic!("asked less than a millisecond ago"));
         clock.end(120 * MS, || 12 * MS);
         clock.begin(121 * MS, || 13 * MS);
         clock.end(128 * MS, || 20 * MS);
-        let told = Turns { count: 3, busy_us: 26_900, longest_us: 19_600, longest_cpu_us: 7_000, long: 2, long_cpu: 1 };
+        let told = Turns { count: 4, busy_us: 27_100, longest_us: 19_600, longest_cpu_us: 7_000, long: 2, long_cpu: 1 };
         assert_eq!(clock.told(true), told);
         assert_eq!(clock.told(false), Turns::default());
     }
