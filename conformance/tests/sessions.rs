@@ -16,6 +16,9 @@ fn main() {
         ("what_only_a_server_can_say_of_warnings_is_asked_there_or_refused", warnings_of_servers),
         ("a_role_follows_its_session_and_nobody_else", roles),
         ("several_servers_at_once_for_one_client_are_told_what_it_sets", several_servers),
+        ("a_collation_of_two_bytes_is_what_the_server_makes_of_it", collations),
+        ("nothing_is_opened_ahead_that_nobody_could_share", opened_in_vain),
+        ("a_reset_that_a_server_refuses_is_nobodys_error", refused_reset),
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
     ])
 }
@@ -398,6 +401,86 @@ fn several_servers(driver: Driver) -> Outcome {
         for server in [&one, &two] {
             soon("1", || Ok(server.root("SELECT IS_FREE_LOCK('a82')")?.lines().last().unwrap_or_default().trim().to_owned()))?;
         }
+    }
+    Ok(())
+}
+
+/// COM_CHANGE_USER has two bytes for a collation, a login one.
+fn collations(driver: Driver) -> Outcome {
+    let seen = "SELECT @@character_set_client, @@character_set_results, @@collation_connection";
+    for vendor in vendors() {
+        for algorithm in [1, 2] {
+            let (server, proxy) = one_of(driver, vendor)?;
+            set(&proxy, &format!("SET mysql-reset_connection_algorithm={algorithm}"))?;
+            let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
+            let mut other = beside(&proxy, &client)?;
+            let fresh = asked(&mut other, seen)?;
+            narrow(&proxy)?;
+            // MySQL's and MariaDB's own, those that all know, and back.
+            for collation in [309_u16, 2304, 224, 278, 8, 255, 2309, 45] {
+                for raw in [&mut direct, &mut client] {
+                    let mut change = b"\x11open\0\0\0".to_vec();
+                    change.extend_from_slice(&collation.to_le_bytes());
+                    change.extend_from_slice(b"mysql_native_password\0");
+                    let io = |error: std::io::Error| format!("{vendor}, {collation}: {error}");
+                    raw.command(&change).map_err(io)?;
+                    let mut answer = raw.packet().map_err(io)?;
+                    if answer.first() == Some(&0xfe) {
+                        raw.send(b"").map_err(io)?;
+                        answer = raw.packet().map_err(io)?;
+                    }
+                    expect(answer.first() == Some(&0), || format!("{vendor}, {collation}: {answer:?}"))?;
+                }
+                for left in ["SELECT 1", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET NAMES latin1"] {
+                    let (wanted, found) = (asked(&mut direct, seen)?, asked(&mut client, seen)?);
+                    expect(found == wanted, || format!("{vendor}, algorithm {algorithm}, {collation} before {left}: {found:?} instead of {wanted:?}"))?;
+                    let found = asked(&mut other, seen)?;
+                    expect(found == fresh, || format!("{vendor}, somebody else beside {collation}: {found:?}"))?;
+                    asked(&mut direct, left)?;
+                    asked(&mut client, left)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn opened_in_vain(driver: Driver) -> Outcome {
+    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    set(&proxy, "SET mysql-init_connect='SET autocommit=0'; SET mysql-connection_warming='true'")?;
+    let mut client = log_in(proxy.port)?;
+    asked(&mut client, "SELECT 1")?;
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let opened = proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_connections_opened_ahead'")?;
+    expect(opened.trim().parse::<u32>().is_ok_and(|opened| opened <= 4), || format!("{opened} were opened for nobody"))
+}
+
+fn refused_reset(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root("CREATE DATABASE doomed; CREATE DATABASE `na\u{ef}ve`")?;
+        set(&proxy, "SET mysql-reset_connection_algorithm=1")?;
+        narrow(&proxy)?;
+        let latin1 = || Raw::log_in_with(proxy.port, b"", 8).map(|(raw, _)| raw).map_err(|error| error.to_string());
+        let mut first = latin1()?;
+        let mut other = beside(&proxy, &first)?;
+        asked(&mut other, "USE conf")?;
+        asked(&mut first, "USE doomed")?;
+        asked(&mut first, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+        server.root("DROP DATABASE doomed")?;
+        // Its connection cannot be made clean: another one is as good.
+        let found = asked(&mut other, "SELECT DATABASE()")?;
+        expect(found == [["conf"]], || format!("{vendor}: {found:?}"))?;
+        // The session's own character set is latin1, the schema's name is none of it.
+        let mut third = latin1()?;
+        third.query("SELECT 1").and_then(|()| third.rows()).map_err(|error| error.to_string())?;
+        let name = b"\x03USE `na\xefve`";
+        third.command(name).and_then(|()| third.packet()).map_err(|error| error.to_string())?;
+        asked(&mut third, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+        asked(&mut third, "SELECT 1")?;
+        drop(third);
+        let found = asked(&mut other, "SELECT DATABASE(), 1 + 1")?;
+        expect(found == [["conf", "2"]], || format!("{vendor}: {found:?}"))?;
     }
     Ok(())
 }

@@ -367,7 +367,14 @@ impl Backend {
     pub async fn reset(&mut self) -> Result<(), BackendFailed> {
         self.tally.up(Counter::ComBackendChangeUser);
         self.tally.up(Counter::MyhgmPoolReset);
-        let result = self.reset_all().await;
+        // A server reads a schema's name in the character set of the login.
+        let by_login = self.place.resets_by_login.get() && self.state.schema.is_ascii();
+        self.reset_by(by_login).await
+    }
+
+    /// The same by COM_CHANGE_USER or not.
+    pub(crate) async fn reset_by(&mut self, by_login: bool) -> Result<(), BackendFailed> {
+        let result = self.reset_all(by_login).await;
         if result.is_err() {
             // Who knows how far it came.
             self.idle = Idle::Doubtful;
@@ -375,8 +382,7 @@ impl Backend {
         result
     }
 
-    async fn reset_all(&mut self) -> Result<(), BackendFailed> {
-        let by_login = self.place.resets_by_login.get();
+    async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
         let takes_roles = by_login && !self.hello.is_mariadb();
         if !takes_roles && (self.holds.has(Hold::Procedure) || self.holds.has(Hold::UnknownState)) {
             self.refuse_a_role().await?;
@@ -438,9 +444,10 @@ impl Backend {
         let status = match net::log_in_again(&mut self.conn, &self.hello, &self.key.user, &schema, &attributes).await {
             Ok(status) => status,
             Err(net::Refused::Net(error)) => return Err(BackendFailed::BrokeAfter(error)),
-            Err(net::Refused::Server { code, state, message }) => return Err(BackendFailed::Refused { code, state, message }),
-            // What it asks for now it did not ask for at the login.
-            Err(net::Refused::Impossible(_) | net::Refused::NoTls) => return Err(BackendFailed::Unfit),
+            // It is about this connection, and not about the statement that waits for it: another will do.
+            Err(net::Refused::Server { .. } | net::Refused::Impossible(_) | net::Refused::NoTls) => {
+                return Err(BackendFailed::BrokeBefore(NetError::Closed));
+            }
         };
         self.idle = Idle::Proven;
         Ok(status)

@@ -47,6 +47,11 @@ pub(crate) const OF_CLIENT: caps::Caps =
 /// What a connection says of itself for a client that has said nothing.
 pub(crate) const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
 
+/// The collation that a login asks for. It has one byte for it; with 0 the server's own is what comes of it, as of any that it does not know.
+fn at_login(collation: u16) -> u16 {
+    if collation > 255 { 0 } else { collation }
+}
+
 /// Why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum Attempt {
@@ -78,7 +83,12 @@ impl Pools {
                 self.tally.up(Counter::ServerConnectionsConnected);
                 let knows = Collations::of(&hello.version);
                 // MariaDB goes back to the character set of the login, MySQL to that of the server.
-                let keeps = want.collation >= 248 && hello.is_mariadb();
+                let mut state = State::new("", want.collation);
+                if want.collation > 255 && state.names.words_for(knows).is_some() {
+                    // The login could not say it, and the server knows it: a SET NAMES will.
+                    state.names = crate::Names::Unknown;
+                }
+                let keeps = want.collation >= 248 && hello.is_mariadb() && state.names != crate::Names::Unknown;
                 let ways = Ways { knows, begun: false, after_reset: keeps.then_some(want.collation), set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE) };
                 let mut holds = Holds::default();
                 holds.status(hello.status);
@@ -100,7 +110,7 @@ impl Pools {
                     last_session: 0,
                     place: place.clone(),
                     key,
-                    state: State::new("", want.collation),
+                    state,
                     ways,
                     init_connect: None,
                     prepared: Here::default(),
@@ -206,7 +216,7 @@ impl Pools {
             secret,
             database: want.like.and_then(|like| like.database),
             caps: want.like.map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
-            charset: want.collation,
+            charset: at_login(want.collation),
             attributes: &attributes,
             compression: server.compression.then(|| compression(&want.snapshot.variables)),
             tls: tls.as_ref(),

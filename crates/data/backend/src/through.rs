@@ -59,7 +59,8 @@ impl Backend {
     /// # Errors
     /// It refuses that, or the connection broke.
     pub async fn renew(&mut self) -> Result<(), BackendFailed> {
-        self.reset().await?;
+        // Its schema is the client's affair, and COM_CHANGE_USER would have to name it.
+        self.reset_by(false).await?;
         let mut payload = Vec::new();
         wire::command::write_query(&mut payload, b"SET NAMES DEFAULT", self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;

@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::certificate::unfit;
-use crate::greet::{denied, found, preferred_plugin};
+use crate::greet::{denied, found, known_charset, preferred_plugin};
 use crate::session::{Ended, Session};
 use crate::through::{self, Said, Through};
 use backend::{Like, Names, State};
@@ -45,11 +45,16 @@ impl Session {
         if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
+        let collation = match change.charset.map(|asked| known_charset(&core, &epoch.snapshot.variables, &self.entry.client, asked)) {
+            Some(Ok(known)) => known,
+            Some(Err(complaint)) => return self.turned_away(&complaint).await,
+            None => self.collation,
+        };
         let mut through = None;
         if user.fast_forward {
             let database = change.database.as_deref().or(user.default_schema.as_deref());
             let like = Like { caps: self.caps, database };
-            let said = Said { user: &user, secret: &secret, collation: change.charset.unwrap_or(self.collation), attributes: &change.attributes, like };
+            let said = Said { user: &user, secret: &secret, collation, attributes: &change.attributes, like };
             match Box::pin(through::open(&core, &epoch, &self.client, &self.entry, &said)).await {
                 Ok(backend) => through = backend.map(Through::new),
                 Err(complaint) => return self.turned_away(&complaint).await,
@@ -66,7 +71,7 @@ impl Session {
         self.let_go();
         self.secret = secret;
         self.nonce = nonce;
-        self.collation = change.charset.unwrap_or(self.collation);
+        self.collation = collation;
         self.attributes = Rc::new(change.attributes);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         // MariaDB lets who stays himself keep his role, MySQL does not.

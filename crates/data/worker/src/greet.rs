@@ -119,7 +119,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     }
     let deprecate = if v.mysql_enable_client_deprecate_eof { caps::DEPRECATE_EOF } else { 0 };
     let files = if v.mysql_enable_load_data_local_infile { caps::LOCAL_FILES } else { 0 };
-    let collation = wire::charset::by_name(&v.mysql_default_collation_connection).map_or(33, |c| c.id);
+    let collation = default_collation(v);
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
@@ -186,20 +186,13 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         refuse_next(core, conn, &packing::missing()).await;
         return None;
     }
-    if wire::charset::by_id(entered.login.charset).is_none() {
-        let unknown = format!("Client {}:{} asks for the unknown character set {}", client.0, client.1, entered.login.charset);
-        match v.mysql_handle_unknown_charset {
-            0 => {
-                core.note(&format!("{unknown}: it is turned away (mysql-handle_unknown_charset)"));
-                core.tally.up(Counter::ClientConnectionsAborted);
-                let words = format!("Unknown character set: '{}'", entered.login.charset);
-                refuse_next(core, conn, &Complaint::with(1115, "42000", words)).await;
-                return None;
-            }
-            1 => core.note(&format!("{unknown}: it gets {}", v.mysql_default_collation_connection)),
-            _ => {}
+    match known_charset(core, v, &client, entered.login.charset) {
+        Ok(known) => entered.login.charset = known,
+        Err(complaint) => {
+            core.tally.up(Counter::ClientConnectionsAborted);
+            refuse_next(core, conn, &complaint).await;
+            return None;
         }
-        entered.login.charset = collation;
     }
     let Some(user_seat) = core.user_seat(&user.username, user.max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxUserConnections);
@@ -243,6 +236,27 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let mut session = Session::new(core.clone(), conn, entered, user, entry, local, seats);
     session.through = through;
     Some(session)
+}
+
+/// The collation that a client gets for the one that it asks for, by `mysql-handle_unknown_charset`.
+pub(crate) fn known_charset(core: &Core, v: &Variables, client: &(String, u16), asked: u16) -> Result<u16, Complaint> {
+    if wire::charset::by_id(asked).is_some() {
+        return Ok(asked);
+    }
+    let unknown = format!("Client {}:{} asks for the unknown character set {asked}", client.0, client.1);
+    match v.mysql_handle_unknown_charset {
+        0 => {
+            core.note(&format!("{unknown}: it is turned away (mysql-handle_unknown_charset)"));
+            return Err(Complaint::with(1115, "42000", format!("Unknown character set: '{asked}'")));
+        }
+        1 => core.note(&format!("{unknown}: it gets {}", v.mysql_default_collation_connection)),
+        _ => {}
+    }
+    Ok(default_collation(v))
+}
+
+fn default_collation(v: &Variables) -> u16 {
+    wire::charset::by_name(&v.mysql_default_collation_connection).map_or(33, |c| c.id)
 }
 
 pub(crate) fn preferred_plugin(v: &Variables) -> Plugin {

@@ -159,7 +159,9 @@ impl Session {
         if let Some(name) = self.learn_changes(backend, &sql::class(b"SHOW WARNINGS"), b"SHOW WARNINGS", &response) {
             self.is_in(backend, &name);
         }
-        backend.unreported &= backend.hello.is_mariadb();
+        if !backend.hello.is_mariadb() {
+            (backend.unreported, backend.crying_wolf) = (false, false);
+        }
         let Some(shown) = shown else { return Ok(()) };
         self.core.tally.up(Counter::WarningsKept);
         backend.holds.remove(Hold::Diagnostics);
