@@ -165,7 +165,7 @@ impl Pools {
             if let Some(backend) = self.take_shared(group, want) {
                 return Some(Got::Idle(backend));
             }
-            let one_could_leave = !want.new_connection && group.lingering.is_due(begun);
+            let one_could_leave = !want.new_connection && !group.lingering.is_empty() && group.lingering.is_due(begun, &self.key_of(group, want));
             if !one_could_leave && let Some(got) = self.look(group, want, begun) {
                 return Some(got);
             }
@@ -177,14 +177,17 @@ impl Pools {
         let turn = group.queue.join(begun);
         let mut told = None;
         let mut asked: Option<Instant> = None;
-        let mut pressed: Option<Instant> = None;
+        // Rather than opening a connection. Each who waits tells one: together they wait no longer than the first.
+        let presses = !want.new_connection && !group.lingering.is_empty() && group.lingering.press(self.rt.now(), &self.key_of(group, want));
+        let left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
         loop {
             if turn.is_first() {
                 if let Some(backend) = self.take_shared(group, want) {
                     return Some(Got::Idle(backend));
                 }
-                if self.is_one_coming(group, want, &mut pressed) {
-                    let _called_or_too_late = self.rt.timeout(LEAVES_WITHIN, turn.called()).await;
+                let left = left_by.map_or(Duration::ZERO, |by| by - self.rt.now());
+                if !left.is_zero() {
+                    let _called_or_too_late = self.rt.timeout(left, turn.called()).await;
                     continue;
                 }
                 if let Some(got) = self.look(group, want, begun) {
@@ -209,18 +212,10 @@ impl Pools {
         }
     }
 
-    /// Whether a silent session was told to leave the connection of its insert, once, and does so at this moment: rather than a new one is opened.
-    fn is_one_coming(&self, group: &Group, want: &Want<'_>, pressed: &mut Option<Instant>) -> bool {
-        let now = self.rt.now();
-        match *pressed {
-            Some(at) => now - at < LEAVES_WITHIN,
-            None if want.new_connection => false,
-            None => {
-                let told = group.lingering.press(now);
-                *pressed = told.then_some(now);
-                told
-            }
-        }
+    /// Of connections that would serve. The servers of a hostgroup are alike in whether they are told of clients.
+    fn key_of(&self, group: &Group, want: &Want<'_>) -> Key {
+        let client = group.places.borrow().first().and_then(|place| place.client_of(want));
+        Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client }
     }
 
     /// Who takes none but a new connection waits for the pace at which they may be opened beside the line: the others there can do with idle ones.

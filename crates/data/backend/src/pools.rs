@@ -276,9 +276,11 @@ impl Pools {
         u32::try_from((u64::from(place.server().max_connections) * free_pct).div_ceil(100)).unwrap_or(u32::MAX)
     }
 
-    /// A session fell silent at `since`, and only what a connection to the hostgroup remembers for it keeps that: it may be asked for.
-    pub fn lingers(&self, hostgroup: u32, since: rt::Instant, who: Rc<dyn Lingers>) {
-        self.group(hostgroup).lingering.add(since, who);
+    /// A session fell silent at `since`, and until a certain time only what this connection remembers for it keeps that: it may be asked for.
+    pub fn lingers(&self, backend: &Backend, since: rt::Instant, who: Rc<dyn Lingers>) {
+        if let Some(until) = backend.lingers_until() {
+            self.group(backend.place.server().hostgroup).lingering.add(since, until, backend.key.clone(), who);
+        }
     }
 
     /// Once in a while: close what is closed, too old or too many, and open ahead where that is wanted.

@@ -159,8 +159,8 @@ impl Session {
 
     /// The client has its answer. What only an insert's id or warnings keep may be asked for by who needs a connection.
     pub(crate) fn lingers(&self) {
-        for (hostgroup, _) in self.held.iter().filter(|(_, backend)| backend.lingers_until().is_some()) {
-            self.core.pools.lingers(hostgroup, self.entry.since.get(), self.entry.clone());
+        for (_, backend) in self.held.iter().filter(|(_, backend)| backend.lingers_until().is_some()) {
+            self.core.pools.lingers(backend, self.entry.since.get(), self.entry.clone());
         }
     }
 

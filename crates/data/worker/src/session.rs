@@ -455,6 +455,7 @@ struct Leaving {
 impl Drop for Leaving {
     fn drop(&mut self) {
         self.core.user_went(&self.entry.user.borrow());
+        self.entry.holding.take();
         self.core.tally.down(Counter::ClientConnectionsConnected);
         self.core.session_ended(self.entry.id);
     }
