@@ -27,6 +27,7 @@ fn main() {
         ("a_client_that_leaves_after_its_begin_leaves_no_transaction", left_transaction),
         ("a_stored_function_leaves_nothing_to_the_next_session", routines),
         ("what_programs_change_is_the_sessions_own", programs),
+        ("what_a_failed_statement_has_changed_is_nobody_elses", told_late),
         ("who_asks_for_tracking_is_told_what_a_server_tells", tracked),
         ("what_the_statement_before_has_left_is_known_on_any_connection", recalled),
         ("a_schema_of_a_latin1_client_is_the_same_on_any_connection", latin1_schema),
@@ -412,6 +413,39 @@ fn programs(driver: Driver) -> Outcome {
                 let found = asked(&mut next, sql)?;
                 expect(found == fresh, || format!("{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}"))?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// A trigger sets a variable of the user, and its statement fails: the server tells of it with the answer to the next.
+const FAILS: &str = "CREATE TABLE conf.once (a INT PRIMARY KEY); INSERT INTO conf.once VALUES (1);
+    CREATE TRIGGER conf.leaves BEFORE INSERT ON conf.once FOR EACH ROW SET @of_trigger = 7;";
+
+fn told_late(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root(FAILS)?;
+        set(&proxy, "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0")?;
+        let fails = "INSERT INTO conf.once VALUES (1)";
+        for statements in [
+            &[fails, "SELECT 1"][..],
+            // It fails, too, and MySQL cries for nothing after that.
+            &[fails, "PREPARE s FROM 'SELECT * FROM conf.missing'", "SELECT 1"],
+            &["PREPARE s FROM 'SELECT * FROM conf.missing'", fails, "SELECT 1"],
+            // What is brought there before it has told.
+            &[fails, "SET sql_mode = 'ANSI'", "SELECT 1"],
+            &["PREPARE s FROM 'SELECT 2'", fails, "EXECUTE s"],
+            &[fails, "USE conf2", "SELECT 1"],
+        ] {
+            let mut client = log_in(&proxy)?;
+            let mut other = beside(&proxy, &client)?;
+            for sql in statements {
+                let _some_fail = client.ask(sql);
+            }
+            thread::sleep(Duration::from_millis(50));
+            let of_trigger = asked(&mut other, "SELECT @of_trigger")?.concat();
+            expect(of_trigger == ["NULL"], || format!("{vendor}, after {statements:?}: somebody else has {of_trigger:?}"))?;
         }
     }
     Ok(())

@@ -31,6 +31,17 @@ pub(crate) struct Key {
     pub(crate) client: Option<IpAddr>,
 }
 
+/// What a server has not told of a session's changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unreported {
+    /// All that there was is told.
+    Nothing,
+    /// It will tell of a change that is none: MySQL does so after a PREPARE, EXECUTE or DEALLOCATE that has failed.
+    Noise,
+    /// A statement has failed that may have changed something.
+    Change,
+}
+
 /// Whether a connection may be shared again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
@@ -93,10 +104,10 @@ pub struct Backend {
     pub(crate) several: bool,
     /// How the server tells of every change in its session, if we have asked for that.
     pub(crate) tracking: Option<Rc<crate::track::Told>>,
-    /// A statement has failed that may have changed what the server has not told yet: an error tells nothing.
-    pub unreported: bool,
-    /// The next change that the server tells of is none: MySQL tells of one after a PREPARE, EXECUTE or DEALLOCATE that has failed.
-    pub crying_wolf: bool,
+    /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.
+    pub strange_variables: bool,
+    /// What the server has still to tell: an error tells nothing of what its statement has changed.
+    pub unreported: Unreported,
     pub(crate) opened: Instant,
     pub(crate) since: Instant,
     /// When it last answered a ping.
@@ -263,7 +274,7 @@ impl Backend {
         // What is held is the session's own.
         let free = self.holds.is_empty();
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
-        let foreign = Foreign { statement: foreign, variables: free };
+        let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
         self.with_tracking(sync::whole_need(&self.state, want, user_variables, foreign, self.ways), tracking)
     }
 
@@ -403,7 +414,7 @@ impl Backend {
             self.state.unset(sync::ROLE);
         }
         self.last_session = 0;
-        (self.tracking, self.unreported, self.crying_wolf) = (None, false, false);
+        (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
         self.insert_id = Some(0);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();
@@ -544,7 +555,7 @@ impl Backend {
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
         let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
-        let back = sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false }, self.ways);
+        let back = sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false, strange: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);

@@ -1,5 +1,6 @@
 //! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
 
+use crate::Unreported;
 use crate::acquire::Taken;
 use crate::backend::{Backend, Idle, Key};
 use crate::passwords::{is_wrong_password, passwords};
@@ -119,8 +120,8 @@ impl Pools {
                     closing: Vec::new(),
                     several: false,
                     tracking: None,
-                    unreported: false,
-                    crying_wolf: false,
+                    unreported: Unreported::Nothing,
+                    strange_variables: false,
                     opened: now,
                     since: now,
                     pinged: now,

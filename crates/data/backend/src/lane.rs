@@ -187,7 +187,7 @@ impl Joined {
 
 impl Lane {
     fn serves(&self, want: &Want<'_>, now: Instant) -> bool {
-        let foreign = Foreign { statement: false, variables: false };
+        let foreign = Foreign { statement: false, variables: false, strange: false };
         !self.closed.get()
             && *self.user == *want.user
             && self.own_caps == want.caps & crate::connect::OF_CLIENT

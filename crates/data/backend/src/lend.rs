@@ -3,6 +3,7 @@
 //! A connection is asked for by the first of a line only, and by who is about to open one although other cores have some. What is sent joins
 //! the idle connections of the core that asked; its permit travels with it.
 
+use crate::Unreported;
 use crate::backend::{Backend, Idle, Key};
 use crate::connect::OF_CLIENT;
 use crate::place::Place;
@@ -207,7 +208,8 @@ fn may_travel(backend: &Backend) -> bool {
     backend.key.client.is_none()
         && backend.owned.is_none()
         && backend.tracking.is_none()
-        && !backend.unreported
+        && backend.unreported == Unreported::Nothing
+        && !backend.strange_variables
         && backend.conn.compression().is_none()
 }
 
@@ -396,8 +398,8 @@ impl Pools {
                 closing: std::mem::take(&mut lent.closing),
                 several: lent.several,
                 tracking: None,
-                unreported: false,
-                crying_wolf: false,
+                unreported: Unreported::Nothing,
+                strange_variables: false,
                 retired: false,
                 opened: lent.opened,
                 since: lent.since,

@@ -31,7 +31,7 @@ mod through;
 mod warm;
 
 pub use ask::{Shown, Unread};
-pub use backend::{Backend, Idle, NOBODY};
+pub use backend::{Backend, Idle, NOBODY, Unreported};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds, is_call};
 pub use kill::Killing;

@@ -1,5 +1,6 @@
 //! All servers of this core, and the connections that wait there for a session.
 
+use crate::Unreported;
 use crate::acquire::{GIVE_WAY, LEND_WAY};
 use crate::backend::{Backend, Idle};
 use crate::lane::Lanes;
@@ -213,7 +214,7 @@ impl Pools {
         backend.place.end_use();
         backend.since = self.rt.now();
         let place = backend.place.clone();
-        let shareable = backend.idle == Idle::Proven && backend.holds.is_empty() && !backend.retired && !backend.unreported && backend.conn.is_idle();
+        let shareable = backend.idle == Idle::Proven && backend.holds.is_empty() && !backend.retired && backend.unreported == Unreported::Nothing && backend.conn.is_idle();
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
         let group = self.group(hostgroup);
         let since = group.queue.first_since();
@@ -244,7 +245,7 @@ impl Pools {
             self.release(backend);
             return;
         }
-        if !backend.holds.need_reset() && !backend.unreported && backend.state.autocommit {
+        if !backend.holds.need_reset() && backend.unreported == Unreported::Nothing && backend.state.autocommit {
             if backend.holds.has(crate::Hold::InsertId) {
                 backend.insert_id = None;
             }

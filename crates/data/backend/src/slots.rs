@@ -1,6 +1,7 @@
 //! Statements that are prepared in SQL on one connection, by names of ours: whoever has the connection next finds none of the names that a
 //! client has given.
 
+use crate::Unreported;
 use crate::backend::{Way, refusal};
 use crate::prepared::Known;
 use crate::{Backend, BackendFailed, Hold, Prepared};
@@ -171,7 +172,7 @@ impl Backend {
         wire::command::write_query(&mut payload, &text, self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;
         if let Err(refused) = refusal(&response) {
-            (self.unreported, self.crying_wolf) = (self.tells_all(), self.tells_all());
+            self.has_failed(Unreported::Noise);
             return Err(refused);
         }
         self.holds.status(response.status());

@@ -83,12 +83,14 @@ pub(crate) struct Foreign {
     pub(crate) statement: bool,
     /// Its user variables, if there are any.
     pub(crate) variables: bool,
+    /// User variables that nobody knows of.
+    pub(crate) strange: bool,
 }
 
 /// What it takes, from any state. `user`: with the user variables.
 pub(crate) fn whole_need(have: &State, want: &State, user: bool, foreign: Foreign, ways: Ways) -> Need {
     // Set to NULL, a variable of somebody else keeps its type; after a reset it never was.
-    let others = foreign.statement || user && foreign.variables && has_others_variables(have, want);
+    let others = foreign.statement || user && (foreign.strange || foreign.variables && has_others_variables(have, want));
     let need = if others { Need::Reset } else { need(have, want, user, ways) };
     match need {
         Need::Reset if self::need(&reset(have, ways), want, user, ways) == Need::Another => Need::Another,
@@ -218,7 +220,7 @@ mod tests {
 
     const MYSQL: Ways = Ways { knows: Collations::Mysql, begun: false, after_reset: None, set_by_login: 0 };
     const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
-    const IDLE: Foreign = Foreign { statement: false, variables: true };
+    const IDLE: Foreign = Foreign { statement: false, variables: true, strange: false };
 
     fn steps(have: &State, want: &State) -> String {
         steps_on(MARIADB, have, want)

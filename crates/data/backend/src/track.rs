@@ -4,6 +4,7 @@
 //! <https://dev.mysql.com/doc/refman/8.4/en/session-state-tracking.html>. What it covers on real servers is in
 //! docs/decisions/0020-what-servers-track.md.
 
+use crate::Unreported;
 use crate::ask::Answer;
 use crate::sync::Need;
 use crate::{Backend, BackendFailed};
@@ -100,6 +101,13 @@ impl Backend {
         self.tracking.is_some()
     }
 
+    /// A statement has failed, and its server, if it tells, has this to tell with the next answer.
+    pub fn has_failed(&mut self, unreported: Unreported) {
+        if self.tells_all() {
+            self.unreported = self.unreported.max(unreported);
+        }
+    }
+
     /// What a statement takes, with what its tracking takes.
     pub(crate) fn with_tracking(&self, need: Need, tracking: Tracking) -> Need {
         let turn = match tracking {
@@ -122,7 +130,7 @@ impl Backend {
     /// # Errors
     /// The connection broke.
     pub async fn hear(&mut self) -> Result<Response, BackendFailed> {
-        self.unreported = false;
+        self.unreported = Unreported::Nothing;
         let mut payload = Vec::new();
         let text = if self.hello.is_mariadb() { HEAR } else { HEAR_MYSQL };
         wire::command::write_query(&mut payload, text, self.hello.caps);

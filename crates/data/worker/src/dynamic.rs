@@ -9,7 +9,7 @@ use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Interest, Prepared, slot_name};
-use bridge::{Counter, Failure};
+use bridge::Counter;
 use sql::dynamic::{Source, dynamic, literal};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
@@ -318,22 +318,7 @@ impl Session {
             Source::Text(text) => return Ok(Some(Cow::Borrowed(text))),
             Source::Variable(name) => name,
         };
-        for hostgroup in self.held.hostgroups_with(Hold::Unread) {
-            let Some(mut backend) = self.held.take(hostgroup) else { continue };
-            let limit_ms = self.core.epoch().snapshot.variables.mysql_default_query_timeout;
-            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms)).await {
-                self.core.pools.release(backend);
-                return Err(match why {
-                    Failed::Backend(failure) => {
-                        let (code, sqlstate, words) = failure.to_client();
-                        Ended::Told(Complaint::with(code, sqlstate, words))
-                    }
-                    Failed::Killed => Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted")),
-                    _ => Ended::Gone,
-                });
-            }
-            self.held.put(hostgroup, backend);
-        }
+        self.read_all_back().await?;
         let doubt = [Hold::UserVariable, Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
         if self.held.holds().any(|hold| doubt.contains(&hold)) {
             return Ok(None);

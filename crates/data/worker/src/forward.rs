@@ -7,7 +7,7 @@ use crate::ready::sees;
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{Backend, BackendFailed, Hold, Idle, Want};
+use backend::{Backend, BackendFailed, Hold, Idle, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
@@ -235,7 +235,7 @@ impl Session {
             self.core.pools.release(backend);
             return counted;
         }
-        if backend.unreported && backend.idle == Idle::Proven && backend.holds.is_empty() {
+        if backend.unreported != Unreported::Nothing && backend.idle == Idle::Proven && backend.holds.is_empty() {
             let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job))).await;
             if heard.is_err() {
                 self.core.pools.release(backend);
@@ -270,7 +270,7 @@ impl Session {
         if self.held.is_empty() || job.class.reads.intersects(Reads::WARNINGS) {
             return Ok(());
         }
-        for other in self.held.hostgroups_with(Hold::Unread) {
+        for other in self.held.unread() {
             if other == hostgroup {
                 continue;
             }

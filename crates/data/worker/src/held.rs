@@ -1,6 +1,6 @@
 //! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
 
-use backend::{Backend, Hold, Holds};
+use backend::{Backend, Hold, Holds, Unreported};
 use rt::Instant;
 use sql::{Class, Leaves, Reads};
 
@@ -101,8 +101,10 @@ impl Held {
     }
 
     /// The hostgroups whose connection has this hold.
-    pub(crate) fn hostgroups_with(&self, hold: Hold) -> Vec<u32> {
-        self.0.iter().filter(|(_, backend)| backend.holds.has(hold)).map(|(hostgroup, _)| *hostgroup).collect()
+    /// Where something was set that is still to be asked for, or may have been.
+    pub(crate) fn unread(&self) -> Vec<u32> {
+        let unread = |backend: &Backend| backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing;
+        self.0.iter().filter(|(_, backend)| unread(backend)).map(|(hostgroup, _)| *hostgroup).collect()
     }
 
     /// Where a transaction is open.

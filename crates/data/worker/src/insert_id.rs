@@ -4,7 +4,7 @@
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, Hold, Idle};
+use backend::{Backend, Hold, Idle, Unreported};
 use rt::Instant;
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::time::Duration;
@@ -197,7 +197,7 @@ impl Session {
         if backend.holds.has(Hold::Diagnostics) {
             return Ok(());
         }
-        if backend.unreported {
+        if backend.unreported != Unreported::Nothing {
             self.hear(backend, limit_ms).await?;
         }
         if backend.holds.has(Hold::InsertId) {
@@ -207,7 +207,7 @@ impl Session {
     }
 
     async fn ask_insert_id(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
-        if backend.unreported {
+        if backend.unreported != Unreported::Nothing {
             // The question would take the answer to what was not told yet.
             self.hear(backend, limit_ms).await?;
         }

@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::statement::{Job, Told, What};
 use crate::settings::{Meaning, may_run_programs, meaning};
 use crate::warnings::leaves_warnings;
-use backend::{Answered, Backend, Hold, Owned};
+use backend::{Answered, Backend, Hold, Owned, Unreported};
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::errors;
@@ -59,12 +59,12 @@ impl Session {
         }
         self.learn_recall(job, response, error);
         let mut schema = self.learn_changes(backend, job.class, job.sent(), response);
-        if error && backend.tells_all() && may_run_programs(job.class) && !is_dynamic(job) {
-            backend.unreported = true;
-        } else if error && backend.tells_all() && is_dynamic(job) {
-            (backend.unreported, backend.crying_wolf) = (true, true);
-        } else if !error && !backend.unreported {
-            backend.crying_wolf = false;
+        if error && is_dynamic(job) {
+            backend.has_failed(Unreported::Noise);
+        } else if error && may_run_programs(job.class) {
+            backend.has_failed(Unreported::Change);
+            // MariaDB does not tell of user variables later.
+            backend.strange_variables |= backend.hello.is_mariadb() || !backend.tells_all();
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             self.learn_variables(backend, job.class, job.sent(), error);

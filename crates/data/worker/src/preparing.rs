@@ -107,6 +107,8 @@ impl Session {
             }
         }
         if let Some(preparing) = preparing {
+            // What it means is what is set now, wherever that was.
+            self.read_all_back().await?;
             self.intern(job.epoch, preparing, job.sent());
         }
         Ok(ControlFlow::Continue(()))

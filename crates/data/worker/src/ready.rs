@@ -1,10 +1,13 @@
 //! What a connection must have before a statement is sent over it, and what is asked of a server on the side.
 
 use crate::relay::Failed;
-use crate::session::Session;
+use crate::answer::Complaint;
+use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Hold, Holds, State};
+use crate::tracked::changes_by_itself;
+use backend::{Backend, BackendFailed, Hold, Holds, State, Unreported};
+use bridge::Failure;
 use rt::{Chunk, Either};
 use sql::{CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
@@ -68,6 +71,8 @@ impl Session {
             && self.several(backend, job) == backend.takes_several()
             && backend.is_ready(&self.wanted(backend, job), sees(job), self.remembered(job), self.tracking(job))
             && !self.lacks_insert_id(backend, job)
+            // Its own changes would hide those that are still to be told.
+            && !(backend.unreported == Unreported::Change && changes_by_itself(job.class))
             && !self.has_old_warnings(backend, job)
     }
 
@@ -122,7 +127,8 @@ impl Session {
 
     /// Brings the session's state and its prepared statement onto a connection.
     pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
-        if backend.holds.has(Hold::Unread) && !job.class.reads.intersects(Reads::WARNINGS) {
+        let unread = backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing;
+        if unread && !job.class.reads.intersects(Reads::WARNINGS) {
             // What is brought there, or what a statement is prepared in, would be set over it.
             self.read_back(backend, self.limit_ms(job)).await?;
         }
@@ -170,8 +176,36 @@ impl Session {
         Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
     }
 
-    /// Asks for the values of what expressions have set on a connection.
+    /// The same for all connections that are held.
+    pub(crate) async fn read_all_back(&mut self) -> Result<(), Ended> {
+        for hostgroup in self.held.unread() {
+            let Some(mut backend) = self.held.take(hostgroup) else { continue };
+            let limit_ms = self.core.epoch().snapshot.variables.mysql_default_query_timeout;
+            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms)).await {
+                self.core.pools.release(backend);
+                return Err(match why {
+                    Failed::Backend(failure) => {
+                        let (code, sqlstate, words) = failure.to_client();
+                        Ended::Told(Complaint::with(code, sqlstate, words))
+                    }
+                    Failed::Killed => Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted")),
+                    _ => Ended::Gone,
+                });
+            }
+            self.held.put(hostgroup, backend);
+        }
+        Ok(())
+    }
+
+    /// Asks for the values of what expressions have set on a connection, and first for what the server has not told yet: any other question would take it.
     pub(crate) async fn read_back(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        if backend.unreported != Unreported::Nothing {
+            Box::pin(self.hear(backend, limit_ms)).await?;
+        }
+        if backend.unread.is_empty() {
+            backend.holds.remove(Hold::Unread);
+            return Ok(());
+        }
         let mut state = self.state.clone();
         let done = self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_to_leave()).await;
         self.state = state;

@@ -5,7 +5,7 @@ use crate::relay::Failed;
 use crate::session::Session;
 use crate::settings::{BOUND, may_run_programs};
 use crate::statement::{Job, What};
-use backend::{Backend, Hold, Tracking};
+use backend::{Backend, Hold, Tracking, Unreported};
 use sql::set::{Scope, Setting};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::response::Response;
@@ -40,7 +40,7 @@ impl Session {
         if response.session_track().is_empty() {
             return None;
         }
-        backend.unreported = false;
+        let nothing = std::mem::replace(&mut backend.unreported, Unreported::Nothing) == Unreported::Noise && !may_run_programs(class);
         let own = if class.leaves.intersects(Leaves::SET) { set_by(text, self.escapes()) } else { Some(Vec::new()) };
         let (mut schema, mut changed, mut named) = (None, false, false);
         for change in response.changes() {
@@ -70,7 +70,6 @@ impl Session {
                 _ => {}
             }
         }
-        let nothing = backend.crying_wolf && !may_run_programs(class);
         if changed && !named && !nothing && !changes_by_itself(class) {
             backend.holds.add(Hold::Untold);
         }
@@ -80,9 +79,11 @@ impl Session {
 
     /// A statement has failed, and what it changed before is not told: the server says it with the next OK.
     pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        let unreported = backend.unreported;
         let response = self.watched(limit_ms, backend.hear(), self.entry.told_to_leave()).await?;
+        backend.unreported = unreported;
         let schema = self.learn_changes(backend, &sql::class(b"DO 0"), b"DO 0", &response);
-        backend.crying_wolf = false;
+        backend.unreported = Unreported::Nothing;
         if let Some(name) = schema {
             self.is_in(backend, &name);
         }
@@ -111,7 +112,7 @@ fn sees_tracking(class: &Class<'_>, text: &[u8]) -> bool {
 }
 
 /// Whether its own text explains that something of the session has changed.
-fn changes_by_itself(class: &Class<'_>) -> bool {
+pub(crate) fn changes_by_itself(class: &Class<'_>) -> bool {
     const MARKS: Leaves = Leaves::SET
         .with(Leaves::USER_VARIABLE)
         .with(Leaves::TEMP_TABLE)

@@ -5,7 +5,7 @@ use crate::answer::Complaint;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{Backend, Hold, NOBODY, Names, Shown};
+use backend::{Backend, Hold, Names, Shown, Unreported, NOBODY};
 use bridge::Counter;
 use sql::words::Words;
 use sql::{Class, CommandCounter, Reads};
@@ -160,7 +160,7 @@ impl Session {
             self.is_in(backend, &name);
         }
         if !backend.hello.is_mariadb() {
-            (backend.unreported, backend.crying_wolf) = (false, false);
+            backend.unreported = Unreported::Nothing;
         }
         let Some(shown) = shown else { return Ok(()) };
         self.core.tally.up(Counter::WarningsKept);
