@@ -107,3 +107,16 @@ pub(crate) fn user_locks(driver: Driver) -> Outcome {
         says(client, "SELECT IS_FREE_LOCK('of the reader') + IS_FREE_LOCK('of the writer')", "2")
     })
 }
+
+/// A lock on the reader, and a transaction on the writer: what also reads rows belongs to the transaction.
+pub(crate) fn user_locks_beside_a_transaction(driver: Driver) -> Outcome {
+    each(driver, |client| {
+        says(client, "SELECT GET_LOCK('beside', 0)", "1")?;
+        asked(client, "BEGIN")?;
+        asked(client, "INSERT INTO conf.log VALUES ('mine')")?;
+        says(client, "SELECT tag, RELEASE_LOCK('no lock') IS NULL FROM conf.log WHERE tag = 'mine' FOR UPDATE", "mine 1")?;
+        says(client, "SELECT RELEASE_LOCK('no lock') IS NULL, (SELECT COUNT(*) FROM conf.log)", "1 1")?;
+        says(client, "SELECT RELEASE_LOCK('beside')", "1")?;
+        asked(client, "ROLLBACK").map(drop)
+    })
+}

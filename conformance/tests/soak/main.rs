@@ -32,6 +32,7 @@ fn main() {
         ("warnings_are_those_of_the_last_statement_wherever_it_ran", found::diagnostics),
         ("what_an_expression_has_set_outlives_a_preparation", found::expressions),
         ("an_inserts_id_outlives_its_connection", found::insert_ids),
+        ("a_statement_that_reads_rows_stays_in_its_transaction_whatever_it_releases", found::user_locks_beside_a_transaction),
         ("a_user_lock_is_released_where_it_was_taken", found::user_locks),
         ("sessions_keep_their_state_over_few_connections", undisturbed),
         ("sessions_keep_their_state_whatever_breaks", disturbed),

@@ -38,7 +38,7 @@ pub use kill::Killing;
 pub use lane::{ANSWER_LEN_MAX, Joined, Lane, Landed};
 pub use lend::{Speak, Word};
 pub use linger::Lingers;
-pub use own::Owned;
+pub use own::{Owned, is_only_user_lock};
 pub use place::Place;
 pub use pools::{Pools, Want};
 pub use prepared::{Interest, Prepared, Statements};

@@ -169,6 +169,12 @@ impl Locks {
     }
 }
 
+/// Whether a statement takes or releases user locks and does nothing else: it reads no rows, so it is of no transaction.
+#[must_use]
+pub fn is_only_user_lock(text: &[u8]) -> bool {
+    ["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS"].iter().any(|function| is_only_call(text, function))
+}
+
 /// `SELECT function(…) [AS name]` or `DO function(…)`, and nothing else.
 fn is_only_call(text: &[u8], function: &str) -> bool {
     let mut words = sql::words::Words::new(text);
@@ -179,7 +185,7 @@ fn is_only_call(text: &[u8], function: &str) -> bool {
     let mut depth = 1;
     for token in words.by_ref() {
         depth += i32::from(token.is_sign(b'(')) - i32::from(token.is_sign(b')'));
-        if token.is_any(&["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "SELECT"]) {
+        if token.is_any(&["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "SELECT", "TABLE", "VALUES"]) {
             return false;
         }
         if depth == 0 {
@@ -206,6 +212,25 @@ mod tests {
             }
         }
         holds.iter().collect()
+    }
+
+    #[test]
+    fn what_reads_rows_is_not_only_a_user_lock() {
+        for text in ["SELECT GET_LOCK('a', 1)", "DO RELEASE_LOCK('a')", "select release_lock('a') AS done;", "SELECT RELEASE_ALL_LOCKS()"] {
+            assert!(is_only_user_lock(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "SELECT RELEASE_LOCK('a') FROM jobs WHERE id = 5 FOR UPDATE",
+            "SELECT id, RELEASE_LOCK('a') FROM jobs",
+            "SELECT RELEASE_LOCK('a'), (SELECT COUNT(*) FROM jobs)",
+            "SELECT RELEASE_LOCK((SELECT name FROM jobs))",
+            "SELECT RELEASE_LOCK((TABLE jobs))",
+            "SELECT RELEASE_LOCK((VALUES ROW('a')))",
+            "UPDATE jobs SET done = RELEASE_LOCK('a')",
+            "WITH a AS (SELECT 1) SELECT GET_LOCK('a', 1)",
+        ] {
+            assert!(!is_only_user_lock(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -119,10 +119,10 @@ impl Held {
         draws(backend.holds, lock_on_set).then_some(default_hostgroup)
     }
 
-    /// Where the session has its GET_LOCK()s, for a statement that is only about them.
-    pub(crate) fn user_lock(&self, class: &Class<'_>) -> Option<u32> {
-        let about = class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && !class.multi;
-        if about && !class.may_write() { self.with(Hold::UserLock) } else { None }
+    /// Where the session has its GET_LOCK()s, for a statement that is only about them: what also reads rows may be of a transaction elsewhere.
+    pub(crate) fn user_lock(&self, class: &Class<'_>, text: &[u8]) -> Option<u32> {
+        let about = class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && !class.multi && !class.may_write();
+        if about && backend::is_only_user_lock(text) { self.with(Hold::UserLock) } else { None }
     }
 
     /// Where the statement finds what it asks the connection for.

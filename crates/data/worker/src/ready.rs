@@ -74,6 +74,8 @@ impl Session {
             // Its own changes would hide those that are still to be told.
             && !(backend.unreported == Unreported::Change && changes_by_itself(job.class))
             && !self.has_old_warnings(backend, job)
+            // What a statement is prepared under has to be known.
+            && !(matches!(job.what, What::Prepare(_)) && backend.holds.has(Hold::Unread))
     }
 
     /// Whether a server would tell warnings of another statement than the session's last, which left none or went elsewhere.

@@ -221,7 +221,7 @@ impl Session {
         let implicit = (!self.state.autocommit).then_some(default_hostgroup);
         let lock_on_set = v.mysql_set_query_lock_on_hostgroup == 1;
         // Locks of users are of no transaction: they are asked for and released where the session has them.
-        let user_lock = self.held.user_lock(class);
+        let user_lock = self.held.user_lock(class, statement.text);
         let facts = SessionFacts {
             user: &self.user,
             schema: self.schema_of(epoch, class),
