@@ -7,6 +7,7 @@ use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use wire::caps;
+use wire::response::Expect;
 
 type Outcome = Result<(), String>;
 
@@ -16,6 +17,8 @@ fn main() {
         ("an_answer_that_may_depend_on_attributes_is_kept_for_the_same_ones_only", cached_by_attributes),
         ("copies_for_a_mirror_have_the_attributes_too", mirrored),
         ("a_server_is_told_what_the_client_said_of_itself", connection_attributes),
+        ("many_rows_of_parameters_are_executed_at_once", bulk),
+        ("a_server_without_bulk_execute_says_so", no_bulk),
         ("the_processlist_tells_what_clients_said_of_themselves", processlist),
     ])
 }
@@ -153,4 +156,83 @@ fn processlist(driver: Driver) -> Outcome {
     same(&proxy.admin(&program)?, "a \"shop\"")?;
     proxy.admin("SET mysql-show_processlist_extended=2; LOAD MYSQL VARIABLES TO RUNTIME")?;
     expect(proxy.admin(&info)?.contains("\\n"), || "it is not indented".to_owned())
+}
+
+/// COM_STMT_BULK_EXECUTE of the nth statement; `rows` begins with the types if `flags` says so.
+fn execute_bulk(raw: &mut Raw, nth: usize, flags: u16, rows: &[u8]) -> Result<String, String> {
+    let head = raw.statement(0xfa, nth);
+    raw.ask(&[&head[..], &flags.to_le_bytes(), rows].concat(), Expect::Execute)
+}
+
+/// Types INT and VARCHAR.
+const TYPES: &[u8] = b"\x03\0\xfd\0";
+
+fn bulk_script(port: u16) -> Result<String, String> {
+    let mut raw = Raw::log_in(port, caps::MARIADB_BULK | caps::DEPRECATE_EOF)?;
+    expect(raw.has(caps::MARIADB_BULK), || "bulk execute was not offered".to_owned())?;
+    let mut seen = raw.query("CREATE TABLE conf.bulked (id INT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 7 UNIQUE, b VARCHAR(20) DEFAULT 'none')")?;
+    seen += &raw.prepare("INSERT INTO conf.bulked (a, b) VALUES (?, ?)")?;
+    seen += &raw.prepare("UPDATE conf.bulked SET b = ? WHERE a = ?")?;
+    seen += &raw.prepare("SELECT ?, ?")?;
+    // Values, a NULL, a DEFAULT.
+    seen += &execute_bulk(&mut raw, 0, 128, &[TYPES, b"\0\x01\0\0\0\0\x03one", b"\x01\0\x04null", b"\x02\x02"].concat())?;
+    seen += &raw.query("SELECT LAST_INSERT_ID() > 0, ROW_COUNT()")?;
+    seen += &raw.query("SELECT * FROM conf.bulked ORDER BY id")?;
+    // Types that were bound before need not come again, not even after a BEGIN elsewhere.
+    seen += &raw.query("BEGIN")?;
+    seen += &execute_bulk(&mut raw, 0, 0, b"\0\x08\0\0\0\0\x05eight\0\x09\0\0\0\0\x04nine")?;
+    seen += &raw.query("ROLLBACK")?;
+    seen += &execute_bulk(&mut raw, 0, 0, b"\0\x08\0\0\0\0\x05eight\0\x09\0\0\0\0\x04nine")?;
+    // The second of three is there already.
+    seen += &execute_bulk(&mut raw, 0, 0, b"\0\x0a\0\0\0\0\x03ten\0\x08\0\0\0\0\x05again\0\x0b\0\0\0\0\x06eleven")?;
+    seen += &raw.query("SHOW WARNINGS")?;
+    seen += &raw.query("SELECT a, b FROM conf.bulked ORDER BY id")?;
+    seen += &execute_bulk(&mut raw, 1, 128, b"\xfd\0\x03\0\0\x03two\0\x01\0\0\0\0\x03six\0\x63\0\0\0\x03\0\x08\0\0\0")?;
+    seen += &raw.query("SELECT a, b FROM conf.bulked ORDER BY id")?;
+    // By an ordinary execution, with the types of the bulk.
+    seen += &raw.execute(0, 0, b"\0\0\x0c\0\0\0\x06twelve")?;
+    seen += &execute_bulk(&mut raw, 2, 128, &[TYPES, b"\0\x01\0\0\0\0\x03one"].concat())?;
+    seen += &execute_bulk(&mut raw, 9, 128, TYPES)?;
+    seen += &raw.prepare("DELETE FROM conf.bulked WHERE a = ?")?;
+    raw.send(0, b"\xfa\xff\xff\xff\xff\x80\0\x03\0\0\x08\0\0\0\0\x09\0\0\0")?;
+    seen += &raw.answer(Expect::Execute)?;
+    seen += &raw.query("SELECT COUNT(*) FROM conf.bulked")?;
+    seen += &raw.query("DROP TABLE conf.bulked")?;
+    Ok(seen)
+}
+
+const OFFER_BULK: &str = "SET mysql-enable_bulk_execute='true'; LOAD MYSQL VARIABLES TO RUNTIME";
+
+fn bulk(driver: Driver) -> Outcome {
+    let Some((server, proxy)) = stand(driver, Vendor::MariaDb, |wish| wish)? else { return Ok(()) };
+    expect(!Raw::log_in(proxy.port, caps::MARIADB_BULK)?.has(caps::MARIADB_BULK), || "offered unasked".to_owned())?;
+    proxy.admin(OFFER_BULK)?;
+    let direct = bulk_script(server.port)?;
+    same(&bulk_script(proxy.port)?, &direct)?;
+    same(&bulk_script(proxy.port)?, &direct)?;
+    // Each of them is one execution, with the rows of all.
+    let counted = proxy.admin("SELECT SUM(sum_rows_affected) FROM stats_mysql_query_digest WHERE digest_text LIKE 'INSERT INTO conf.bulked%'")?;
+    let rows: u64 = counted.trim().parse().map_err(|_| counted.clone())?;
+    expect(rows >= 2 * 7, || format!("{rows} rows"))?;
+    // Rules decide where each goes; a statement is prepared there first.
+    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (1, 1, '^UPDATE', 'not now', 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let mut raw = Raw::log_in(proxy.port, caps::MARIADB_BULK)?;
+    let told = raw.prepare("UPDATE conf.scratch SET words = ? WHERE id = ?")?;
+    expect(told.contains("not now"), || told.clone())
+}
+
+fn no_bulk(driver: Driver) -> Outcome {
+    let wish = |mut wish: Wish| {
+        // An operator who promises too much.
+        wish.variables = "    default_authentication_plugin = \"mysql_native_password\"\n    server_version = \"10.11.6-MariaDB\"\n".to_owned();
+        wish
+    };
+    let Some((_server, proxy)) = stand(driver, Vendor::MySql, wish)? else { return Ok(()) };
+    proxy.admin(OFFER_BULK)?;
+    let mut raw = Raw::log_in(proxy.port, caps::MARIADB_BULK)?;
+    raw.prepare("INSERT INTO conf.scratch VALUES (?, ?)")?;
+    let told = execute_bulk(&mut raw, 0, 128, &[TYPES, b"\0\x01\0\0\0\0\x03one"].concat())?;
+    expect(told.contains("This command is not supported in the prepared statement protocol yet"), || told.clone())?;
+    let told = raw.execute(0, 0, b"\0\x01\x03\0\xfd\0\x01\0\0\0\x03one")?;
+    expect(told.trim_start().starts_with("1 \\x00"), || told.clone())
 }

@@ -32,7 +32,8 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::PLUGIN_AUTH_LENENC
     | caps::SESSION_TRACK
     | caps::DEPRECATE_EOF
-    | caps::QUERY_ATTRIBUTES;
+    | caps::QUERY_ATTRIBUTES
+    | caps::MARIADB_BULK;
 
 /// What follows the client, because it changes what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps =

@@ -1,10 +1,11 @@
 //! The command that a server is sent for a statement.
 
+use crate::bulk::UNSUPPORTED;
 use crate::preparing::Shown;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::Backend;
+use backend::{Backend, BackendFailed};
 use bridge::Counter;
 use sql::{Leaves, Reads};
 use wire::command::COM_STMT_PREPARE;
@@ -99,6 +100,10 @@ impl Session {
                 (Expect::Prepare, Some(preparing.shown()), None)
             }
             What::Execute(execution) => {
+                if execution.is_bulk() && !wire::bulk::is_known(backend.hello.caps) {
+                    let (code, words) = UNSUPPORTED;
+                    return Err(Failed::Backend(BackendFailed::Sync { code, state: *b"HY000", message: words.to_owned() }));
+                }
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 let id = backend.prepare(execution.prepared, execution.client, max).await.map_err(Failed::Backend)?;
                 self.core.tally.up(Counter::ComBackendStmtExecute);

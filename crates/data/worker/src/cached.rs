@@ -78,7 +78,7 @@ impl Session {
         let whole = match job.what {
             What::Query(_) => true,
             // The key has what is set now.
-            What::Execute(execution) => !execution.opens_cursor() && execution.prepared.means_as_now(&self.state),
+            What::Execute(execution) => !execution.is_bulk() && !execution.opens_cursor() && execution.prepared.means_as_now(&self.state),
             What::Raw(..) | What::Prepare(..) | What::Dynamic(_) => false,
         };
         whole

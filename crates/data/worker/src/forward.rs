@@ -149,7 +149,12 @@ impl Session {
     /// On this connection: state, command, answer, and what is to be learnt from it.
     async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
         let limit_ms = self.limit_ms(job);
-        let mut stale_allowed = matches!(job.what, What::Execute(_) | What::Dynamic(_)) && !runs_others(job.class);
+        // Of many rows, some may be done.
+        let mut stale_allowed = match job.what {
+            What::Execute(execution) => !execution.is_bulk() && !runs_others(job.class),
+            What::Dynamic(_) => !runs_others(job.class),
+            _ => false,
+        };
         let gives_names = self.gives_names(job);
         loop {
             if !self.is_ready(backend, job) {

@@ -48,6 +48,12 @@ fn attributes(epoch: &Epoch) -> caps::Caps {
     if epoch.claims_mariadb() { 0 } else { caps::QUERY_ATTRIBUTES }
 }
 
+/// MariaDB's bulk execute, where the operator says that all servers know it. A greeting that has bits of MariaDB's own leaves out the one that stands for MySQL.
+fn with_bulk(epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
+    let bulk = epoch.claims_mariadb() && epoch.snapshot.variables.mysql_enable_bulk_execute;
+    if bulk { offered & !caps::LONG_PASSWORD | caps::MARIADB_BULK } else { offered }
+}
+
 /// Those of the bits of `mysql-server_capabilities` that an operator may take away. The others of its default no login works without; the rest
 /// have variables of their own, or are offered always.
 const MAY_BE_TAKEN_AWAY: caps::Caps = caps::FOUND_ROWS;
@@ -123,7 +129,10 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
-        caps: OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities) | attributes(&epoch) | deprecate | files | packing::offered(v),
+        caps: with_bulk(
+            &epoch,
+            OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities) | attributes(&epoch) | deprecate | files | packing::offered(v),
+        ),
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
         random,

@@ -5,6 +5,7 @@ mod absorb;
 mod answer;
 mod asked;
 mod attributes;
+mod bulk;
 mod cached;
 mod certificate;
 mod change_user;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::attributes::Attributes;
 use wire::caps::Caps;
-use wire::command::{COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
+use wire::command::{COM_STMT_BULK_EXECUTE, COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
 use wire::execute::{CURSOR_FLAGS, Parts};
 use wire::moved::Moved;
 use wire::packet;
@@ -43,8 +43,36 @@ impl ClientStatement {
         Self { prepared, behind, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
     }
 
+    pub(crate) fn prepared(&self) -> &Rc<Prepared> {
+        &self.prepared
+    }
+
+    /// What rules are asked with, if not with what was prepared.
+    pub(crate) fn asked(&self) -> Option<&[u8]> {
+        self.asked.as_deref()
+    }
+
+    /// Its parameters are not where the client thinks they are.
+    pub(crate) const fn moves(&self) -> bool {
+        self.moved.is_some()
+    }
+
+    pub(crate) fn types(&self) -> Option<&[u8]> {
+        self.types.as_deref()
+    }
+
+    pub(crate) fn remember(&mut self, types: Vec<u8>) {
+        self.types = Some(types);
+    }
+
+    /// Long data serves one execution.
+    pub(crate) fn forget_long(&mut self) {
+        self.long.clear();
+        self.overflow = false;
+    }
+
     /// Parameters that the client knows of.
-    fn params(&self) -> usize {
+    pub(crate) fn params(&self) -> usize {
         usize::from(seen_params(self.behind, self.moved.as_deref()))
     }
 
@@ -94,6 +122,12 @@ impl ClientStatements {
         self.by_id.get_mut(&id).map(|statement| (id, statement))
     }
 
+    /// As [`Self::get`], taken out while it is executed.
+    pub(crate) fn take(&mut self, id: u32) -> Option<(u32, ClientStatement)> {
+        let id = if id == LAST_STATEMENT { self.last } else { id };
+        self.by_id.remove(&id).map(|statement| (id, statement))
+    }
+
     /// Returns how many there were.
     pub(crate) fn clear(&mut self) -> usize {
         let n = self.len();
@@ -111,7 +145,7 @@ pub(crate) struct Execution<'a> {
     /// The hostgroup where it got one.
     pub(crate) cursor: Cell<Option<u32>>,
     pub(crate) attributes: Attributes,
-    bound: Bound,
+    pub(crate) bound: Bound,
 }
 
 /// An execution that outlives its command.
@@ -123,7 +157,7 @@ pub(crate) struct Kept {
 
 /// A COM_STMT_EXECUTE but for the server's id of its statement.
 #[derive(Clone)]
-struct Bound {
+pub(crate) struct Bound {
     /// The payload for a server without query attributes, with room for the id.
     payload: Vec<u8>,
     params: usize,
@@ -158,9 +192,14 @@ impl Execution<'_> {
         Kept { prepared: self.prepared.clone(), attributes: self.attributes.clone(), bound }
     }
 
+    /// It has many rows of parameters.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.bound.is_bulk()
+    }
+
     /// The client wants to fetch the rows piece by piece.
     pub(crate) fn opens_cursor(&self) -> bool {
-        self.bound.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
+        !self.is_bulk() && self.bound.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
     }
 
     /// Flags, and types and values of the parameters.
@@ -185,9 +224,23 @@ impl Execution<'_> {
 }
 
 impl Bound {
+    /// A COM_STMT_BULK_EXECUTE.
+    pub(crate) const fn bulk(payload: Vec<u8>) -> Self {
+        Self { payload, params: 0, names: None, long: BTreeMap::new() }
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.payload.first() == Some(&COM_STMT_BULK_EXECUTE)
+    }
+
     fn write(&self, out: &mut Vec<u8>, id: u32, attributes: &Attributes, caps: Caps) {
         let begin = out.len();
-        wire::attributes::write_execution(out, &self.payload, self.params, self.names.as_deref(), attributes, caps);
+        if self.is_bulk() {
+            // It has no place for attributes.
+            out.extend_from_slice(&self.payload);
+        } else {
+            wire::attributes::write_execution(out, &self.payload, self.params, self.names.as_deref(), attributes, caps);
+        }
         if let Some(at) = out.get_mut(begin + 1..begin + 5) {
             at.copy_from_slice(&id.to_le_bytes());
         }

@@ -229,6 +229,9 @@ impl Session {
             },
             Command::Prepare(sql) => self.prepare(epoch, sql).await,
             Command::Execute(execute) => self.execute(epoch, &execute).await,
+            Command::BulkExecute { id, flags, params } if wire::bulk::is_known(self.caps) => {
+                Box::pin(self.bulk_execute(epoch, id, flags, params)).await
+            }
             Command::SendLongData { id, param, data } => self.keep_long_data(epoch, id, param, data),
             Command::Close(id) => {
                 self.close_statement(id);

@@ -179,7 +179,8 @@ impl Session {
         let mut held = self.held.take(hostgroup);
         if let Some(mut backend) = held.take() {
             let read = self.read_back(&mut backend, limit_ms).await;
-            if read.is_ok() && (backend.hello.caps ^ self.caps) & caps::SHAPE == 0 {
+            // Who follows a log executes nothing more.
+            if read.is_ok() && (backend.hello.caps ^ self.caps) & caps::SHAPE & !caps::MARIADB_BULK == 0 {
                 held = Some(backend);
             } else {
                 // What it has beyond variables matters to no log.

@@ -19,6 +19,7 @@
 
 pub mod attributes;
 pub mod auth;
+pub mod bulk;
 pub mod caps;
 pub mod charset;
 mod collations;

@@ -334,5 +334,6 @@ variables! {
     mysql_server_compression_zstd_level: int(1..=22) = 3, Live, "Level of zstd on connections to servers, in both directions.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
+    mysql_enable_bulk_execute: bool = false, Live, "Whether clients of MariaDB are offered its bulk execute: only where every server that they may reach is a MariaDB.";
     mysql_add_session_id_attribute: bool = false, Live, "Whether each statement carries the query attribute millrace_session_id to servers that know query attributes.";
 }

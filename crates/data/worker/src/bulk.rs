@@ -1,0 +1,63 @@
+//! COM_STMT_BULK_EXECUTE, where the operator says that all servers know it: an execution like any other, on one connection, with one answer.
+
+use crate::answer::Complaint;
+use crate::epoch::Epoch;
+use crate::prepared::{Bound, ClientStatement, Execution, unknown};
+use crate::session::{Ended, Session};
+use crate::statement::What;
+use bridge::Counter;
+use std::cell::Cell;
+use std::rc::Rc;
+use wire::attributes::Attributes;
+use wire::bulk::Bulk;
+
+/// What servers say who cannot.
+pub(crate) const UNSUPPORTED: (u16, &str) = (1295, "This command is not supported in the prepared statement protocol yet");
+
+impl Session {
+    /// MariaDB's bulk execute.
+    pub(crate) async fn bulk_execute(&mut self, epoch: &Epoch, id: u32, flags: u16, rest: &[u8]) -> Result<(), Ended> {
+        self.core.tally.up(Counter::ComFrontendStmtExecute);
+        let Some((known, mut statement)) = self.statements.take(id) else {
+            return self.refuse(&unknown(epoch, id, "mysqld_stmt_execute")).await;
+        };
+        self.close_cursor(known, &mut statement);
+        let outcome = self.bulk_execute_known(epoch, (known, flags), rest, &mut statement).await;
+        statement.forget_long();
+        self.statements.add(known, statement);
+        outcome
+    }
+
+    async fn bulk_execute_known(
+        &mut self,
+        epoch: &Epoch,
+        (client, flags): (u32, u16),
+        rest: &[u8],
+        statement: &mut ClientStatement,
+    ) -> Result<(), Ended> {
+        if statement.moves() {
+            return self.refuse(&Complaint::with(UNSUPPORTED.0, "HY000", UNSUPPORTED.1)).await;
+        }
+        let params = statement.params();
+        let mut payload = Vec::with_capacity(rest.len() + 2 * params + 8);
+        let read = Bulk::read(flags, rest, params).and_then(|bulk| {
+            bulk.write(&mut payload, 0, params, statement.types())?;
+            Ok(bulk)
+        });
+        match read {
+            Ok(Bulk { types: Some(types), .. }) => statement.remember(types.to_vec()),
+            Ok(_) => {}
+            Err(malformed) => {
+                self.core.tally.up(Counter::UnexpectedFrontendPackets);
+                return self.refuse(&Complaint::with(1210, "HY000", malformed.to_string())).await;
+            }
+        }
+        let prepared = Rc::clone(statement.prepared());
+        let asked = statement.asked().map(Box::from);
+        let bound = Bound::bulk(payload);
+        let execution = Execution { prepared: &prepared, client, cursor: Cell::new(None), attributes: Attributes::NONE, bound };
+        let class = self.lexing().class(&prepared.sql);
+        let asked: &[u8] = asked.as_deref().unwrap_or(&prepared.sql);
+        self.whole(epoch, asked, &class, "Bulk_execute", What::Execute(&execution)).await
+    }
+}
