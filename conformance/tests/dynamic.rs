@@ -20,6 +20,8 @@ fn main() {
         ("an_execute_immediate_goes_where_its_text_goes", immediate),
         ("names_in_sql_are_those_of_their_session", names),
         ("what_the_proxy_cannot_follow_stays_on_its_connection", pinned),
+        ("a_text_of_a_variable_is_that_of_its_session", own_texts),
+        ("preparing_a_statement_does_nothing_of_what_it_says", prepares_only),
         ("a_reset_and_another_user_forget_the_names", forgotten),
         ("statements_in_sql_outlive_their_connections", outlive),
         ("statements_in_sql_on_a_server_are_bounded", bounded),
@@ -242,6 +244,48 @@ fn pinned(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// The other session's value is on the connection that both use.
+fn own_texts(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    let mut a = log_in(&proxy)?;
+    let mut b = beside(&proxy, &a)?;
+    for _ in 0..3 {
+        all(&mut a, &[("SET @q = 'SELECT ''a'''", ""), ("SELECT @q", "SELECT 'a'")])?;
+        all(&mut b, &[("SET @q = 'SELECT ''b'''", ""), ("EXECUTE IMMEDIATE @q", "b")])?;
+        all(&mut a, &[("SET @q = 'SELECT ''new'''", ""), ("EXECUTE IMMEDIATE @q", "new")])?;
+    }
+    Ok(())
+}
+
+fn prepares_only(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one(driver, vendor)?;
+        let mut client = log_in(&proxy)?;
+        all(&mut client, &[
+            ("CREATE TEMPORARY TABLE conf.of_one (a INT)", ""),
+            ("PREPARE s FROM 'DROP TABLE conf.of_one'", ""),
+        ])?;
+        same(&held(&proxy, &client)?, "TemporaryTable")?;
+        let id = prepare(&mut client, "DROP TABLE conf.of_one")?;
+        same(&held(&proxy, &client)?, "TemporaryTable")?;
+        client.command(&of(0x17, id)).map_err(|error| error.to_string())?;
+        let _ok = client.packet().map_err(|error| error.to_string())?;
+        same(&held(&proxy, &client)?, "")?;
+        // A statement that cannot be prepared any more leaves the schema as it is.
+        all(&mut client, &[
+            ("CREATE TABLE conf.goes (a INT)", ""),
+            ("USE conf", ""),
+            ("PREPARE s FROM 'SELECT * FROM goes'", ""),
+            ("DROP TABLE conf.goes", ""),
+            ("USE conf2", ""),
+            ("CREATE PROCEDURE conf.nothing() SELECT 1 INTO @x", ""),
+            ("CALL conf.nothing()", ""),
+            ("SELECT DATABASE()", "conf2"),
+        ])?;
+    }
+    Ok(())
+}
+
 fn forgotten(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one(driver, vendor)?;
@@ -329,7 +373,7 @@ fn prepare(client: &mut Raw, sql: &str) -> Result<u32, String> {
         return Err(by_hand::complaint(&first).to_string());
     };
     // Their definitions, and an EOF.
-    for _ in 0..=columns {
+    for _ in 0..if columns > 0 { columns + 1 } else { 0 } {
         let _definition = client.packet().map_err(words)?;
     }
     Ok(u32::from_le_bytes([a, b, c, d]))

@@ -585,11 +585,12 @@ impl Backend {
             return self.prepare_here(statement, way, max).await;
         }
         self.init_db(&statement.schema).await?;
-        let id = self.prepare_here(statement, way, max).await?;
-        if !now.is_empty() {
+        let prepared = self.prepare_here(statement, way, max).await;
+        if !now.is_empty() && matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
+            // A refusal must not leave its session in a schema that it is not in.
             self.init_db(&now).await?;
         }
-        Ok(id)
+        prepared
     }
 
     async fn prepare_here(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {

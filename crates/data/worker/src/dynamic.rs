@@ -99,9 +99,9 @@ impl Dynamic<'_> {
         }
     }
 
-    /// Its parameters are user variables.
+    /// Its parameters are user variables, or its text is one: a connection may have another value, of another session too.
     pub(crate) fn uses_variables(&self) -> bool {
-        !matches!(self.does, Does::Deallocate) && self.outer.get(self.at.end..).is_some_and(|tail| tail.contains(&b'@'))
+        !matches!(self.does, Does::Deallocate) && self.outer.get(self.at.start..).is_some_and(|rest| rest.contains(&b'@'))
     }
 
     /// Prepares what it executes, if a connection does not know it; the slot there.
@@ -200,7 +200,8 @@ impl Session {
                     return self.whole(epoch, text, &class, "Query", What::Query(attributes)).await;
                 };
                 let class = self.class_of_inner(&inner, class);
-                let dynamic = Dynamic { outer: text, at: source_at, attributes, does: Does::Immediate { escapes: self.escapes() } };
+                let does = Does::Immediate { escapes: self.escapes() };
+                let dynamic = Dynamic { outer: text, at: source_at, attributes, does };
                 self.whole(epoch, &inner, &class, "Query", What::Dynamic(&dynamic)).await
             }
             Some(sql::dynamic::Dynamic::Deallocate { name }) => {

@@ -31,7 +31,12 @@ impl Session {
         let insert_id = if error { 0 } else { response.insert_id() };
         let warned = backend.holds.has(Hold::Diagnostics);
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
+        let found_rows = backend.holds.has(Hold::FoundRows);
         backend.holds.after(job.class, &answered);
+        if matches!(job.what, What::Prepare(_)) {
+            // Nothing was selected yet.
+            backend.holds.put(Hold::FoundRows, found_rows);
+        }
         if !job.class.reads.intersects(Reads::WARNINGS) {
             if warned && !backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb() && leaves_warnings(job) {
                 backend.holds.add(Hold::Diagnostics);
@@ -69,7 +74,7 @@ impl Session {
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             self.learn_variables(backend, job.class, job.sent(), error);
         }
-        if Owned::concerns(job.class, backend.holds) {
+        if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
             let schema = match job.what {
                 What::Execute(execution) => Some(&*execution.prepared.schema),

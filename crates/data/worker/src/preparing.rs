@@ -65,7 +65,16 @@ impl Shown {
 
 /// Preparing does nothing yet of what the statement will do.
 pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
-    Class { leaves: Leaves::NONE, use_db: None, ..class }
+    Class {
+        leaves: Leaves::NONE,
+        use_db: None,
+        ddl: false,
+        begins_transaction: false,
+        begins_read_only: false,
+        ends_transaction: false,
+        releases: false,
+        ..class
+    }
 }
 
 impl Session {
