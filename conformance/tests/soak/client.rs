@@ -167,7 +167,8 @@ fn judged(ledger: &Ledger, calm: bool, who: &str, words: &str, error: &Error) ->
         _ => 0,
     };
     // A lost connection, none in time, a shutdown, killed, OFFLINE_HARD; waits for a lock are nobody's fault.
-    let faults = [0, 1053, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 1040, 2002, 2003, 2006, 2013, 9001, 3169];
+    // 1235: the connection that knew the warnings is gone.
+    let faults = [0, 1053, 1152, 1158, 1159, 1160, 1161, 1235, 1317, 1927, 1040, 2002, 2003, 2006, 2013, 9001, 3169];
     if matches!(code, 1205 | 1213) {
         return Over::Refused(code);
     }
