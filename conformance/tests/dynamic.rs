@@ -21,6 +21,7 @@ fn main() {
         ("names_in_sql_are_those_of_their_session", names),
         ("what_the_proxy_cannot_follow_stays_on_its_connection", pinned),
         ("a_text_of_a_variable_is_that_of_its_session", own_texts),
+        ("what_only_a_server_can_read_finds_what_its_session_has_left", unread),
         ("preparing_a_statement_does_nothing_of_what_it_says", prepares_only),
         ("a_reset_and_another_user_forget_the_names", forgotten),
         ("statements_in_sql_outlive_their_connections", outlive),
@@ -181,6 +182,29 @@ fn immediate(driver: Driver) -> Outcome {
          VALUES (0, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT here'", &reader)])
+}
+
+fn unread(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        server.root("CREATE TABLE conf.parents (id INT PRIMARY KEY AUTO_INCREMENT)")?;
+        let mut a = log_in(&proxy)?;
+        let mut b = beside(&proxy, &a)?;
+        all(&mut a, &[("INSERT INTO conf.parents VALUES ()", "")])?;
+        trials::soon("", || held(&proxy, &a))?;
+        all(&mut b, &[("INSERT INTO conf.parents VALUES (), ()", "")])?;
+        trials::soon("", || held(&proxy, &b))?;
+        // Not ASCII: what it means is the server's to say.
+        let question = "SET @q = 'SELECT LAST_INSERT_ID(), LENGTH(''\u{e9}'')'";
+        all(&mut a, &[(question, ""), ("PREPARE s FROM @q", "")])?;
+        let id = said(&mut a, "EXECUTE s");
+        expect(id.starts_with('1'), || format!("{vendor}: the id is {id}"))?;
+        all(&mut a, &[("DEALLOCATE PREPARE s", "")])?;
+        if vendor == Vendor::MariaDb {
+            all(&mut b, &[("EXECUTE IMMEDIATE CONCAT('SELECT ', 'LAST_INSERT_ID()')", "2")])?;
+        }
+    }
+    Ok(())
 }
 
 fn names(driver: Driver) -> Outcome {

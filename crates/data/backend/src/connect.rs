@@ -116,7 +116,7 @@ impl Pools {
                     ways,
                     init_connect: None,
                     prepared: Here::default(),
-                    slots: Slots::default(),
+                    slots: Slots::new(self.rt.random()),
                     retired: false,
                     closing: Vec::new(),
                     several: false,

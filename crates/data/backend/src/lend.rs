@@ -394,7 +394,7 @@ impl Pools {
                 ways: lent.ways,
                 init_connect: lent.init_connect.take().map(|text| (&*text).into()),
                 prepared: Here::default(),
-                slots: Slots::default(),
+                slots: Slots::new(self.rt.random()),
                 closing: std::mem::take(&mut lent.closing),
                 several: lent.several,
                 tracking: None,

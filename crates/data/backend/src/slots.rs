@@ -26,69 +26,79 @@ pub fn is_ours(name: &str) -> bool {
 
 #[derive(Debug)]
 struct Slot {
-    /// 1 <= number <= slots that there ever were
+    /// first <= number < first + slots that there ever were
     number: u32,
     /// None: the server has nothing by this name.
     statement: Option<Known>,
 }
 
 /// Longest unused first. A slot is used again without being emptied before: who prepares by a name that there is gives up what had it.
-#[derive(Debug, Default)]
-pub(crate) struct Slots(Vec<Slot>);
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// Number of the first, which no client knows: it could say the name in ways that nobody here can read, such as in a programme on the server.
+    first: u32,
+    all: Vec<Slot>,
+}
 
 impl Slots {
+    /// None yet. `random`: any number.
+    pub(crate) fn new(random: u64) -> Self {
+        // No slot has the number 0, and none will overflow.
+        Self { first: (random as u32 >> 1).max(1), all: Vec::new() }
+    }
+
     pub(crate) fn has(&self, statement: &Prepared) -> bool {
         self.position(statement).is_some()
     }
 
     fn position(&self, statement: &Prepared) -> Option<usize> {
-        self.0.iter().position(|slot| slot.statement.as_ref().is_some_and(|known| known.number == statement.number))
+        self.all.iter().position(|slot| slot.statement.as_ref().is_some_and(|known| known.number == statement.number))
     }
 
     /// Where a statement is; it becomes the latest used.
     fn number(&mut self, statement: &Prepared) -> Option<u32> {
         let at = self.position(statement)?;
-        self.0[at..].rotate_left(1);
-        self.0.last().map(|slot| slot.number)
+        self.all[at..].rotate_left(1);
+        self.all.last().map(|slot| slot.number)
     }
 
     /// An empty slot for a statement: its own, one that nobody needs, a new one while there are less than `max`, or that of what was not used for longest.
     /// True if it had something before.
     fn take(&mut self, statement: &Prepared, max: usize) -> (u32, bool) {
         let free = |slot: &Slot| slot.statement.as_ref().is_none_or(Known::is_forgotten);
-        let at = match self.position(statement).or_else(|| self.0.iter().position(free)) {
+        let at = match self.position(statement).or_else(|| self.all.iter().position(free)) {
             Some(at) => at,
-            None if self.0.len() < max.max(1) => {
-                let number = u32::try_from(self.0.len() + 1).unwrap_or(u32::MAX);
-                self.0.insert(0, Slot { number, statement: None });
+            None if self.all.len() < max.max(1) => {
+                let number = self.first.saturating_add(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+                self.all.insert(0, Slot { number, statement: None });
                 0
             }
             None => 0,
         };
-        let was = self.0[at].statement.take().is_some();
-        (self.0[at].number, was)
+        let was = self.all[at].statement.take().is_some();
+        (self.all[at].number, was)
     }
 
     fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
-        let Some(at) = self.0.iter().position(|slot| slot.number == number) else { return };
-        self.0[at].statement = Some(Known::new(statement));
-        self.0[at..].rotate_left(1);
+        let Some(at) = self.all.iter().position(|slot| slot.number == number) else { return };
+        self.all[at].statement = Some(Known::new(statement));
+        self.all[at..].rotate_left(1);
     }
 
     /// True if it had something.
     fn empty(&mut self, number: u32) -> bool {
-        self.0.iter_mut().find(|slot| slot.number == number).is_some_and(|slot| slot.statement.take().is_some())
+        self.all.iter_mut().find(|slot| slot.number == number).is_some_and(|slot| slot.statement.take().is_some())
     }
 
     /// Slots with a statement.
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().filter(|slot| slot.statement.is_some()).count()
+        self.all.iter().filter(|slot| slot.statement.is_some()).count()
     }
 
     /// The server has forgotten them all; how many there were.
     pub(crate) fn clear(&mut self) -> usize {
         let n = self.len();
-        self.0.clear();
+        self.all.clear();
         n
     }
 }
@@ -199,7 +209,7 @@ mod tests {
         let all = Statements::default();
         let [a, b, c] = ["a", "b", "c"].map(|text| all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), 9));
         let _interests = [&a, &b, &c].map(|statement| Interest::new(statement.clone()));
-        let mut slots = Slots::default();
+        let mut slots = Slots::new(0);
         assert_eq!((put(&mut slots, &a, 2), put(&mut slots, &b, 2)), (1, 2));
         assert_eq!(slots.number(&a), Some(1));
         assert_eq!(put(&mut slots, &c, 2), 2, "b was used before a");
@@ -216,7 +226,7 @@ mod tests {
     fn what_the_core_has_forgotten_gives_its_slot_first() {
         let all = Statements::default();
         let one = |text: &str| all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), 1);
-        let mut slots = Slots::default();
+        let mut slots = Slots::new(0);
         let a = one("a");
         put(&mut slots, &a, 9);
         let b = one("b");

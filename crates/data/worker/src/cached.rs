@@ -270,7 +270,13 @@ impl Session {
         if hidden {
             return writing.everything();
         }
-        let schema = self.state.schema.as_bytes();
+        // A prepared statement writes where it was prepared.
+        let prepared = match job.what {
+            What::Execute(execution) => Some(&execution.prepared.schema),
+            What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
+            _ => None,
+        };
+        let schema = prepared.filter(|schema| !schema.is_empty()).unwrap_or(&self.state.schema).as_bytes();
         sql::names(job.sent(), |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Naming {
 /// An EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE.
 pub(crate) struct Dynamic<'a> {
     /// The whole statement.
-    outer: &'a [u8],
+    pub(crate) outer: &'a [u8],
     /// Where the name stands, or the text.
     at: Range<usize>,
     pub(crate) attributes: &'a Attributes,
@@ -223,7 +223,7 @@ impl Session {
     }
 
     /// What is executed decides where, and what it leaves; its arguments may be asked for where they are.
-    fn class_of_inner<'i>(&self, inner: &'i [u8], outer: Class<'_>) -> Class<'i> {
+    pub(crate) fn class_of_inner<'i>(&self, inner: &'i [u8], outer: Class<'_>) -> Class<'i> {
         let mut class = self.lexing().class(inner);
         let reads = outer.reads.without(Reads::PREPARED);
         // User variables are brought, unless only one connection knows them.

@@ -162,6 +162,10 @@ impl Session {
             }
             if gives_names {
                 Box::pin(self.give_names(backend, job)).await.map_err(|why| (why, false))?;
+                // They were prepared in the schemas and modes that they mean.
+                if !self.is_ready(backend, job) {
+                    Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
+                }
             }
             let alone = backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             backend.last_session = self.life;

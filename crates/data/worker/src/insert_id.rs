@@ -1,6 +1,7 @@
 //! `LAST_INSERT_ID()` follows the session. A server is asked for it before its connection is given back, and a connection is told where a
 //! statement reads it, so that an insert binds nobody to its connection.
 
+use crate::ready::executes_unread;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
@@ -229,7 +230,10 @@ impl Session {
 
     /// Whether a statement must find the session's id where something else may be.
     pub(crate) fn lacks_insert_id(&self, backend: &Backend, job: &Job<'_>) -> bool {
-        reads(job) && (backend.holds.has(Hold::InsertId) || backend.insert_id != Some(self.known_insert_id()))
+        let own = backend.holds.has(Hold::InsertId);
+        let other = || backend.insert_id != Some(self.known_insert_id());
+        // What only the server knows may read it, too; there it is right after the session's own insert.
+        reads(job) && (own || other()) || executes_unread(job) && !own && other()
     }
 
     fn known_insert_id(&self) -> u64 {

@@ -24,6 +24,11 @@ pub(crate) const REMEMBERED: Reads = Reads::WARNINGS
 /// Sending less than this never waits: so much may be unsent.
 const LARGE: usize = 64 << 10;
 
+/// Whether it executes a text that only the server knows, and that may ask for anything.
+pub(crate) fn executes_unread(job: &Job<'_>) -> bool {
+    matches!(job.what, What::Query(_)) && job.class.leaves.intersects(Leaves::SQL_EXECUTE)
+}
+
 /// Whether a statement may see user variables.
 pub(crate) fn sees(job: &Job<'_>) -> bool {
     match job.what {
@@ -38,7 +43,7 @@ impl Session {
     pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
         let reads = job.class.reads;
         let counts = || reads.intersects(Reads::ROW_COUNT) && self.with_row_count(job).is_none();
-        (reads.intersects(REMEMBERED) || counts()).then_some(self.life)
+        (reads.intersects(REMEMBERED) || counts() || executes_unread(job)).then_some(self.life)
     }
 
     /// Milliseconds that a statement may take.

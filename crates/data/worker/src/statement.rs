@@ -153,15 +153,19 @@ impl Session {
         // Rules have made another statement of it: what follows is about that one.
         self.follow(&mut plan);
         let remade = plan.remade().map(|text| {
-            let class = self.lexing().class(text);
-            Box::new(if matches!(what, What::Prepare(_)) { quiet(class) } else { class })
+            Box::new(match what {
+                What::Prepare(_) => quiet(self.lexing().class(text)),
+                // What its words outside ask for is still asked for.
+                What::Dynamic(dynamic) => self.class_of_inner(text, self.lexing().class(dynamic.outer)),
+                _ => self.lexing().class(text),
+            })
         });
         let class = remade.as_deref().unwrap_or(class);
 
         // Do it.
         let job = Job { epoch, text, class, plan: &plan, digest, what };
         let told = self.stages(&job).await?;
-        if !matches!(what, What::Prepare(_)) {
+        if !matches!(what, What::Prepare(preparing) if preparing.naming.is_none()) {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_warnings(&job);
