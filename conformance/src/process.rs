@@ -36,9 +36,24 @@ impl Drop for TempFolder {
     }
 }
 
-/// A port on loopback that is free right now.
+/// Where ports are looked for: below those that the kernel gives to connections, or one of them may have it when the program comes.
+const PORTS: std::ops::Range<u32> = 11_000..32_000;
+
+/// A port on loopback that is free right now, and that no other test of this process is given. Whoever asked for one that another program
+/// had taken meanwhile was greeted by that one.
 pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Test programmes that run at once begin at different places.
+    let first = std::process::id().wrapping_mul(7_919);
+    let many = PORTS.end - PORTS.start;
+    for _ in 0..many {
+        let at = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % many;
+        let port = u16::try_from(PORTS.start + at).map_err(io::Error::other)?;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::AddrInUse))
 }
 
 /// A process that is killed on drop, and by the kernel when this one dies first (`setpriv --pdeathsig`).

@@ -196,6 +196,11 @@ fn main() {
                 if between == Between::Moved && (text_only || !["prepared", "large"].contains(&name.as_str())) {
                     continue;
                 }
+                // Nothing between the sockets, by another driver or into frames: what is large, and who comes in, is enough to see that.
+                let again = matches!(between, Between::Through(Driver::Epoll) | Between::ThroughPacked);
+                if again && !["compressed", "connect", "large", "multi", "prepared"].contains(&name.as_str()) {
+                    continue;
+                }
                 // The others cannot say any, and MariaDB knows none.
                 let has_attributes = [Client::MySqlCli, Client::ConnectorPython, Client::ConnectorPythonC, Client::Java].contains(client);
                 if name == "attributes" && (!has_attributes || *vendor == Vendor::MariaDb || between == Between::Cache) {
