@@ -4,6 +4,9 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::proxy::{Driver, Proxy, Wish};
+use crate::servers::{Server, Vendor};
+
 /// Protocol 4.1, secure connection, plugin names; nothing that changes how answers look.
 const CAPABILITIES: u32 = 0x0000_0001 | 0x0000_0200 | 0x0000_2000 | 0x0000_8000 | 0x0008_0000;
 
@@ -15,6 +18,16 @@ pub const CREATE_USER: &str = "CREATE USER open@'%'; GRANT ALL ON *.* TO open@'%
 
 /// The user as a group of `mysql_users`.
 pub const USER_GROUP: &str = "{ username = \"open\", password = \"\", default_hostgroup = 0 }";
+
+/// A server that has the user, and a proxy before it that knows him.
+pub fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    server.root(CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{USER_GROUP}", wish.users);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
 
 /// A connection.
 pub struct Raw {

@@ -62,12 +62,7 @@ fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
 }
 
 fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
-    let server = Server::start(vendor)?;
-    server.root(by_hand::CREATE_USER)?;
-    let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    let proxy = Proxy::start(driver, &wish)?;
-    Ok((server, proxy))
+    by_hand::one(driver, vendor)
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {

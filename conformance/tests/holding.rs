@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
-use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::proxy::{Driver, Proxy};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
 
@@ -45,12 +45,7 @@ fn vendors() -> Vec<Vendor> {
 }
 
 fn one_of(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
-    let server = Server::start(vendor)?;
-    server.root(by_hand::CREATE_USER)?;
-    let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    let proxy = Proxy::start(driver, &wish)?;
-    Ok((server, proxy))
+    by_hand::one(driver, vendor)
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {

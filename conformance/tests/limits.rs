@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
-use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::proxy::{Driver, Proxy};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 
@@ -26,12 +26,7 @@ fn main() {
 }
 
 fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
-    let server = Server::start(vendor)?;
-    server.root(by_hand::CREATE_USER)?;
-    let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    let proxy = Proxy::start(driver, &wish)?;
-    Ok((server, proxy))
+    by_hand::one(driver, vendor)
 }
 
 /// The vendors that are here: MariaDB always is, or nothing of this programme runs.

@@ -35,10 +35,7 @@ fn wish(server: &Server) -> Wish {
 }
 
 fn one_of(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
-    let server = Server::start(vendor)?;
-    server.root(by_hand::CREATE_USER)?;
-    let proxy = Proxy::start(driver, &wish(&server))?;
-    Ok((server, proxy))
+    by_hand::one(driver, vendor)
 }
 
 fn log_in(port: u16) -> Result<Raw, String> {

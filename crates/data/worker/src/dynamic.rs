@@ -58,7 +58,7 @@ pub(crate) struct Naming {
     is_written: bool,
     escapes: bool,
     attributes: Attributes,
-    /// Where it is prepared on the connection that was asked; 0 for nowhere.
+    /// Where it is prepared on the connection that was asked; 0 before one was.
     slot: Cell<u32>,
 }
 
