@@ -22,6 +22,7 @@ fn main() {
         ("short_reads_share_connections_and_each_gets_its_own_answer", pipelined),
         ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
         ("who_is_killed_leaves_and_the_neighbours_stay", killed),
+        ("sessions_that_wait_keep_nothing_that_another_waits_for", crossing),
     ])
 }
 
@@ -364,6 +365,142 @@ fn killed(driver: Driver) -> Outcome {
         for client in &mut clients {
             same(asked(client, read)?.len(), 1)?;
         }
+    }
+    Ok(())
+}
+
+/// What a statement leaves on its connection, what its session says elsewhere next, and what it asks then.
+struct Left {
+    variables: &'static str,
+    before: &'static str,
+    leaves: &'static str,
+    holds: &'static str,
+    elsewhere: &'static str,
+    asks: &'static [&'static str],
+}
+
+const NO_SILENCE: &str = "SET mysql-handle_warnings_delay_ms=0; SET mysql-auto_increment_delay_multiplex=1000000;
+    SET mysql-auto_increment_delay_multiplex_timeout_ms=0; SET mysql-connection_delay_multiplex_ms=0";
+const LEFT: &[Left] = &[
+    Left { variables: NO_SILENCE, before: "DO 0", leaves: "SELECT CAST('x' AS SIGNED)", holds: "Diagnostics", elsewhere: "SELECT 2", asks: &["SHOW WARNINGS"] },
+    // Who asks servers for warnings has them kept.
+    Left {
+        variables: NO_SILENCE,
+        before: "GET DIAGNOSTICS @n = NUMBER",
+        leaves: "SELECT CAST('x' AS SIGNED)",
+        holds: "Diagnostics",
+        elsewhere: "SELECT COUNT(*) > 0 FROM conf.counted",
+        asks: &["SHOW WARNINGS"],
+    },
+    // More than is kept.
+    Left {
+        variables: NO_SILENCE,
+        before: "SET SESSION max_error_count = 400",
+        leaves: "SELECT COUNT(CAST(CONCAT(REPEAT('x', 60), a.id, b.id) AS SIGNED)) FROM conf.counted a, conf.counted b, conf.counted c",
+        holds: "Diagnostics",
+        elsewhere: "SELECT COUNT(*) > 0 FROM conf.counted",
+        asks: &["SHOW WARNINGS"],
+    },
+    Left {
+        variables: NO_SILENCE,
+        before: "DO 0",
+        leaves: "INSERT INTO conf.counted (words) VALUES ('{who}')",
+        holds: "InsertId",
+        elsewhere: "SELECT 2",
+        asks: &["SELECT LAST_INSERT_ID() = (SELECT id FROM conf.counted WHERE words = '{who}')"],
+    },
+    Left {
+        variables: NO_SILENCE,
+        before: "SET SESSION sql_mode = ''",
+        leaves: "INSERT INTO conf.counted (words) VALUES ('{who} with more letters than fit'), (1)",
+        holds: "Diagnostics InsertId",
+        elsewhere: "SELECT 2",
+        asks: &["SHOW WARNINGS", "SELECT LAST_INSERT_ID() = (SELECT id FROM conf.counted WHERE words LIKE '{who} with%')"],
+    },
+    Left {
+        variables: NO_SILENCE,
+        before: "DO 0",
+        leaves: "SELECT CAST('12x' AS SIGNED) INTO @a",
+        holds: "Diagnostics Unread",
+        elsewhere: "SELECT @a",
+        asks: &["SELECT @a + 1"],
+    },
+    Left {
+        variables: NO_SILENCE,
+        before: "DO 0",
+        leaves: "SELECT SQL_CALC_FOUND_ROWS id FROM conf.found LIMIT 1",
+        holds: "FoundRows",
+        elsewhere: "DELETE FROM conf.counted WHERE id < 0",
+        asks: &["SELECT FOUND_ROWS()", "SELECT FOUND_ROWS()"],
+    },
+    Left {
+        variables: "SET mysql-connection_delay_multiplex_ms=300000",
+        before: "DO 0",
+        leaves: "SELECT 1",
+        holds: "Delay",
+        elsewhere: "SELECT 2",
+        // Who is silent keeps it as long as the operator wants.
+        asks: &[],
+    },
+];
+
+fn crossing(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        server.root("INSERT INTO conf.counted (words) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT 'many' FROM n")?;
+        server.root("CREATE TABLE conf.found AS SELECT id FROM conf.counted")?;
+        let mut wish = wish(&server);
+        let of = |hostgroup| format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port);
+        wish.servers = format!("{},\n{}", of(0), of(1));
+        wish.variables.push_str("    connect_timeout_server_max = 4000\n");
+        let proxy = Proxy::start(driver, &wish)?;
+        proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'in two', 1, 1);
+            LOAD MYSQL QUERY RULES TO RUNTIME")?;
+        for left in LEFT {
+            cross(&server, &proxy, left).map_err(|error| format!("{vendor}, {}: {error}", left.leaves))?;
+        }
+    }
+    Ok(())
+}
+
+/// Two sessions that have each other's next connection, and what they are told then; beside one without a proxy.
+fn cross(server: &Server, proxy: &Proxy, left: &'static Left) -> Outcome {
+    proxy.admin(&format!("{}; LOAD MYSQL VARIABLES TO RUNTIME", left.variables))?;
+    let said = |client: &mut Raw, who: &str, sql: &str| asked(client, &sql.replace("{who}", who));
+    let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+    let mut wanted = Vec::new();
+    for sql in [left.before, left.leaves, left.elsewhere] {
+        said(&mut direct, "direct", sql)?;
+    }
+    for sql in left.asks {
+        wanted.push(said(&mut direct, "direct", sql)?);
+    }
+    let mut sessions = Vec::new();
+    for (who, here, there) in [("one", "/* in one */", "/* in two */"), ("two", "/* in two */", "/* in one */")] {
+        let mut client = log_in(proxy)?;
+        said(&mut client, who, &format!("{} {here}", left.before))?;
+        said(&mut client, who, &format!("{} {here}", left.leaves))?;
+        let holds = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+        let holds = holds.lines().collect::<Vec<_>>().join(" ");
+        // MySQL warns of SQL_CALC_FOUND_ROWS.
+        expect(holds == left.holds || holds == format!("Diagnostics {}", left.holds), || format!("held for {holds:?}"))?;
+        sessions.push((who, there, client));
+    }
+    let begun = sessions.into_iter().map(|(who, there, mut client)| {
+        thread::spawn(move || {
+            let elsewhere = format!("{} {there}", left.elsewhere.replace("{who}", who));
+            asked(&mut client, &elsewhere).map(|_| (who, client))
+        })
+    });
+    let done: Vec<_> = begun.collect::<Vec<_>>().into_iter().map(|one| one.join().map_err(|_| "panicked".to_owned())).collect();
+    for one in done {
+        let (who, mut client) = one??;
+        for (sql, wanted) in left.asks.iter().zip(&wanted) {
+            let found = said(&mut client, who, sql)?;
+            expect(found == *wanted, || format!("{who}: {sql}: {found:?} instead of {wanted:?}"))?;
+        }
+        client.command(&[1]).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

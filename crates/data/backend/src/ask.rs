@@ -106,6 +106,15 @@ impl Backend {
         Ok(self.insert_id)
     }
 
+    /// What `FOUND_ROWS()` is there, which it is no more when it was asked; `None` if the server does not say.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn ask_found_rows(&mut self) -> Result<Option<u64>, BackendFailed> {
+        self.holds.remove(Hold::FoundRows);
+        Ok(self.ask_for_one("SELECT FOUND_ROWS()").await?.and_then(|said| said.parse().ok()))
+    }
+
     /// Makes `LAST_INSERT_ID()` this.
     ///
     /// # Errors

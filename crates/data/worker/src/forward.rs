@@ -101,21 +101,10 @@ impl Session {
         }
         let mut backend = match self.held.take(hostgroup) {
             Some(backend) => backend,
-            None => {
-                let want = self.want(job);
-                match self.core.pools.at_once(&want) {
-                    Some(backend) => backend,
-                    None => {
-                        // Who leaves or is told to end leaves the line, too.
-                        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
-                        match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
-                            Either::Left(backend) => backend.map_err(|failure| Trouble::before(Failed::Backend(failure)))?,
-                            Either::Right(Either::Left(())) => return Err(Trouble::before(Failed::Client)),
-                            Either::Right(Either::Right(())) => return Err(Trouble::before(Failed::Killed)),
-                        }
-                    }
-                }
-            }
+            None => match self.core.pools.at_once(&self.want(job)) {
+                Some(backend) => backend,
+                None => self.wait_for_one(job).await?,
+            },
         };
         self.entry.works_on(hostgroup, &backend);
         let kept = backend.holds;
@@ -143,6 +132,22 @@ impl Session {
                 }
                 Err(Trouble { why, answered, state_lost: !alive && kept.carry_state() })
             }
+        }
+    }
+
+    /// A connection that is not there at once.
+    async fn wait_for_one(&mut self, job: &Job<'_>) -> Result<Box<Backend>, Trouble> {
+        if !self.held.is_empty() {
+            let spared = Box::pin(self.give_back_what_is_spare(job)).await;
+            spared.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
+        }
+        let want = self.want(job);
+        // Who leaves or is told to end leaves the line, too.
+        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
+        match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
+            Either::Left(backend) => backend.map_err(|failure| Trouble::before(Failed::Backend(failure))),
+            Either::Right(Either::Left(())) => Err(Trouble::before(Failed::Client)),
+            Either::Right(Either::Right(())) => Err(Trouble::before(Failed::Killed)),
         }
     }
 

@@ -55,10 +55,15 @@ impl Held {
         Some(self.0.swap_remove(at).1)
     }
 
+    /// One that is like this.
+    pub(crate) fn take_that(&mut self, is: impl Fn(&Backend) -> bool) -> Option<(u32, Box<Backend>)> {
+        let at = self.0.iter().position(|(_, backend)| is(backend))?;
+        Some(self.0.swap_remove(at))
+    }
+
     /// One that only what it remembers of a statement keeps, and for long enough, or `at_once`.
     pub(crate) fn take_due(&mut self, now: Instant, at_once: bool) -> Option<(u32, Box<Backend>)> {
-        let at = self.0.iter().position(|(_, backend)| backend.lingers_until().is_some_and(|until| at_once || until <= now))?;
-        Some(self.0.swap_remove(at))
+        self.take_that(|backend| backend.lingers_until().is_some_and(|until| at_once || until <= now))
     }
 
     /// The id of an insert there is over, and not known.

@@ -101,6 +101,12 @@ fn reads(job: &Job<'_>) -> bool {
     reads && !matches!(job.what, What::Prepare(..))
 }
 
+/// Whether a session goes on that had asked a connection for what it remembered, and lost it: what the server would have said went with it; what its
+/// answer to the insert said is still known. `carried`: it had more than that.
+pub(crate) fn is_harmless(why: &Failed, carried: bool) -> bool {
+    matches!(why, Failed::Backend(_)) && !carried
+}
+
 impl Session {
     /// A statement has ended whose answer has this id. `ok`: and is an OK.
     pub(crate) fn learn_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>, id: u64, ok: bool) {
@@ -181,9 +187,8 @@ impl Session {
                 self.core.pools.release(backend);
             }
             match asked {
-                // What the server would have said went with it; what its answer to the insert said is still known.
                 Ok(()) => {}
-                Err(Failed::Backend(_)) if !carries => {}
+                Err(why) if is_harmless(&why, carries) => {}
                 Err(other) => return Err(other),
             }
         }
@@ -207,7 +212,7 @@ impl Session {
         Ok(())
     }
 
-    async fn ask_insert_id(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+    pub(crate) async fn ask_insert_id(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
         if backend.unreported != Unreported::Nothing {
             // The question would take the answer to what was not told yet.
             self.hear(backend, limit_ms).await?;

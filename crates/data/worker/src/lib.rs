@@ -45,6 +45,7 @@ mod scratch;
 mod session;
 mod settings;
 mod several;
+mod spare;
 mod statement;
 mod stats;
 mod stop;

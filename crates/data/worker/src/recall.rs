@@ -6,7 +6,7 @@ use crate::statement::{Job, Told, What};
 use backend::Hold;
 use bridge::Counter;
 use sql::words::{Kind, Words};
-use sql::{CommandCounter, Leaves};
+use sql::{Class, CommandCounter, Leaves};
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
@@ -23,13 +23,22 @@ const ITEMS_MAX: usize = 8;
 pub(crate) struct Recall {
     /// Rows of the result before, plus one; `None` if nobody has counted them.
     found_rows: Option<NonZeroU32>,
+    /// What FOUND_ROWS() was where `SQL_CALC_FOUND_ROWS` ran, plus one, if that connection was given back.
+    calculated: Option<Calculated>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Calculated {
+    rows: NonZeroU32,
+    /// To MySQL, an UPDATE finds rows as well.
+    mariadb: bool,
 }
 
 impl Recall {
     /// A read was answered with so many rows, and no connection of this session saw it.
     pub(crate) fn of_read(job: &Job<'_>, rows: u64) -> Self {
         let counted = job.class.command == CommandCounter::Select && job.class.plain_read && job.plan.rows_max.is_none();
-        Self { found_rows: found(rows).filter(|_| counted) }
+        Self { found_rows: found(rows).filter(|_| counted), calculated: None }
     }
 }
 
@@ -44,6 +53,9 @@ impl Session {
     pub(crate) async fn recall(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let before = self.entry.recall.take();
         let class = job.class;
+        if before.calculated.is_some_and(|calculated| leaves_found_rows(class, job.sent(), calculated.mariadb)) {
+            self.entry.recall.set(Recall { found_rows: None, ..before });
+        }
         let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
         if !asks || class.multi || !matches!(job.what, What::Query(_)) || !job.is_as_written() {
             return Ok(ControlFlow::Continue(()));
@@ -52,13 +64,13 @@ impl Session {
         let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
         // A connection that is kept knows better.
         let busy = self.held.transaction().is_some() || self.held.holds().any(|hold| hold == Hold::Diagnostics);
-        if busy && !only_ours {
+        if busy && !only_ours && before.calculated.is_none() {
             return Ok(ControlFlow::Continue(()));
         }
         let mut values = Vec::with_capacity(items.len());
         for (what, _) in &items {
             let value = match what {
-                Known::FoundRows => before.found_rows.map(|n| (n.get() - 1).to_string()),
+                Known::FoundRows => before.found_rows.or_else(|| before.calculated.map(|calculated| calculated.rows)).map(|n| (n.get() - 1).to_string()),
                 Known::ConnectionId => Some(self.entry.id.to_string()),
             };
             let Some(value) = value else { return Ok(ControlFlow::Continue(())) };
@@ -76,7 +88,7 @@ impl Session {
         writer.end(u16::try_from(warnings).unwrap_or(u16::MAX));
         let packets = columns.len() + 3 + usize::from(!caps::has(self.caps, caps::DEPRECATE_EOF));
         self.turn.sent = self.turn.sent.wrapping_add(u8::try_from(packets).unwrap_or(u8::MAX));
-        self.entry.recall.set(Recall { found_rows: found(1) });
+        self.entry.recall.set(Recall { found_rows: found(1), calculated: None });
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
         Ok(ControlFlow::Break(Told { rows_sent: 1, ..Told::default() }))
@@ -88,8 +100,29 @@ impl Session {
         let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = class.command == CommandCounter::Select && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
-        self.entry.recall.set(Recall { found_rows: found(response.rows()).filter(|_| plain && counted && whole) });
+        let calculated = self.entry.recall.get().calculated;
+        self.entry.recall.set(Recall { found_rows: found(response.rows()).filter(|_| plain && counted && whole), calculated });
     }
+
+    /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back before this statement runs elsewhere.
+    pub(crate) fn keep_found_rows(&self, job: &Job<'_>, rows: Option<u64>, mariadb: bool) {
+        let rows = rows.and_then(found).filter(|_| leaves_found_rows(job.class, job.sent(), mariadb));
+        let calculated = rows.map(|rows| Calculated { rows, mariadb });
+        self.entry.recall.set(Recall { found_rows: None, calculated });
+    }
+}
+
+/// Whether `FOUND_ROWS()` is the same after a statement. What is not certain has changed it.
+fn leaves_found_rows(class: &Class<'_>, text: &[u8], mariadb: bool) -> bool {
+    use CommandCounter as C;
+    let may = matches!(
+        class.command,
+        C::Begin | C::Commit | C::Delete | C::Insert | C::ReleaseSavepoint | C::Replace | C::Rollback | C::RollbackSavepoint | C::Savepoint | C::Set
+            | C::StartTransaction
+    ) || class.command == C::Update && mariadb;
+    let programs = class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE);
+    let selects = || Words::new(text).any(|token| token.is_any(&["SELECT", "TABLE", "WITH", "RETURNING"]));
+    (may || class.use_db.is_some()) && !class.multi && !programs && !selects()
 }
 
 fn found(rows: u64) -> Option<NonZeroU32> {
@@ -174,5 +207,17 @@ mod tests {
         ] {
             assert_eq!(names(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn found_rows_outlive_what_selects_nothing() {
+        let leaves = |text: &str| leaves_found_rows(&sql::class(text.as_bytes()), text.as_bytes(), true);
+        for text in ["UPDATE t SET a = 1", "insert into t values (1)", "SET @x = 1", "COMMIT", "USE conf", "BEGIN", "DELETE FROM t"] {
+            assert!(leaves(text), "{text}");
+        }
+        for text in ["SELECT 1", "INSERT INTO t SELECT 1", "INSERT INTO t TABLE s", "DO 1", "SHOW TABLES", "UPDATE t SET a = f()", "CALL p()", "SET @x = (SELECT 1)"] {
+            assert!(!leaves(text), "{text}");
+        }
+        assert!(!leaves_found_rows(&sql::class(b"UPDATE t SET a = 1"), b"UPDATE t SET a = 1", false));
     }
 }
