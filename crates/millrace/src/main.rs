@@ -11,6 +11,10 @@ use clap::Parser;
 use flags::Flags;
 use std::process::ExitCode;
 
+/// See decision 0021.
+#[global_allocator]
+static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let flags = Flags::parse();
     if flags.version {
