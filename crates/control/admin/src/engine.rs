@@ -10,10 +10,14 @@ use crate::functions;
 use crate::grid::Grid;
 use crate::tables::{self, Role, Schema, TableCopy};
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Name of the file of `disk`: tools of ProxySQL's users look for it.
 pub const DISK_FILE: &str = "proxysql.db";
@@ -83,10 +87,44 @@ pub struct Engine {
     disk: String,
     /// Every table by its name in small letters. Names that are in several schemas lead to the one that counts here.
     by_name: HashMap<String, TableCopy>,
+    limit: Arc<TimeLimit>,
 }
 
 /// Steps of SQLite's machine between two pauses: some fifty rows.
 const STEPS_AT_ONCE: i32 = 2000;
+
+/// The longest that a statement of somebody who may only read statistics takes. There is one thread for all operators.
+const STATS_TIME: Duration = Duration::from_secs(10);
+/// The longest that a statement of an administrator takes.
+const ADMIN_TIME: Duration = Duration::from_mins(10);
+/// The largest answer in bytes.
+const ANSWER_BYTES: usize = 512 << 20;
+/// The largest single value of a statistics user in bytes; SQLite's own limit is a billion.
+const STATS_VALUE_BYTES: i32 = 16 << 20;
+
+/// When the statement of an operator has to be over.
+#[derive(Debug)]
+struct TimeLimit {
+    opened: Instant,
+    /// Milliseconds since `opened`; 0 for what is not an operator's.
+    until: AtomicU64,
+}
+
+impl TimeLimit {
+    fn is_over(&self) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        until != 0 && self.opened.elapsed() >= Duration::from_millis(until)
+    }
+
+    fn starts(&self, may_take: Duration) {
+        let until = self.opened.elapsed() + may_take;
+        self.until.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn ends(&self) {
+        self.until.store(0, Ordering::Relaxed);
+    }
+}
 
 impl Engine {
     /// Opens (and makes, where they are missing) the databases in `datadir`; in memory alone without one.
@@ -97,10 +135,15 @@ impl Engine {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, true)?;
         functions::add(&conn)?;
         // A statement may go through a million rows: whoever waits for this processor gets it now and then.
-        conn.progress_handler(STEPS_AT_ONCE, Some(|| {
+        let limit = Arc::new(TimeLimit { opened: Instant::now(), until: AtomicU64::new(0) });
+        let watched = limit.clone();
+        conn.progress_handler(STEPS_AT_ONCE, Some(move || {
             give_way();
-            false
+            watched.is_over()
         }));
+        if view == View::Stats {
+            conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, STATS_VALUE_BYTES)?;
+        }
         let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
         let schemas: &[(Schema, String)] = &match view {
             View::Admin => vec![
@@ -124,7 +167,7 @@ impl Engine {
             set_pragma(&conn, "stats_history", "synchronous", "NORMAL")?;
         }
         let disk = file(DISK_FILE);
-        let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new() };
+        let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new(), limit };
         engine.create_tables()?;
         // Drivers try connections with it. Temporary: it is in no list and in no copy.
         engine.conn.execute_batch("CREATE TEMP VIEW dual AS SELECT 'X' AS DUMMY")?;
@@ -246,11 +289,23 @@ impl Engine {
         self.by_name.get(&name.to_ascii_lowercase())
     }
 
-    /// One statement of an operator, with the values of its `?`.
+    /// One statement of an operator, with the values of its `?`. It is ended when it takes too long: there is one thread for all operators.
     pub fn run(&self, sql: &str, values: &[Value]) -> Result<Reply, SqlError> {
         if let Some(words) = self.refusal(sql) {
             return Err(SqlError(words));
         }
+        let may_take = if self.view == View::Stats { STATS_TIME } else { ADMIN_TIME };
+        self.limit.starts(may_take);
+        let outcome = self.run_to_end(sql, values);
+        let is_over = self.limit.is_over();
+        self.limit.ends();
+        if outcome.is_err() && is_over {
+            return Err(SqlError(format!("the statement was ended: it took more than {} seconds", may_take.as_secs())));
+        }
+        outcome
+    }
+
+    fn run_to_end(&self, sql: &str, values: &[Value]) -> Result<Reply, SqlError> {
         let before = self.conn.total_changes();
         let mut statement = self.conn.prepare(sql)?;
         if statement.column_count() == 0 {
@@ -267,6 +322,9 @@ impl Engine {
         while let Some(row) = rows.next()? {
             for column in 0..width {
                 push(&mut grid, row.get_ref(column)?);
+            }
+            if grid.bytes_held() > ANSWER_BYTES {
+                return Err(SqlError(format!("the answer has more than {ANSWER_BYTES} bytes; ask for less at once")));
             }
         }
         Ok(Reply::Rows(grid))
@@ -302,6 +360,10 @@ impl Engine {
         let first = words.next()?.to_ascii_uppercase();
         match first.as_str() {
             "ATTACH" | "DETACH" => Some(format!("{first} is not allowed")),
+            // They would be everybody's: all operators share this connection.
+            "BEGIN" | "START" | "SAVEPOINT" | "RELEASE" | "COMMIT" | "END" | "ROLLBACK" => {
+                Some(format!("{first} is not allowed: every statement on the admin port stands for itself"))
+            }
             "PRAGMA" => {
                 let name = words.next().unwrap_or_default().to_ascii_lowercase();
                 const HARMLESS: &[&str] = &[

@@ -49,6 +49,12 @@ impl Grid {
         self.ends.len() / self.names.len().max(1)
     }
 
+    /// The memory that its cells take, in bytes.
+    #[must_use]
+    pub fn bytes_held(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<(usize, bool)>()
+    }
+
     /// No rows?
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -24,6 +24,56 @@ fn every_variable_says_whether_it_has_an_effect_and_passwords_are_not_for_everyb
 }
 
 #[test]
+fn a_statistics_user_asks_for_no_variable_of_an_administrator() {
+    testing::with(Options::default(), |bench| async move {
+        for name in ["admin-admin_credentials", "admin-stats_credentials", "mysql-monitor_password", "mysql-threads"] {
+            let asked = format!("SELECT @@{name}");
+            assert_eq!(bench.rows(&asked).await.len(), 1, "{name}");
+            match bench.ask(View::Stats, &asked).await {
+                Ok(Reply::Rows(grid)) => assert_eq!(grid.texts(), Vec::<Vec<String>>::new(), "{name}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        match bench.ask(View::Stats, "SELECT @@version_comment").await {
+            Ok(Reply::Rows(grid)) => assert_eq!(grid.texts(), [["(ProxySQL Admin Module)"]]),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn nobody_leaves_a_transaction_that_all_others_are_in() {
+    testing::with(Options::default(), |bench| async move {
+        for view in [View::Admin, View::Stats] {
+            for text in ["BEGIN", "BEGIN TRANSACTION", "begin immediate", "SAVEPOINT a", "RELEASE a", "ROLLBACK TO a", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "END", "COMMIT AND CHAIN"] {
+                assert_eq!(bench.ask(view, text).await, Ok(Reply::done()), "{text}");
+            }
+            for text in ["/* x */ BEGIN IMMEDIATE", "-- x\nSAVEPOINT a", ";BEGIN EXCLUSIVE"] {
+                let said = bench.ask(view, text).await;
+                assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("stands for itself")), "{text}: {said:?}");
+            }
+        }
+        bench.script("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'); SAVE MYSQL SERVERS TO DISK").await;
+        assert_eq!(bench.rows("SELECT count(*) FROM disk.mysql_servers").await, [["1"]]);
+    });
+}
+
+#[test]
+fn a_statement_without_an_end_is_ended_and_an_endless_answer_is_refused() {
+    testing::with(Options::default(), |bench| async move {
+        let forever = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+        let said = bench.ask(View::Stats, forever).await;
+        assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("more than 10 seconds")), "{said:?}");
+        let said = bench.ask(View::Stats, "SELECT zeroblob(900000000)").await;
+        assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("too big")), "{said:?}");
+        let wide = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(16000000) FROM c";
+        let said = bench.ask(View::Stats, wide).await;
+        assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("ask for less at once")), "{said:?}");
+        assert_eq!(bench.rows("SELECT 1").await, [["1"]]);
+    });
+}
+
+#[test]
 fn a_load_says_what_waits_for_a_start() {
     testing::with(Options::default(), |bench| async move {
         bench.run("SET mysql-threads = 7").await;

@@ -122,9 +122,9 @@ pub fn parse(text: &str, view: View) -> Command {
         "LEARN" => learn::parse(&words),
         "PULL" | "SIGNAL" => Some(Command::NotAvailable("waiting for other threads is not needed here, and not available")),
         "USE" if words.len() == 2 => Some(Command::Use(unquoted(words[1]).to_owned())),
-        "BEGIN" | "COMMIT" | "ROLLBACK" | "START" if is(&words, &["BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION"]) => {
-            Some(Command::Accept)
-        }
+        // Every form of them: SQLite would begin a transaction that all operators are in.
+        "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => Some(Command::Accept),
+        "START" if after(&words, "START TRANSACTION").is_some() => Some(Command::Accept),
         "LOCK" | "UNLOCK" if words.get(1).is_some_and(|word| word.to_ascii_uppercase().starts_with("TABLE")) => {
             Some(Command::Accept)
         }
