@@ -65,6 +65,8 @@ pub(crate) struct Client {
     /// It rests so long after every so many packets.
     pub(crate) rest: Option<(u64, Duration)>,
     packets: u64,
+    /// The id that the last OK told.
+    pub(crate) insert_id: u64,
 }
 
 impl Client {
@@ -92,7 +94,7 @@ impl Client {
             host: "millrace",
         };
         let hello = net::login(&mut conn, &account).await?;
-        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0 })
+        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0 })
     }
 
     /// Sends a command without waiting for anything.
@@ -111,7 +113,7 @@ impl Client {
             Some(&ok::ERR_HEADER) => return self.error(&first),
             Some(&ok::OK_HEADER) if due == Due::Prepared => return self.prepared(&first).await,
             Some(&ok::OK_HEADER) => {
-                ok::Ok::read(&first, self.caps)?;
+                self.insert_id = ok::Ok::read(&first, self.caps)?.insert_id;
                 return Ok(Reply::Ok);
             }
             _ => {}

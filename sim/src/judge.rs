@@ -22,6 +22,9 @@ pub struct Verdict {
     pub between: [u64; 3],
     /// Transactions and single inserts that were acknowledged.
     pub committed: u64,
+    /// How often what happened of which a world without would prove little: among others, how often a connection went from one client to
+    /// another, and after what.
+    pub hits: BTreeMap<&'static str, u64>,
 }
 
 /// What a client knows of an insert.
@@ -46,6 +49,7 @@ pub(crate) struct Judge {
     excused: Cell<u64>,
     /// As in the verdict.
     pub(crate) between: Cell<[u64; 3]>,
+    hits: RefCell<BTreeMap<&'static str, u64>>,
     fates: RefCell<BTreeMap<String, Fate>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
@@ -62,6 +66,7 @@ impl Judge {
             answered: Cell::new(0),
             excused: Cell::new(0),
             between: Cell::default(),
+            hits: RefCell::default(),
             fates: RefCell::default(),
             seen: RefCell::default(),
         }
@@ -83,6 +88,11 @@ impl Judge {
         if !holds {
             self.accuse(who, &what());
         }
+    }
+
+    /// It happened so often more.
+    pub(crate) fn hit(&self, what: &'static str, times: u64) {
+        *self.hits.borrow_mut().entry(what).or_default() += times;
     }
 
     pub(crate) fn was_answered(&self) {
@@ -172,6 +182,7 @@ impl Judge {
             excused: self.excused.get(),
             between: self.between.get(),
             committed: committed as u64,
+            hits: self.hits.borrow().clone(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod belongings;
 mod chance;
 mod client;
 mod judge;

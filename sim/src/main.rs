@@ -3,6 +3,7 @@
 
 use clap::Parser;
 use sim::{Weather, World};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -74,6 +75,7 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
     let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let (mut played, mut failing) = (0u64, Vec::new());
     let (mut answered, mut excused, mut committed) = (0, 0, 0);
+    let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
     while Instant::now() < until {
         let verdict = catch_unwind(AssertUnwindSafe(|| sim::run(&World::of(seed))));
         match verdict {
@@ -81,6 +83,7 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
                 answered += verdict.answered;
                 excused += verdict.excused;
                 committed += verdict.committed;
+                verdict.hits.iter().for_each(|(what, times)| *hits.entry(what).or_default() += times);
                 if let Some(first) = verdict.violations.first() {
                     println!("seed {seed} fails: {first}");
                     failing.push(seed);
@@ -99,6 +102,9 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
         seed - 1,
         failing.len()
     );
+    for (what, times) in &hits {
+        println!("{times:>10}  {what}");
+    }
     for seed in &failing {
         println!("  cargo run -p sim -- {seed}");
     }

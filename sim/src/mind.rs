@@ -9,6 +9,7 @@
 //! BEGIN, COMMIT, ROLLBACK, SET ..., USE
 //! ```
 
+use crate::belongings::{Answer, Belongings, Ground, value};
 use sql::set::{Access, Isolation, Scope, Setting, Value};
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub(crate) enum Said {
     Schema(String),
     Rows { tag: String, rows: u64, large: bool },
     State { tag: String },
+    Answer(Answer),
 }
 
 /// One connection's state.
@@ -49,6 +51,9 @@ pub(crate) struct Mind {
     pending: Vec<String>,
     prepared: BTreeMap<u32, String>,
     last_prepared: u32,
+    pub(crate) has: Belongings,
+    /// It tells what programs change.
+    tracks: bool,
 }
 
 fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), Complaint> {
@@ -87,6 +92,8 @@ impl Mind {
             pending: Vec::new(),
             prepared: BTreeMap::new(),
             last_prepared: 0,
+            has: Belongings::default(),
+            tracks: false,
         }
     }
 
@@ -110,8 +117,21 @@ impl Mind {
         ]
     }
 
-    /// Runs a statement. What it commits goes into the log.
-    pub(crate) fn query(&mut self, sql: &str, log: &mut Vec<String>) -> Result<Said, Complaint> {
+    /// Runs a statement of connection `me`. What it commits goes into the log.
+    pub(crate) fn query(&mut self, sql: &str, me: u32, ground: &mut Ground) -> Result<Said, Complaint> {
+        self.has.begin(sql);
+        let said = self.statement(sql, me, ground);
+        match &said {
+            Err(complaint) => self.has.fail(complaint),
+            Ok(Said::Answer(answer)) if answer.columns == 0 => self.has.row_count = i64::try_from(answer.affected).unwrap_or(0),
+            Ok(Said::Ok | Said::Schema(_)) => self.has.row_count = 0,
+            Ok(_) => self.has.row_count = -1,
+        }
+        said
+    }
+
+    fn statement(&mut self, sql: &str, me: u32, ground: &mut Ground) -> Result<Said, Complaint> {
+        let log = &mut ground.log;
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
             ["BEGIN"] | ["START", "TRANSACTION"] => {
@@ -148,8 +168,45 @@ impl Mind {
                 self.in_transaction |= !self.autocommit;
                 Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, large: true })
             }
-            _ => Err(syntax(sql)),
+            ["LOCK", "TABLES", ..] => {
+                self.commit(log);
+                self.belonging(sql, me, ground)
+            }
+            _ => self.belonging(sql, me, ground),
         }
+    }
+
+    fn belonging(&mut self, sql: &str, me: u32, ground: &mut Ground) -> Result<Said, Complaint> {
+        let variables = &self.variables;
+        let variable = |name: &str| match name {
+            "sql_mode" | "time_zone" => {
+                Some(variables.get(name).map_or_else(|| "default".to_owned(), |value| value.trim_matches('\'').to_owned()))
+            }
+            "session_track_system_variables" => Some("time_zone,autocommit".to_owned()),
+            "session_track_schema" => Some("1".to_owned()),
+            "session_track_state_change" => Some("0".to_owned()),
+            _ => None,
+        };
+        let answer = self.has.say(ground, me, sql, variable).unwrap_or_else(|| Err(syntax(sql)))?;
+        if let Some((name, value)) = &answer.changed {
+            self.variables.insert((*name).to_owned(), format!("'{value}'"));
+        }
+        Ok(Said::Answer(answer))
+    }
+
+    /// Whether it tells what programs change.
+    pub(crate) const fn tells_changes(&self) -> bool {
+        self.tracks
+    }
+
+    /// What there is now that the next client must not see.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let fresh = Self::new(None, SERVERS_CHARSET);
+        let set = self.report()[4..] != fresh.report()[4..];
+        [("a transaction", self.in_transaction), ("autocommit off", !self.autocommit), ("variables", set)]
+            .into_iter()
+            .filter_map(|(name, has)| has.then_some(name))
+            .chain(self.has.names())
     }
 
     /// USE and COM_INIT_DB.
@@ -186,7 +243,7 @@ impl Mind {
                     let value = match one.value {
                         Value::Default => None,
                         Value::Literal(text) => Some(String::from_utf8_lossy(text).into_owned()),
-                        Value::Expression(_) => return Err(syntax(sql)),
+                        Value::Expression(text) => Some(String::from_utf8_lossy(text).into_owned()),
                     };
                     match (one.name.as_str(), value) {
                         ("autocommit", value) => {
@@ -215,8 +272,19 @@ impl Mind {
                         ("sql_mode" | "time_zone", None) => {
                             self.variables.remove(&one.name);
                         }
+                        ("session_track_system_variables", value) => self.tracks = value.is_some_and(|names| names.contains("sql_mode")),
+                        ("session_track_schema" | "session_track_state_change", _) => {}
+                        ("last_insert_id", value) => self.has.insert_id = value.and_then(|id| id.parse().ok()).unwrap_or(0),
                         (name, _) => return Err(Complaint(1193, format!("Unknown system variable '{name}'"))),
                     }
+                }
+                Setting::Variable(one) if one.scope == Scope::User => {
+                    let text = match one.value {
+                        Value::Default => return Err(syntax(sql)),
+                        Value::Literal(text) | Value::Expression(text) => String::from_utf8_lossy(text).into_owned(),
+                    };
+                    let value = value(&text, &self.has.user);
+                    self.has.user.insert(one.name, value);
                 }
                 _ => return Err(syntax(sql)),
             }

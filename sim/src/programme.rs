@@ -1,9 +1,12 @@
 //! A client's life: random statements, and what each answer must be.
 
+mod having;
+
+use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use crate::mind::{ECHO, SCHEMAS, SERVERS_CHARSET};
+use crate::mind::{Complaint, ECHO, SCHEMAS, SERVERS_CHARSET};
 use net::Refused;
 use rt::{Address, Rt};
 use std::ops::ControlFlow;
@@ -27,7 +30,7 @@ struct Own {
     in_transaction: bool,
     isolation: &'static str,
     sql_mode: &'static str,
-    time_zone: &'static str,
+    time_zone: String,
     access: &'static str,
 }
 
@@ -41,7 +44,7 @@ impl Own {
             in_transaction: false,
             isolation: "REPEATABLE-READ",
             sql_mode: "'default'",
-            time_zone: "'default'",
+            time_zone: "'default'".to_owned(),
             access: "READ WRITE",
         }
     }
@@ -54,7 +57,7 @@ impl Own {
             u8::from(self.in_transaction).to_string(),
             self.isolation.to_owned(),
             self.sql_mode.to_owned(),
-            self.time_zone.to_owned(),
+            self.time_zone.clone(),
             self.access.to_owned(),
         ]
     }
@@ -66,6 +69,20 @@ struct Statement {
     schema: String,
     /// Types as last bound.
     types: Option<[u8; 4]>,
+}
+
+/// How clients behave in a world.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manners {
+    /// There are connections for everybody: who keeps one and waits for another waits for nobody.
+    room: bool,
+    users: usize,
+}
+
+impl Manners {
+    pub(crate) fn of(world: &crate::World) -> Self {
+        Self { room: u64::from(world.connections) >= world.clients, users: world.users }
+    }
 }
 
 /// The session is over.
@@ -88,22 +105,37 @@ struct Session<'a> {
     prepared: Vec<Statement>,
     /// It has said something that nobody understands: its statements may stay where that was said.
     pinned: bool,
+    /// It has a temporary table.
+    drawn: bool,
+    manners: Manners,
+    /// It has more than variables; of one that has not, it is known where its statements go.
+    has_belongings: bool,
     /// Its transaction was reported lost: the proxy must end the session.
     lost: bool,
+    /// What it has besides variables, and what a server of its own would have.
+    twin: Belongings,
+    ground: Ground,
 }
 
 /// Lives the sessions of one client.
-pub(crate) async fn live(rt: Rt, judge: Rc<Judge>, proxy: Address, number: u64, mut chance: Chance) {
+pub(crate) async fn live(rt: Rt, judge: Rc<Judge>, proxy: Address, number: u64, manners: Manners, mut chance: Chance) {
     let mut tags = 0;
     for _ in 0..chance.between(1, 3) {
-        session(&rt, &judge, &proxy, number, &mut chance, &mut tags).await;
+        session(&rt, &judge, &proxy, (number, manners), &mut chance, &mut tags).await;
         rt.sleep(Duration::from_millis(chance.below(100))).await;
     }
 }
 
-async fn session(rt: &Rt, judge: &Judge, proxy: &Address, number: u64, chance: &mut Chance, tags: &mut u32) {
+async fn session(
+    rt: &Rt,
+    judge: &Judge,
+    proxy: &Address,
+    (number, manners): (u64, Manners),
+    chance: &mut Chance,
+    tags: &mut u32,
+) {
     let who = format!("client {number}");
-    let user = chance.one_of(&USERS);
+    let user = chance.one_of(&USERS[..manners.users]);
     let charset = *chance.one_of(&CHARSETS);
     let schema = if chance.percent(70) { Some(*chance.one_of(&SCHEMAS)) } else { None };
     let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, chance)).await;
@@ -115,6 +147,7 @@ async fn session(rt: &Rt, judge: &Judge, proxy: &Address, number: u64, chance: &
     };
     judge.tell(&who, &format!("is in as {user}, schema {schema:?}, collation {charset}"));
     let own = Own::new(schema.unwrap_or(""), charset);
+    let has_belongings = chance.percent(60);
     let mut session = Session {
         who,
         judge,
@@ -127,7 +160,12 @@ async fn session(rt: &Rt, judge: &Judge, proxy: &Address, number: u64, chance: &
         spot: None,
         prepared: Vec::new(),
         pinned: false,
+        drawn: false,
+        manners,
+        has_belongings,
         lost: false,
+        twin: Belongings::default(),
+        ground: Ground::default(),
     };
     // A fresh client sees the defaults.
     if session.state(false).await.is_ok() {
@@ -144,6 +182,9 @@ async fn session(rt: &Rt, judge: &Judge, proxy: &Address, number: u64, chance: &
 impl Session<'_> {
     async fn step(&mut self) -> Goes {
         let open = self.own.in_transaction;
+        if self.chance.percent(30) {
+            return self.having().await;
+        }
         match self.chance.below(100) {
             0..=7 => self.few().await,
             8..=11 => self.many_few().await,
@@ -194,6 +235,11 @@ impl Session<'_> {
     }
 
     async fn query(&mut self, sql: &str) -> Goes<Option<Reply>> {
+        self.twin.begin(sql);
+        self.query_only(sql).await
+    }
+
+    async fn query_only(&mut self, sql: &str) -> Goes<Option<Reply>> {
         let mut payload = vec![0x03];
         payload.extend_from_slice(sql.as_bytes());
         self.ask(sql, &payload, Due::Text).await
@@ -274,7 +320,7 @@ impl Session<'_> {
             let here = (value(place.1), value(place.0));
             let master = self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE");
             let right = if master { "a" } else { "b" };
-            self.judge.check(here.0 == right || self.pinned, &self.who, || {
+            self.judge.check(here.0 == right || self.pinned || self.drawn, &self.who, || {
                 format!("{sql}: went to server {} instead of {right}", here.0)
             });
             if self.own.in_transaction {
@@ -383,10 +429,10 @@ impl Session<'_> {
             0 => self.run("SET sql_mode='ANSI'", false, |own| own.sql_mode = "'ANSI'").await,
             1 => self.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'", false, |own| own.sql_mode = "'STRICT_ALL_TABLES'").await,
             2 => self.run("SET @@sql_mode=DEFAULT", false, |own| own.sql_mode = "'default'").await,
-            3 => self.run("SET time_zone='+01:00'", false, |own| own.time_zone = "'+01:00'").await,
-            4 => self.run("SET time_zone=DEFAULT", false, |own| own.time_zone = "'default'").await,
+            3 => self.run("SET time_zone='+01:00'", false, |own| own.time_zone = "'+01:00'".to_owned()).await,
+            4 => self.run("SET time_zone=DEFAULT", false, |own| own.time_zone = "'default'".to_owned()).await,
             5 => {
-                let change = |own: &mut Own| (own.time_zone, own.sql_mode) = ("'+02:00'", "'ANSI'");
+                let change = |own: &mut Own| (own.time_zone, own.sql_mode) = ("'+02:00'".to_owned(), "'ANSI'");
                 self.run("SET time_zone='+02:00', sql_mode='ANSI'", false, change).await
             }
             6 => {
@@ -434,6 +480,7 @@ impl Session<'_> {
     async fn prepare(&mut self) -> Goes {
         let mut payload = vec![0x16];
         payload.extend_from_slice(ECHO.as_bytes());
+        self.twin.begin("PREPARE");
         match self.ask("PREPARE", &payload, Due::Prepared).await? {
             Some(Reply::Prepared { id, params: 4 }) => {
                 let known = self.prepared.iter().any(|statement| statement.id == id);
@@ -498,6 +545,7 @@ impl Session<'_> {
         statement.types = Some(types);
         let (id, schema) = (statement.id, statement.schema.clone());
         let words = format!("EXECUTE {id} with {values:?}");
+        self.twin.begin("EXECUTE");
         let reply = self.ask(&words, &payload, Due::Binary).await?;
         if let ControlFlow::Continue(rows) = self.rows(&words, &tag, (4, 5), reply) {
             // Of a statement that was prepared without a schema, none of our servers' clients can see where it is.
@@ -535,6 +583,7 @@ impl Session<'_> {
                 self.spot = None;
                 self.pinned = false;
                 self.prepared.clear();
+                (self.twin, self.ground) = (Belongings::default(), Ground::default());
             }
             other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
         }
@@ -545,7 +594,7 @@ impl Session<'_> {
     async fn mistake(&mut self) -> Goes {
         self.pinned = true;
         match self.query("SELEKT 1").await? {
-            Some(Reply::Err { code: 1064, .. }) => {}
+            Some(Reply::Err { code: 1064, message }) => self.twin.fail(&Complaint(1064, message)),
             Some(Reply::Err { code, message }) => self.complained("SELEKT 1", code, &message),
             other => self.judge.accuse(&self.who, &format!("SELEKT 1: {other:?}")),
         }

@@ -1,11 +1,13 @@
 //! A fake MySQL server: honest about every connection's state, slow at times, and mortal.
 
+use crate::belongings::{Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
 use crate::mind::{Complaint, Mind, STATE_COLUMNS, Said};
 use net::{Conn, NetError};
 use rt::{Address, ListenOptions, Rt, Socket};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::auth;
@@ -41,7 +43,7 @@ const OFFERED: Caps = caps::LONG_PASSWORD
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) at: Address,
-    pub(crate) log: RefCell<Vec<String>>,
+    pub(crate) ground: RefCell<Ground>,
     rt: Rt,
     judge: Rc<Judge>,
     chance: RefCell<Chance>,
@@ -59,7 +61,7 @@ impl Server {
         let packed = *chance.one_of(&[0, caps::COMPRESS, caps::ZSTD, caps::COMPRESS | caps::ZSTD]);
         let server = Rc::new(Self {
             name,
-            log: RefCell::default(),
+            ground: RefCell::default(),
             rt: rt.clone(),
             judge: judge.clone(),
             caps: OFFERED | deprecate | packed,
@@ -78,8 +80,10 @@ impl Server {
                 let server = host.clone();
                 host.rt.spawn(async move {
                     let seen = server.judge.opened(server.name);
-                    let mut guest = Guest { life: server.life.get(), server: server.clone(), id, seen };
+                    let life = server.life.get();
+                    let mut guest = Guest { life, server: server.clone(), id, seen, last: None, had: BTreeSet::new() };
                     let _over = guest.serve(socket).await;
+                    guest.server.ground.borrow_mut().locks.retain(|_, holder| *holder != guest.id);
                     server.judge.closed(seen);
                 });
             }
@@ -89,6 +93,7 @@ impl Server {
 
     /// It dies: transactions that are open are lost, the log stays. The world resets its connections.
     pub(crate) fn crash(&self) {
+        self.ground.borrow_mut().locks.clear();
         self.life.set(self.life.get() + 1);
     }
 
@@ -109,6 +114,9 @@ struct Guest {
     id: u32,
     seen: usize,
     life: u32,
+    /// The client that spoke last, and what there was here since it came.
+    last: Option<String>,
+    had: BTreeSet<&'static str>,
 }
 
 fn written(complaint: &Complaint) -> ok::Err<'_> {
@@ -138,6 +146,7 @@ impl Guest {
             }
             let mut out = Vec::new();
             self.answer(&mut mind, &command, caps, packet.seq, &mut out)?;
+            self.had.extend(mind.names());
             for piece in out.chunks(32 << 10) {
                 conn.send(piece.to_vec()).await?;
             }
@@ -192,20 +201,33 @@ impl Guest {
         Ok(Some((caps, Mind::new(login.database.as_deref(), login.charset))))
     }
 
-    fn answer(&self, mind: &mut Mind, command: &Command<'_>, caps: Caps, seq: u8, out: &mut Vec<u8>) -> Result<(), NetError> {
+    fn answer(&mut self, mind: &mut Mind, command: &Command<'_>, caps: Caps, seq: u8, out: &mut Vec<u8>) -> Result<(), NetError> {
         let said = match command {
             Command::Query(query) => {
                 let text = String::from_utf8_lossy(query.sql);
                 self.server.judge.tell(&format!("server {} connection {}", self.server.name, self.id), &text);
-                mind.query(&text, &mut self.server.log.borrow_mut())
+                self.comes(client(&text));
+                if text == "SELECT 1 FROM (SELECT 1) nothing" && mind.has.warns() {
+                    self.server.judge.hit("warnings of others forgotten", 1);
+                } else if text.starts_with("SET last_insert_id") {
+                    self.server.judge.hit("an insert id brought", 1);
+                }
+                if let Some((whose, what)) = mind.has.of_somebody_else(&text) {
+                    let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
+                    self.server.judge.accuse(&format!("server {}", self.server.name), &words);
+                }
+                mind.query(&text, self.id, &mut self.server.ground.borrow_mut())
             }
             Command::InitDb(name) => mind.use_schema(&String::from_utf8_lossy(name)),
             Command::Ping => Ok(Said::Ok),
             Command::ResetConnection => {
+                mind.has.let_go(&mut self.server.ground.borrow_mut());
                 mind.reset();
+                self.had.insert("a reset");
                 Ok(Said::Ok)
             }
             Command::Prepare(text) => {
+                mind.has.begin("PREPARE");
                 let prepared = mind.prepare(&String::from_utf8_lossy(text));
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
                 match prepared {
@@ -215,12 +237,16 @@ impl Guest {
                 return Ok(());
             }
             Command::Execute(execute) => {
+                mind.has.begin("EXECUTE");
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
                 match mind.prepared_in(execute.id) {
                     Ok(schema) => {
                         let parts = Parts::read(execute, 4, caps)?;
                         // It was not told types by anybody else: they have to come with every first execution.
                         let values = parts.decode(4, None, |_| None)?;
+                        if let Some(Value::Bytes(tag)) = values.first() {
+                            self.comes(client(&format!("'{}'", String::from_utf8_lossy(tag))));
+                        }
                         self.echo(&mut writer, schema, &values);
                     }
                     Err(complaint) => writer.err(&written(&complaint)),
@@ -259,9 +285,39 @@ impl Guest {
                 writer.text_row(row.iter().map(|value| Some(value.as_bytes())));
                 writer.end(0);
             }
+            Ok(Said::Answer(answer)) if answer.columns == 0 => {
+                let mut changes = Vec::new();
+                if let Some((name, value)) = answer.changed.as_ref().filter(|_| mind.tells_changes()) {
+                    let text = |text: &str| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat();
+                    let both = [text(name), text(value)].concat();
+                    changes = [&[0, u8::try_from(both.len()).unwrap_or(0)], &both[..]].concat();
+                }
+                let (affected, insert_id) = (answer.affected, answer.insert_id);
+                writer.ok(&ok::Ok { affected, insert_id, changes: &changes, ..ok::Ok::default() });
+            }
+            Ok(Said::Answer(answer)) => {
+                let columns: Vec<Column> = (0..answer.columns).map(|n| Column::text(n.to_string())).collect();
+                writer.columns(&columns);
+                for row in &answer.rows {
+                    writer.text_row(row.iter().map(|value| value.as_ref().map(String::as_bytes)));
+                }
+                writer.end(answer.warnings);
+            }
             Err(complaint) => writer.err(&written(&complaint)),
         }
         Ok(())
+    }
+
+    /// A client speaks, if this is known.
+    fn comes(&mut self, client: Option<&str>) {
+        let Some(client) = client else { return };
+        if self.last.as_deref().is_some_and(|last| last != client) {
+            self.server.judge.hit("handed on", 1);
+            for what in std::mem::take(&mut self.had) {
+                self.server.judge.hit(what, 1);
+            }
+        }
+        self.last = Some(client.to_owned());
     }
 
     fn echo(&self, writer: &mut Writer<'_>, schema: &str, values: &[Value<'_>]) {

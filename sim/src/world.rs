@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use crate::judge::{Judge, Verdict};
-use crate::programme;
+use crate::programme::{self, Manners};
 use crate::server::{PASSWORD, Server};
 use bridge::{Ask, Counter, Report, ToCore};
 use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, UserRow, Users, Variables};
@@ -39,6 +39,8 @@ pub struct World {
     pub cores: u32,
     /// `max_connections` of each server.
     pub connections: u32,
+    /// How many users the clients are: connections of one serve no other.
+    pub users: usize,
     /// How many statements may be in flight on one connection.
     pub depth: u32,
     /// What goes wrong with bytes.
@@ -62,7 +64,7 @@ impl World {
     #[must_use]
     pub fn with(seed: u64, weather: Weather) -> Self {
         let mut chance = Chance::new(seed, 1);
-        let clients = chance.between(2, 7);
+        let clients = chance.between(3, 8);
         let connections = u32::try_from(chance.between(1, 4)).unwrap_or(1);
         let mut part = |of: u64| chance.below(of + 1) as f64 / 1000.0;
         let mut faults = Faults::perfect();
@@ -81,7 +83,8 @@ impl World {
         }
         let cores = u32::try_from(chance.between(1, 3)).unwrap_or(1);
         let depth = *chance.one_of(&[0, 2, 3, 16]);
-        Self { seed, weather, clients, cores, connections, depth, faults }
+        let users = if chance.percent(75) { 1 } else { 2 };
+        Self { seed, weather, clients, cores, connections, users, depth, faults }
     }
 
     fn rough(&self) -> bool {
@@ -123,7 +126,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     let mut lives = Vec::new();
     for number in 0..world.clients {
         let (done, ended) = rt::local::oneshot();
-        let life = programme::live(rt.clone(), judge.clone(), proxy.clone(), number, chance(100 + number));
+        let life = programme::live(rt.clone(), judge.clone(), proxy.clone(), number, Manners::of(world), chance(100 + number));
         rt.spawn(async move {
             life.await;
             let _nobody = done.send(());
@@ -142,7 +145,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     hand.set(Faults::perfect());
     rt.sleep(SETTLE).await;
     judge.rough.set(false);
-    programme::live(rt.clone(), judge.clone(), proxy, world.clients, chance(3)).await;
+    programme::live(rt.clone(), judge.clone(), proxy, world.clients, Manners::of(world), chance(3)).await;
     rt.sleep(SETTLE).await;
     judge_rest(&rt, &judge, &tells, world.connections).await;
 
@@ -160,8 +163,8 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     for server in [&master, &replica] {
         judge.judge_connections(server.name, world.connections, late);
     }
-    judge.judge_log(&master.log.borrow());
-    judge.check(replica.log.borrow().is_empty(), "log", || "something was written to the replica".to_owned());
+    judge.judge_log(&master.ground.borrow().log);
+    judge.check(replica.ground.borrow().log.is_empty(), "log", || "something was written to the replica".to_owned());
     while let Some(words) = noted.try_recv() {
         judge.tell("core noted", &words);
     }

@@ -2,15 +2,33 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use sim::{Weather, World, run};
+use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
+/// How often, at least: a connection went from one client to another, and what it had had before it did.
+const HITS: [(&str, u64); 13] = [
+    ("handed on", 500),
+    ("variables", 200),
+    ("a reset", 100),
+    ("a transaction", 50),
+    ("user variables", 50),
+    ("an insert id", 30),
+    ("warnings", 20),
+    ("a user lock", 10),
+    ("a temporary table", 5),
+    ("locked tables", 3),
+    ("autocommit off", 3),
+    ("an insert id brought", 20),
+    ("warnings of others forgotten", 1),
+];
 
 /// Plays seeds and asks that no oracle complains, and that it was no idle play.
 fn hold(weather: Weather, first: u64) {
     let (mut answered, mut excused, mut committed, mut between) = (0, 0, 0, [0; 3]);
     let mut failing = Vec::new();
+    let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in first..first + SEEDS {
         let world = World::with(seed, weather);
         match catch_unwind(|| run(&world)) {
@@ -19,6 +37,7 @@ fn hold(weather: Weather, first: u64) {
                 excused += verdict.excused;
                 committed += verdict.committed;
                 between.iter_mut().zip(verdict.between).for_each(|(sum, n)| *sum += n);
+                verdict.hits.iter().for_each(|(what, times)| *hits.entry(what).or_default() += times);
                 if let Some(violation) = verdict.violations.first() {
                     failing.push(format!("{weather:?} {seed}: {violation}"));
                 }
@@ -29,6 +48,11 @@ fn hold(weather: Weather, first: u64) {
     let [shared, lent, handed] = between;
     println!("{weather:?}: {answered} answered, {excused} excused by faults, {committed} committed");
     println!("{shared} answered in lanes, {lent} connections lent, {handed} clients handed over");
+    println!("{hits:?}");
+    for (what, least) in HITS {
+        let times = hits.get(what).copied().unwrap_or_default();
+        assert!(times >= least, "{what}: {times} times");
+    }
     assert!(shared > SEEDS && lent > SEEDS && handed > SEEDS / 2, "{shared}, {lent}, {handed}");
     assert!(
         failing.is_empty(),

@@ -273,6 +273,8 @@ impl Backend {
     pub(crate) fn need(&self, want: &State, user_variables: bool, remembered: Option<u32>, tracking: Tracking) -> Need {
         // What is held is the session's own.
         let free = self.holds.is_empty();
+        #[cfg(feature = "planted")]
+        let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
         let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
         self.with_tracking(sync::whole_need(&self.state, want, user_variables, foreign, self.ways), tracking)
@@ -636,6 +638,8 @@ impl Backend {
     pub fn open_cursor(&mut self, id: u32, client: u32) {
         self.prepared.open_cursor(id, client);
         self.holds.add(Hold::Cursor);
+        #[cfg(feature = "planted")]
+        crate::planted::forget(&mut self.holds);
     }
 
     /// The id of the statement whose cursor belongs to the client's statement.

@@ -182,10 +182,6 @@ impl Holds {
         if let Some(flags) = answer.status {
             self.status(flags);
         }
-        #[cfg(feature = "planted")]
-        if crate::planted::RELEASE_EARLY.get() {
-            self.remove(Hold::Transaction);
-        }
         if answer.ok && (class.ends_transaction && !self.has(Hold::Transaction)) {
             self.remove(Hold::NextTransaction);
         }
@@ -199,6 +195,8 @@ impl Holds {
         if answer.insert_id != 0 {
             self.add(Hold::InsertId);
         }
+        #[cfg(feature = "planted")]
+        crate::planted::forget(self);
     }
 
     /// The flags of the last answer, as far as they are kept.

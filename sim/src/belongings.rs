@@ -1,0 +1,307 @@
+//! What a connection has besides variables: user variables, temporary tables, locks, the last id, counts and warnings. Each client has
+//! one of its own, in which the same statements say what a server has to answer.
+//!
+//! ```text
+//! SELECT 'tag' INTO @a                          SELECT item, … [FROM vars FOR UPDATE]   where an item is
+//! CREATE TEMPORARY TABLE t, DROP …              'tag', @a, HEX(@a), COLLATION(@a), @@SESSION.x, LAST_INSERT_ID(), ROW_COUNT(),
+//! INSERT INTO t VALUES ('tag')                  GET_LOCK('name', 0), RELEASE_LOCK('name'), CAST('7' AS SIGNED)
+//! SELECT tag FROM t                             SELECT tag FROM ids WHERE id = LAST_INSERT_ID() FOR UPDATE
+//! LOCK TABLES log WRITE, UNLOCK TABLES          SELECT 'tag' FROM warny, … FROM nowhere [FOR UPDATE], SHOW WARNINGS
+//! INSERT INTO ids VALUES ('tag'), …             INSERT INTO fires VALUES ('tag'), CALL change('tag'): they set a variable,
+//!                                               CALL also @b, of which nobody tells
+//!                                               SHOW ERRORS, SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS, SELECT @@warning_count
+//! ```
+
+use crate::mind::Complaint;
+use std::collections::BTreeMap;
+
+/// What a server answers: rows, or an OK with numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) columns: usize,
+    pub(crate) rows: Vec<Vec<Option<String>>>,
+    pub(crate) affected: u64,
+    pub(crate) insert_id: u64,
+    pub(crate) warnings: u16,
+    /// A session variable that a program has set, and its value.
+    pub(crate) changed: Option<(&'static str, String)>,
+}
+
+/// What all connections of a server share.
+#[derive(Debug, Default)]
+pub(crate) struct Ground {
+    pub(crate) log: Vec<String>,
+    /// User locks, and whose they are.
+    pub(crate) locks: BTreeMap<String, u32>,
+    pub(crate) ids: BTreeMap<u64, String>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Belongings {
+    pub(crate) user: BTreeMap<String, Option<String>>,
+    tables: BTreeMap<String, Vec<String>>,
+    locked: bool,
+    locks: Vec<String>,
+    pub(crate) insert_id: u64,
+    pub(crate) row_count: i64,
+    warnings: Vec<(&'static str, u16, String)>,
+    /// `@@warning_count`, of the statement before.
+    warned: usize,
+    /// The client that has temporary tables or locks here.
+    owner: Option<String>,
+}
+
+/// The text between the first two quotes.
+fn quoted(sql: &str) -> Option<&str> {
+    sql.split('\'').nth(1)
+}
+
+/// The client of a tag.
+pub(crate) fn client(sql: &str) -> Option<&str> {
+    quoted(sql)?.split_once('-').map(|(client, _)| client).filter(|client| client.starts_with('c'))
+}
+
+/// Items between commas that are in no parentheses and no quotes.
+fn items(text: &str) -> Vec<&str> {
+    let (mut all, mut from, mut depth, mut string) = (Vec::new(), 0, 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' => string = !string,
+            '(' if !string => depth += 1,
+            ')' if !string => depth -= 1,
+            ',' if !string && depth == 0 => {
+                all.push(text[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(text[from..].trim());
+    all
+}
+
+impl Belongings {
+    /// Gives back what others wait for: the connection is over or was reset.
+    pub(crate) fn let_go(&mut self, ground: &mut Ground) {
+        for name in self.locks.drain(..) {
+            ground.locks.remove(&name);
+        }
+    }
+
+    /// What it has that must never be another client's, and whose it is.
+    pub(crate) fn of_somebody_else(&self, sql: &str) -> Option<(&str, &'static str)> {
+        let owner = self.owner.as_deref()?;
+        client(sql).filter(|client| *client != owner)?;
+        let alone = |name: &&str| ["a temporary table", "locked tables", "a user lock"].contains(name);
+        self.names().find(alone).map(|what| (owner, what))
+    }
+
+    /// Whether SHOW WARNINGS would show something.
+    pub(crate) fn warns(&self) -> bool {
+        !self.warnings.is_empty()
+    }
+
+    /// What there is now.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("user variables", !self.user.is_empty()),
+            ("a temporary table", !self.tables.is_empty()),
+            ("locked tables", self.locked),
+            ("a user lock", !self.locks.is_empty()),
+            ("an insert id", self.insert_id != 0),
+            ("warnings", !self.warnings.is_empty()),
+        ]
+        .into_iter()
+        .filter_map(|(name, has)| has.then_some(name))
+    }
+
+    /// Anything but a question about them ends what there is to tell.
+    pub(crate) fn begin(&mut self, sql: &str) {
+        if !sql.starts_with("SHOW ") {
+            self.warned = self.warnings.len();
+            self.warnings.clear();
+        }
+    }
+
+    /// It failed.
+    pub(crate) fn fail(&mut self, complaint: &Complaint) {
+        self.warnings = vec![("Error", complaint.0, complaint.1.clone())];
+        self.row_count = -1;
+    }
+
+    fn owned_by(&mut self, sql: &str) {
+        self.owner = client(sql).map(str::to_owned).or_else(|| self.owner.take());
+    }
+
+    /// The answer of connection `me`, if it is a statement of this language. `variable`: what a session variable is.
+    pub(crate) fn say(
+        &mut self,
+        ground: &mut Ground,
+        me: u32,
+        sql: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Option<Result<Answer, Complaint>> {
+        let words: Vec<&str> = sql.split_whitespace().collect();
+        let done = |affected| Some(Ok(Answer { affected, ..Answer::default() }));
+        let missing = |table: &str| Some(Err(Complaint(1146, format!("Table '{table}' doesn't exist"))));
+        match words.as_slice() {
+            ["CREATE", "TEMPORARY", "TABLE", name, ..] => {
+                self.owned_by(sql);
+                self.tables.insert((*name).to_owned(), Vec::new());
+                done(0)
+            }
+            ["DROP", "TEMPORARY", "TABLE", name] => match self.tables.remove(*name) {
+                Some(_) => done(0),
+                None => Some(Err(Complaint(1051, format!("Unknown table '{name}'")))),
+            },
+            ["INSERT", "INTO", name @ ("t1" | "t2"), "VALUES", _] => match self.tables.get_mut(*name) {
+                Some(table) => {
+                    table.push(quoted(sql)?.to_owned());
+                    done(1)
+                }
+                None => missing(name),
+            },
+            ["SELECT", "tag", "FROM", name @ ("t1" | "t2")] => match self.tables.get(*name) {
+                Some(table) => Some(Ok(Answer {
+                    columns: 1,
+                    rows: table.iter().map(|tag| vec![Some(tag.clone())]).collect(),
+                    ..Answer::default()
+                })),
+                None => missing(name),
+            },
+            ["LOCK", "TABLES", ..] => {
+                self.owned_by(sql);
+                self.locked = true;
+                done(0)
+            }
+            ["UNLOCK", "TABLES"] => {
+                self.locked = false;
+                done(0)
+            }
+            ["INSERT", "INTO", "ids", "VALUES", ..] => {
+                let tags: Vec<&str> = sql.split('\'').skip(1).step_by(2).collect();
+                let first = ground.ids.len() as u64 + 1;
+                for (id, tag) in (first..).zip(&tags) {
+                    ground.ids.insert(id, (*tag).to_owned());
+                }
+                self.insert_id = first;
+                Some(Ok(Answer { affected: tags.len() as u64, insert_id: first, ..Answer::default() }))
+            }
+            ["SELECT", "tag", "FROM", "ids", ..] => {
+                let tag = ground.ids.get(&self.insert_id).cloned();
+                Some(Ok(Answer { columns: 1, rows: tag.into_iter().map(|tag| vec![Some(tag)]).collect(), ..Answer::default() }))
+            }
+            ["INSERT", "INTO", "fires", "VALUES", _] | ["CALL", _] => {
+                if sql.starts_with("CALL") {
+                    // Nobody tells of it.
+                    self.user.insert("b".to_owned(), Some(quoted(sql)?.to_owned()));
+                }
+                Some(Ok(Answer { affected: 1, changed: Some(("time_zone", quoted(sql)?.to_owned())), ..Answer::default() }))
+            }
+            ["SELECT", tag, "FROM", "warny", ..] => {
+                self.warnings = vec![("Warning", 1292, format!("Truncated incorrect value: {tag}"))];
+                Some(Ok(Answer { columns: 1, rows: vec![vec![Some(quoted(sql)?.to_owned())]], warnings: 1, ..Answer::default() }))
+            }
+            ["SELECT", tag, "FROM", "nowhere", ..] => missing(tag.trim_matches('\'')),
+            ["SHOW", "COUNT(*)", what] => {
+                let count = self.warnings.iter().filter(|(level, ..)| *what == "WARNINGS" || *level == "Error").count();
+                Some(Ok(Answer { columns: 1, rows: vec![vec![Some(count.to_string())]], ..Answer::default() }))
+            }
+            ["DO", "0"] => done(0),
+            ["SHOW", what @ ("WARNINGS" | "ERRORS")] => {
+                let row = |(level, code, words): &(&str, u16, String)| {
+                    vec![Some((*level).to_owned()), Some(code.to_string()), Some(words.clone())]
+                };
+                let listed = self.warnings.iter().filter(|(level, ..)| *what == "WARNINGS" || *level == "Error");
+                Some(Ok(Answer { columns: 3, rows: listed.map(row).collect(), ..Answer::default() }))
+            }
+            ["SELECT", "1", "FROM", "(SELECT", "1)", "nothing"] => {
+                Some(Ok(Answer { columns: 1, rows: vec![vec![Some("1".to_owned())]], ..Answer::default() }))
+            }
+            ["SELECT", _, "INTO", name] => {
+                self.user.insert(name.trim_start_matches('@').to_owned(), Some(quoted(sql)?.to_owned()));
+                done(1)
+            }
+            ["SELECT", ..] => {
+                let text = sql.strip_prefix("SELECT ")?;
+                let text = text.strip_suffix(" FROM vars FOR UPDATE").unwrap_or(text);
+                let mut row = Vec::new();
+                for item in items(text) {
+                    row.push(self.item(ground, me, item, &variable)?);
+                }
+                if !self.locks.is_empty() {
+                    self.owned_by(sql);
+                }
+                Some(Ok(Answer { columns: row.len(), rows: vec![row], ..Answer::default() }))
+            }
+            _ => None,
+        }
+    }
+
+    fn item(
+        &mut self,
+        ground: &mut Ground,
+        me: u32,
+        item: &str,
+        variable: &impl Fn(&str) -> Option<String>,
+    ) -> Option<Option<String>> {
+        let inside = |function: &str| item.strip_prefix(function)?.strip_prefix('(')?.strip_suffix(')');
+        let user = |name: &str| self.user.get(name.trim_start_matches('@').trim_matches('`')).cloned().flatten();
+        if item == "@@warning_count" {
+            return Some(Some(self.warned.to_string()));
+        }
+        if let Some(name) = item.strip_prefix("@@SESSION.").or_else(|| item.strip_prefix("@@")) {
+            return variable(name).map(Some);
+        }
+        if item.starts_with('@') {
+            return Some(user(item));
+        }
+        if let Some(name) = inside("HEX") {
+            return Some(user(name).map(|value| value.bytes().map(|byte| format!("{byte:02X}")).collect()));
+        }
+        if inside("COLLATION").is_some() {
+            return Some(Some("latin1_swedish_ci".to_owned()));
+        }
+        if item == "LAST_INSERT_ID()" {
+            return Some(Some(self.insert_id.to_string()));
+        }
+        if item == "ROW_COUNT()" {
+            return Some(Some(self.row_count.to_string()));
+        }
+        if let Some(name) = inside("GET_LOCK").and_then(quoted) {
+            let free = ground.locks.get(name).is_none_or(|holder| *holder == me);
+            if free && ground.locks.insert(name.to_owned(), me).is_none() {
+                self.locks.push(name.to_owned());
+            }
+            return Some(Some(u8::from(free).to_string()));
+        }
+        if let Some(name) = inside("RELEASE_LOCK").and_then(quoted) {
+            let mine = ground.locks.get(name) == Some(&me);
+            if mine {
+                ground.locks.remove(name);
+                self.locks.retain(|lock| lock != name);
+            }
+            return Some(Some(u8::from(mine).to_string()));
+        }
+        if item.starts_with("CAST(") {
+            let digits = quoted(item)?.trim_start_matches('0');
+            return Some(Some(if digits.is_empty() { "0" } else { digits }.to_owned()));
+        }
+        let tag = item.strip_prefix('\'')?.strip_suffix('\'')?;
+        Some(Some(tag.to_owned()))
+    }
+}
+
+/// What `@x = …` sets, as far as it is of this language: a literal, NULL, another variable, or a string in hexadecimal digits.
+pub(crate) fn value(text: &str, user: &BTreeMap<String, Option<String>>) -> Option<String> {
+    if let Some(name) = text.strip_prefix('@') {
+        return user.get(name.trim_matches('`')).cloned().flatten();
+    }
+    if text.starts_with('_') {
+        let digits = quoted(text)?;
+        let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+        return String::from_utf8(bytes?).ok();
+    }
+    (!text.eq_ignore_ascii_case("NULL")).then(|| text.trim_matches('\'').to_owned())
+}

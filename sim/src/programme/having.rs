@@ -1,0 +1,179 @@
+//! Statements about what a session has on its connections: the client's own [`Belongings`] say what each answer must be.
+
+use super::{Goes, Over, Session};
+use crate::belongings::Answer;
+use crate::client::Reply;
+
+impl Session<'_> {
+    pub(super) async fn having(&mut self) -> Goes {
+        if !self.own.autocommit || !self.has_belongings {
+            return Ok(());
+        }
+        // Whatever it leaves may keep the session at its server.
+        self.pinned = true;
+        let tag = self.tag();
+        let writer = if self.chance.percent(50) { " FROM vars FOR UPDATE" } else { "" };
+        match self.chance.below(22) {
+            0..=2 => {
+                let sql = format!("SET @a='{tag}'");
+                let mut done = false;
+                self.run(&sql, false, |_| done = true).await?;
+                if done {
+                    self.twin.user.insert("a".to_owned(), Some(tag));
+                }
+                Ok(())
+            }
+            3 => self.agree(&format!("SELECT '{tag}' INTO @b")).await,
+            4 => {
+                let mut done = false;
+                self.run("SET @b=@a", false, |_| done = true).await?;
+                if done {
+                    let value = self.twin.user.get("a").cloned().flatten();
+                    self.twin.user.insert("b".to_owned(), value);
+                }
+                Ok(())
+            }
+            5..=7 => self.agree(&format!("SELECT '{tag}', @a, @b{writer}")).await,
+            8 | 9 => {
+                self.agree(&format!("INSERT INTO ids VALUES ('{tag}'),('{tag}x')")).await?;
+                self.between().await?;
+                self.agree(&format!("SELECT '{tag}', LAST_INSERT_ID(){writer}")).await?;
+                self.agree("SELECT tag FROM ids WHERE id = LAST_INSERT_ID() FOR UPDATE").await
+            }
+            10 => {
+                self.agree(&format!("INSERT INTO ids VALUES ('{tag}'),('{tag}x'),('{tag}y')")).await?;
+                self.agree("SELECT ROW_COUNT()").await
+            }
+            11 | 12 | 18..=20 => {
+                let what = *self.chance.one_of(&["warny", "nowhere", "nothing", "nothing"]);
+                let writer = if self.chance.percent(40) { " FOR UPDATE" } else { "" };
+                if what == "nothing" {
+                    self.state(false).await?;
+                } else {
+                    self.agree(&format!("SELECT '{tag}' FROM {what}{writer}")).await?;
+                }
+                if self.chance.percent(50) {
+                    self.between().await?;
+                }
+                self.warnings().await?;
+                self.between().await
+            }
+            13 => self.with_temporary_table(&tag).await,
+            14 => {
+                self.agree(&format!("SELECT GET_LOCK('{tag}', 0)")).await?;
+                for _ in 0..self.chance.below(4) {
+                    // Who has a lock on one server and waits for another waits for whoever does so the other way round.
+                    if self.manners.room { Box::pin(self.step()).await? } else { self.between().await? }
+                }
+                self.agree(&format!("SELECT RELEASE_LOCK('{tag}')")).await
+            }
+            15 if !self.own.in_transaction => {
+                self.agree(&format!("LOCK TABLES log WRITE /* '{tag}' */")).await?;
+                self.insert().await?;
+                self.agree("UNLOCK TABLES").await
+            }
+            16 if self.chance.percent(30) => {
+                // Nobody knows what it has left: the session stays there.
+                self.pinned = true;
+                self.agree(&format!("CALL change('{tag}')")).await?;
+                self.state(self.own.in_transaction).await
+            }
+            _ => {
+                self.agree(&format!("INSERT INTO fires VALUES ('{tag}')")).await?;
+                self.state(self.own.in_transaction).await
+            }
+        }
+    }
+
+    /// Something else, or a while, sometimes.
+    async fn between(&mut self) -> Goes {
+        if self.chance.percent(30) {
+            self.few().await?;
+        }
+        if self.chance.percent(40) {
+            self.rt.sleep(std::time::Duration::from_micros(self.chance.below(30_000))).await;
+        }
+        Ok(())
+    }
+
+    /// What the statement before has left, in one of the ways of asking, or in several.
+    async fn warnings(&mut self) -> Goes {
+        let ways = ["SHOW WARNINGS", "SHOW ERRORS", "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count"];
+        for _ in 0..self.chance.between(1, 3) {
+            let way = if self.chance.percent(50) { ways[0] } else { *self.chance.one_of(&ways) };
+            self.agree(way).await?;
+            if self.chance.percent(30) {
+                self.rt.sleep(std::time::Duration::from_micros(self.chance.below(20_000))).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn with_temporary_table(&mut self, tag: &str) -> Goes {
+        let name = *self.chance.one_of(&["t1", "t2"]);
+        self.agree(&format!("CREATE TEMPORARY TABLE {name} /* '{tag}' */")).await?;
+        // It draws all statements to its server.
+        let drawn = std::mem::replace(&mut self.drawn, true);
+        for _ in 0..self.chance.below(4) {
+            let tag = self.tag();
+            self.agree(&format!("INSERT INTO {name} VALUES ('{tag}')")).await?;
+            Box::pin(self.step()).await?;
+            self.agree(&format!("SELECT tag FROM {name}")).await?;
+        }
+        self.agree(&format!("DROP TEMPORARY TABLE {name}")).await?;
+        self.drawn = drawn;
+        Ok(())
+    }
+
+    /// A statement whose answer must be what the same session would get directly.
+    async fn agree(&mut self, sql: &str) -> Goes {
+        self.twin.begin(sql);
+        let wanted = self.twin.say(&mut self.ground, 0, sql, |_| None).expect("a statement of this language");
+        let reply = self.query_only(sql).await?;
+        match (wanted, reply) {
+            (Ok(answer), Some(Reply::Ok)) if answer.columns == 0 => self.agreed(sql, answer),
+            (Ok(answer), Some(Reply::Rows(rows))) if answer.columns > 0 => {
+                self.twin.row_count = -1;
+                self.judge.check(rows == answer.rows, &self.who, || format!("{sql}: {rows:?} instead of {:?}", answer.rows));
+            }
+            (Err(complaint), Some(Reply::Err { code, message })) if code == complaint.0 => {
+                self.judge.check(message == complaint.1, &self.who, || format!("{sql}: somebody else's error: {message}"));
+                self.twin.fail(&complaint);
+            }
+            // Kept for nothing else, warnings may go with their connection. That is said, until the next statement.
+            (_, Some(Reply::Err { code: 1235, message })) if asks_for_warnings(sql) => {
+                self.judge.excuse(&self.who, &format!("{sql}: {message}"));
+            }
+            (_, Some(Reply::Err { code, message })) => {
+                // Whether it was done is not known: nothing more is expected of this session.
+                self.complained(sql, code, &message);
+                return Err(Over);
+            }
+            (wanted, reply) => self.judge.accuse(&self.who, &format!("{sql}: {reply:?} instead of {wanted:?}")),
+        }
+        Ok(())
+    }
+
+    fn agreed(&mut self, sql: &str, answer: Answer) {
+        self.twin.row_count = i64::try_from(answer.affected).unwrap_or(0);
+        if answer.insert_id != 0 {
+            // The server counts for all.
+            let first = self.client.insert_id;
+            self.judge.check(first > 0, &self.who, || format!("{sql}: no id"));
+            self.twin.insert_id = first;
+            let tags: Vec<String> = sql.split('\'').skip(1).step_by(2).map(str::to_owned).collect();
+            self.ground.ids.clear();
+            self.ground.ids.extend((first..).zip(tags));
+        }
+        if let Some((_, value)) = answer.changed {
+            self.own.time_zone = format!("'{value}'");
+        }
+        if sql.starts_with("LOCK TABLES") {
+            self.spot = None;
+        }
+    }
+}
+
+fn asks_for_warnings(sql: &str) -> bool {
+    sql.starts_with("SHOW ") || sql == "SELECT @@warning_count"
+}
