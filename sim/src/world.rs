@@ -200,6 +200,7 @@ fn start_cores(
             mailbox,
             // The judge is of this thread, the core's note of any.
             note: Arc::new(move |words| drop(notes.try_send(words.to_owned()))),
+            events: Arc::new(Err),
             ready: Box::new(|()| ()),
         };
         let (done, core_ended) = rt::local::oneshot();

@@ -1,11 +1,11 @@
 //! What can be said on the command line.
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
 /// A SQL-aware proxy for MySQL: routes, rewrites, refuses and measures every statement, live, over SQL.
 #[derive(Parser, Debug, Clone)]
-#[command(name = "millrace", disable_version_flag = true, after_help = "\
+#[command(name = "millrace", disable_version_flag = true, args_conflicts_with_subcommands = true, after_help = "\
 The configuration file is read at the first start, and again with --initial or --reload; in between, what was \
 saved on the admin port counts (SAVE … TO DISK).\n\
 Clients connect to port 6033, operators to port 6032:  mysql -u admin -padmin -h 127.0.0.1 -P 6032")]
@@ -34,4 +34,17 @@ pub(crate) struct Flags {
     /// Print the version and end
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
+    #[command(subcommand)]
+    pub(crate) instead: Option<Instead>,
+}
+
+/// What can be done instead of serving.
+#[derive(Subcommand, Debug, Clone)]
+pub(crate) enum Instead {
+    /// Show files of the events log, of either format, as lines of JSON
+    Events {
+        /// `-` for standard input
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
 }

@@ -8,7 +8,10 @@ mod log;
 mod start;
 
 use clap::Parser;
-use flags::Flags;
+use flags::{Flags, Instead};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// See decision 0021.
@@ -21,7 +24,11 @@ fn main() -> ExitCode {
         println!("Millrace version {}", env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
     }
-    match start::run(&flags) {
+    let done = match &flags.instead {
+        Some(Instead::Events { files }) => show_events(files).map_err(|reason| vec![reason]),
+        None => start::run(&flags),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(reasons) => {
             for reason in reasons {
@@ -30,4 +37,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Stops at the first file that cannot be shown to its end.
+fn show_events(files: &[PathBuf]) -> Result<(), String> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for path in files {
+        let shown = if path.as_os_str() == "-" {
+            events::show(io::stdin().lock(), &mut out)
+        } else {
+            File::open(path).map_err(|error| format!("cannot be read: {error}")).and_then(|file| events::show(file, &mut out))
+        };
+        shown.map_err(|words| format!("{}: {words}", path.display()))?;
+    }
+    Ok(())
 }

@@ -6,9 +6,10 @@ use crate::folder;
 use crate::log::Log;
 use admin::{Admin, Hooks, Options, Start};
 use bridge::ToCore;
+use events::Letter;
 use config::{Snapshot, Variables};
 use net::tls::Acceptor;
-use rt::mailbox::{self, Sender};
+use rt::mailbox::{self, Receiver, SendError, Sender};
 use rt::permits::Registry;
 use rt::{Address, ListenOptions, Listener, Rt};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -24,6 +25,10 @@ use std::time::{Duration, Instant};
 
 /// Messages that wait for a core at most.
 const MAILBOX_LEN: usize = 1024;
+/// Pieces of the events log that wait at most, besides their bound in bytes.
+const LETTERS_LEN: usize = 16 << 10;
+/// How long the end waits for cores, and for the disk.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Tells the process that stays that it was started by one that waits for it.
 const BEHIND: &str = "MILLRACE_STARTED_BEHIND";
 
@@ -138,7 +143,12 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
 
     let (driver, why) = rt::choose(flags.io_driver);
     log.line(&format!("io driver {driver}: {why}"));
-    let mut threads = Threads { events: events.clone(), running: Vec::new() };
+    let (letters, unread) = mailbox::channel(LETTERS_LEN);
+    let mut threads = Threads { events: events.clone(), letters: letters.clone(), running: Vec::new() };
+    threads.start_events(unread, datadir, &log)?;
+    let wish = snapshot.variables.events_log();
+    // If no file can be begun, the log says so, and it is tried again.
+    drop(letters.try_send(Letter::Use { wish, anyway: true, done: Box::new(drop) }));
     let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
     let embedded = sqlite::Tls::default();
     threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor.clone(), embedded.clone()))?;
@@ -148,7 +158,8 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     }
     fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
-    let ended = until_the_end(&events, &happens, &cores, &log);
+    let ended = until_the_end(&events, &happens, &cores, &letters, &log);
+    write_what_is_left(&cores, &letters);
     // It may have been removed already; a process that starts writes it anew.
     let _gone = fs::remove_file(pidfile);
     ended
@@ -170,6 +181,8 @@ fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), Reasons> {
 /// The threads of the proxy. Each tells when it ends.
 struct Threads {
     events: mpsc::Sender<Event>,
+    /// To the events log.
+    letters: Sender<Letter>,
     running: Vec<JoinHandle<()>>,
 }
 
@@ -225,6 +238,7 @@ impl Threads {
             let own = listen.iter().filter(|at| index == 0 || matches!(at, Address::Tcp(_))).cloned().collect();
             let (registry, acceptor) = (registry.clone(), acceptor.clone());
             let cache = cache.clone();
+            let letters = self.letters.clone();
             self.start(format!("core {index}"), driver, move |rt, ready| {
                 let hook = lines.clone();
                 rt.on_panic(move |words| hook.line(&format!("a defect ended a session: {words}")));
@@ -240,6 +254,10 @@ impl Threads {
                     from_peers,
                     mailbox,
                     note: Arc::new(move |words: &str| lines.line(words)),
+                    events: Arc::new(move |events| match letters.try_send(Letter::Write(events)).map_err(SendError::into_inner) {
+                        Err(Letter::Write(back)) => Err(back),
+                        _ => Ok(()),
+                    }),
                     ready: Box::new(move |()| ready.say()),
                 };
                 async move { worker::run(rt, setup).await.map_err(|error| error.to_string()) }
@@ -260,12 +278,17 @@ impl Threads {
         let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
         let (events, told) = (self.events.clone(), cores.clone());
+        let (next, wishes) = (self.letters.clone(), self.letters.clone());
         admin.set_tls(acceptor);
         let hooks = Hooks {
             log: Box::new(move |words| lines.line(words)),
             // The process is ending already if nobody listens.
             shutdown: Box::new(move |now| drop(events.send(Event::Shutdown(now)))),
-            flush_logs: Box::new(move || logs.reopen().map_err(|error| error.to_string())),
+            flush_logs: Box::new(move |told| match logs.reopen() {
+                Ok(()) => drop(next.try_send(Letter::Next(told))),
+                Err(error) => told(Err(error.to_string())),
+            }),
+            log_events: Box::new(move |wish, done| drop(wishes.try_send(Letter::Use { wish, anyway: false, done }))),
             reload_tls: Box::new(move || {
                 let pair = Pair::in_folder(&folder)?;
                 let acceptor = pair.acceptor()?;
@@ -285,6 +308,19 @@ impl Threads {
             ready.say();
             admin.serve(rt, listeners, cores, hooks).await;
             Ok(())
+        })
+    }
+
+    /// The thread that writes the events log. It may wait for the disk as long as it takes.
+    fn start_events(&mut self, letters: Receiver<Letter>, datadir: &Path, log: &Log) -> Result<(), Reasons> {
+        let (folder, lines) = (datadir.to_owned(), log.clone());
+        self.start("events".into(), rt::Driver::Epoll, move |_rt, ready| {
+            ready.say();
+            let log = events::Log::new(folder, move |words| lines.line(words));
+            async move {
+                log.obey(letters).await;
+                Ok(())
+            }
         })
     }
 
@@ -374,11 +410,35 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     }
 }
 
+/// What the events log still lacks is written, if cores and disk are quick.
+fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>) {
+    let until = Instant::now() + LAST_WORDS;
+    let wait = |heard: &mpsc::Receiver<()>| heard.recv_timeout(until.saturating_duration_since(Instant::now()));
+    let (tell, heard) = mpsc::channel();
+    for core in cores {
+        let tell = tell.clone();
+        let done = Box::new(move |()| {
+            let _late = tell.send(());
+        });
+        drop(core.try_send(ToCore::HandOverEvents { done }));
+    }
+    drop(tell);
+    // Until the last has said so, or has ended.
+    while wait(&heard).is_ok() {}
+    let (tell, heard) = mpsc::channel();
+    let done = Box::new(move |()| {
+        let _late = tell.send(());
+    });
+    drop(letters.try_send(Letter::Done(done)));
+    let _late = wait(&heard);
+}
+
 /// Waits for what ends the proxy. The first wish to end drains; the second ends at once.
 fn until_the_end(
     events: &mpsc::Sender<Event>,
     happens: &mpsc::Receiver<Event>,
     cores: &[Sender<ToCore>],
+    letters: &Sender<Letter>,
     log: &Log,
 ) -> Result<(), Reasons> {
     let mut draining = false;
@@ -389,6 +449,7 @@ fn until_the_end(
                 if let Err(error) = log.reopen() {
                     log.line(&format!("the log cannot be reopened: {error}"));
                 }
+                drop(letters.try_send(Letter::Next(Box::new(drop))));
             }
             Event::Shutdown(true) => return Ok(()),
             Event::Signal(_) | Event::Shutdown(false) if draining => {

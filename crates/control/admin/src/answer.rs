@@ -76,7 +76,7 @@ impl Shared {
             Command::WriteConfig { path, select } => self.write_config(&path, select),
             Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
             Command::Checksum(subject) => self.checksum(&subject),
-            Command::Proxysql(verb) => self.proxysql(verb),
+            Command::Proxysql(verb) => self.proxysql(verb).await,
             Command::FlushClientHosts => {
                 self.cores.flush_client_hosts().await?;
                 Ok(Reply::done())
@@ -286,6 +286,8 @@ impl Shared {
         let asked = module.prefix().map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix)).transpose()?;
         let (next, notices) = self.build(module, now).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        let events = self.events_after(module, &next).await?;
+        notices.extend(events.notice);
         notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
@@ -298,6 +300,9 @@ impl Shared {
             self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
         }
         self.put_in_force(next).await?;
+        if events.ends {
+            self.log_events(None).await?;
+        }
         Ok(notices.join("; "))
     }
 
@@ -352,7 +357,7 @@ impl Shared {
         Ok(Reply::Done { affected, info: format!("File {path} is saved.") })
     }
 
-    fn proxysql(&self, verb: Verb) -> Result<Reply, Said> {
+    async fn proxysql(&self, verb: Verb) -> Result<Reply, Said> {
         match verb {
             Verb::Start => return Err(Said::Sql("ProxySQL already started".into())),
             Verb::Pause if self.paused.get() => {
@@ -369,7 +374,7 @@ impl Shared {
             Verb::Kill => (self.hooks.shutdown)(true),
             Verb::ReadOnly => self.engine.borrow_mut().set_read_only(true)?,
             Verb::ReadWrite => self.engine.borrow_mut().set_read_only(false)?,
-            Verb::FlushLogs => (self.hooks.flush_logs)()?,
+            Verb::FlushLogs => self.flush_logs().await?,
             Verb::ReloadTls => *self.acceptor.borrow_mut() = (self.hooks.reload_tls)()?,
             Verb::FlushConfigDb => self.engine.borrow().reopen_disk()?,
         }

@@ -192,6 +192,11 @@ impl Cores {
         Ok(self.everybody(|reply| ToCore::FlushCache { which: which.clone(), reply }).await?.into_iter().sum())
     }
 
+    /// Has them hand over what waits for the events log.
+    pub(crate) async fn hand_over_events(&self) -> Result<(), Silent> {
+        self.everybody(|done| ToCore::HandOverEvents { done }).await.map(drop)
+    }
+
     /// Has them forget who has failed to log in.
     pub(crate) async fn flush_client_hosts(&self) -> Result<(), Silent> {
         self.everybody(|done| ToCore::FlushClientHosts { done }).await.map(drop)

@@ -19,6 +19,7 @@ mod digests;
 #[cfg(test)]
 mod durability;
 pub mod engine;
+mod events;
 mod extended;
 pub mod file;
 #[cfg(test)]
@@ -45,4 +46,4 @@ mod testing;
 
 pub use access::check;
 pub use open::{Admin, Options, Start};
-pub use shared::Hooks;
+pub use shared::{Hooks, Told};

@@ -7,7 +7,7 @@ use crate::open::Admin;
 use crate::session::Session;
 use crate::{access, file};
 use bridge::ToCore;
-use config::Snapshot;
+use config::{EventsLog, Snapshot};
 use door::{Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
 use rt::local::Notify;
@@ -18,14 +18,19 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+/// Hears from another thread what came of a wish.
+pub type Told = bridge::Reply<Result<(), String>>;
+
 /// What the operator can do to the process, and only main() can carry out.
 pub struct Hooks {
     /// A line for the log.
     pub log: Box<dyn Fn(&str) + Send>,
     /// `PROXYSQL SHUTDOWN`, or (`true`) `PROXYSQL KILL`: end now.
     pub shutdown: Box<dyn Fn(bool) + Send>,
-    /// `PROXYSQL FLUSH LOGS`.
-    pub flush_logs: Box<dyn Fn() -> Result<(), String> + Send>,
+    /// `PROXYSQL FLUSH LOGS`: the log is opened anew, and the next file of the events log begun.
+    pub flush_logs: Box<dyn Fn(Told) + Send>,
+    /// Statements are logged like this from now on, or not at all. If no file can be begun, that is said, and all stays as it was.
+    pub log_events: Box<dyn Fn(Option<EventsLog>, Told) + Send>,
     /// `PROXYSQL RELOAD TLS`: everybody else has been told; the answer is for the admin port.
     pub reload_tls: Box<dyn Fn() -> Result<Option<Acceptor>, String> + Send>,
 }
@@ -36,7 +41,8 @@ impl Default for Hooks {
         Self {
             log: Box::new(|_| {}),
             shutdown: Box::new(|_| {}),
-            flush_logs: Box::new(|| Ok(())),
+            flush_logs: Box::new(|told| told(Ok(()))),
+            log_events: Box::new(|_, told| told(Ok(()))),
             reload_tls: Box::new(|| Ok(None)),
         }
     }

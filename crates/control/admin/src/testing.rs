@@ -117,7 +117,7 @@ async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config
             ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
             ToCore::FlushCache { reply, .. } => reply(0),
-            ToCore::FlushClientHosts { done } => done(()),
+            ToCore::FlushClientHosts { done } | ToCore::HandOverEvents { done } => done(()),
             ToCore::Accept(_) | ToCore::ClientHost { .. } | ToCore::Fetching { .. } | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
         }
     }

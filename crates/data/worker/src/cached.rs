@@ -188,7 +188,7 @@ impl Session {
         tally.add(Counter::QueryCacheBytesOut, out.len() as u64);
         tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
-        Ok(Told { rows_affected: 0, rows_sent: entry.rows(), row_count: -1, from_cache: true })
+        Ok(Told { rows_sent: entry.rows(), row_count: -1, from_cache: true, ..Told::default() })
     }
 
     /// After the statement: its answer is kept if it may be, and what it wrote is over unless it is in a transaction.

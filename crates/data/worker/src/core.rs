@@ -2,6 +2,7 @@
 
 use crate::compare::Verdicts;
 use crate::epoch::Epoch;
+use crate::events::{Hand, Outbox};
 use crate::hosts::Hosts;
 use crate::lanes::Brief;
 use crate::mirror::Mirrors;
@@ -47,6 +48,8 @@ pub struct Setup {
     pub mailbox: mailbox::Receiver<ToCore>,
     /// Hears what an operator should read.
     pub note: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Takes statements for the events log.
+    pub events: Hand,
     /// Called when the listeners are open.
     pub ready: bridge::Reply<()>,
 }
@@ -76,6 +79,7 @@ pub struct Core {
     pub(crate) commands: Commands,
     pub(crate) errors: Errors,
     pub(crate) alarms: Alarms,
+    pub(crate) outbox: Outbox,
     /// Clients that fail to log in.
     pub(crate) hosts: Hosts,
     /// When an operator was last told of a client that made no sense.
@@ -146,6 +150,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         commands: Commands::default(),
         errors: Errors::default(),
         alarms: Alarms::default(),
+        outbox: Outbox::new(setup.events),
         hosts: Hosts::default(),
         told: Cell::new(None),
         roster: Roster::default(),
@@ -313,6 +318,7 @@ impl Core {
         loop {
             self.rt.sleep(Duration::from_millis(250)).await;
             self.pools.sweep(&self.epoch().snapshot);
+            self.outbox.hand_over();
         }
     }
 
@@ -333,6 +339,8 @@ impl Core {
                     }
                     self.epoch.replace(epoch);
                     self.fit_cache();
+                    // What was counted under the configuration before is written under it.
+                    self.outbox.hand_over();
                     done(());
                 }
                 ToCore::Ask { what: Ask::QueryCache, reply, .. } if self.index == 0 => {
@@ -354,6 +362,10 @@ impl Core {
                 ToCore::Fetching { key, reply } => self.fetching(&key, reply),
                 ToCore::Kill { session, statement_only, owner, reply } => {
                     reply(self.roster.kill(session, statement_only, owner.as_deref()));
+                }
+                ToCore::HandOverEvents { done } => {
+                    self.outbox.hand_over();
+                    done(());
                 }
                 ToCore::Accept(open) => {
                     self.accepting.set(open);
@@ -399,6 +411,9 @@ impl Core {
                 let (by_clients, on_servers) = self.statements.in_use();
                 counts.set(Counter::StmtClientActiveUnique, by_clients);
                 counts.set(Counter::StmtServerActiveUnique, on_servers);
+                let (written, lost) = self.outbox.written_and_lost();
+                counts.set(Counter::EventsLogged, written);
+                counts.set(Counter::EventsDropped, lost);
                 let (open, locked) = self.roster.open_and_locked(&self.epoch().snapshot);
                 counts.set(Counter::ActiveTransactions, open);
                 counts.set(Counter::ClientConnectionsLocked, locked);

@@ -13,6 +13,8 @@ pub(crate) struct Epoch {
     pub(crate) digests: bool,
     /// Whether statements share connections in flight in some hostgroup.
     pub(crate) pipelines: bool,
+    /// Whether a statement is logged whose rules do not say; none is at all if `None`.
+    pub(crate) logs: Option<bool>,
     /// Matches of each rule, by its position in the chain.
     pub(crate) hits: RefCell<Vec<u64>>,
     /// Which rules match which digests, as far as statements have asked.
@@ -27,7 +29,8 @@ impl Epoch {
         let digests = snapshot.needs_digests();
         let hits = RefCell::new(vec![0; snapshot.rules.chain().len()]);
         let pipelines = snapshot.servers.iter().any(|hostgroup| hostgroup.attributes.pipelining > 1);
-        Self { snapshot, digest, digests, pipelines, hits, memo: RefCell::default() }
+        let logs = snapshot.logs();
+        Self { snapshot, digest, digests, pipelines, logs, hits, memo: RefCell::default() }
     }
 
     /// Whose server we say we are: the vendors differ in what a reset and a refused change of user leave.

@@ -237,7 +237,7 @@ impl Session {
         self.turn.sent = follower.last_seq();
         self.turn.failed = false;
         self.modes = follower.response().status() & (wire::status::NO_BACKSLASH_ESCAPES | wire::status::ANSI_QUOTES);
-        let told = Told { rows_affected: 0, rows_sent: follower.response().rows(), row_count: follower.response().row_count(), from_cache: false };
+        let told = Told { rows_sent: follower.response().rows(), row_count: follower.response().row_count(), ..Told::default() };
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
         Ok((told, len))

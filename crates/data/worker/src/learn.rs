@@ -124,6 +124,7 @@ impl Session {
         Told {
             rows_affected: if error { 0 } else { response.affected_rows() },
             rows_sent: response.rows(),
+            insert_id,
             row_count: response.row_count(),
             from_cache: false,
         }

@@ -16,6 +16,7 @@ mod cut;
 mod cutoff;
 mod dynamic;
 mod epoch;
+mod events;
 mod fetching;
 mod firewall;
 mod forward;
@@ -53,4 +54,5 @@ mod tracked;
 mod through;
 
 pub use crate::core::{Core, Setup, run};
+pub use crate::events::Hand;
 pub use crate::peers::{FromPeer, Peer};

@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) command: Cell<&'static str>,
     pub(crate) hostgroup: Cell<Option<u32>>,
     pub(crate) server: RefCell<Option<(Rc<backend::Place>, rt::Address)>>,
+    /// For which statement that was.
+    served: Cell<u32>,
     pub(crate) since: Cell<Instant>,
     /// When its open transaction was first seen.
     pub(crate) transaction_since: Cell<Option<Instant>>,
@@ -84,6 +86,7 @@ impl Entry {
             command: Cell::new("Connect"),
             hostgroup: Cell::new(None),
             server: RefCell::new(None),
+            served: Cell::new(0),
             since: Cell::new(now),
             transaction_since: Cell::new(None),
             recall: Cell::default(),
@@ -126,7 +129,13 @@ impl Entry {
     pub(crate) fn uses(&self, hostgroup: u32, place: &Rc<backend::Place>, local: &rt::Address) {
         self.hostgroup.set(Some(hostgroup));
         self.server.replace(Some((place.clone(), local.clone())));
+        self.served.set(self.statement.get());
         self.cut.set(false);
+    }
+
+    /// A connection was used for the statement that is at work, or was last.
+    pub(crate) fn asks_a_server(&self) -> bool {
+        self.served.get() == self.statement.get()
     }
 
     /// It has ended.

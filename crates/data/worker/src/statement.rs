@@ -75,6 +75,7 @@ impl<'a> What<'a> {
 pub(crate) struct Told {
     pub(crate) rows_affected: u64,
     pub(crate) rows_sent: u64,
+    pub(crate) insert_id: u64,
     /// What ROW_COUNT() is after it, if it did not fail.
     pub(crate) row_count: i64,
     /// No server was asked.
@@ -164,7 +165,14 @@ impl Session {
 
         // Do it.
         let job = Job { epoch, text, class, plan: &plan, digest, what };
-        let told = self.stages(&job).await?;
+        let told = match self.stages(&job).await {
+            Ok(told) => told,
+            Err(ended) => {
+                // Nobody reads an answer any more, but a server may have done it.
+                self.log_if_wanted(&job, job.digest, began, Told::default());
+                return Err(ended);
+            }
+        };
         if !matches!(what, What::Prepare(preparing) if preparing.naming.is_none()) {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
@@ -302,7 +310,7 @@ impl Session {
         if took.as_millis() >= u128::from(v.mysql_long_query_time) {
             self.core.tally.up(Counter::SlowQueries);
         }
-        let Some(Digested { mut hash, mut text }) = digested else { return };
+        let Some(Digested { mut hash, mut text }) = digested else { return self.log_if_wanted(job, None, began, told) };
         // What the firewall refuses is in a table of its own: these digests are what it may learn from.
         let refused = plan.alarm.as_ref().is_some_and(|alarm| alarm.action.refuses());
         if v.mysql_query_digests && !refused {
@@ -336,6 +344,16 @@ impl Session {
             }
         }
         self.core.scratch.give(text);
+        self.log_if_wanted(job, Some(hash), began, told);
+    }
+
+    /// The events log. Where there is none, this is one comparison.
+    fn log_if_wanted(&self, job: &Job<'_>, digest: Option<u64>, began: Instant, told: Told) {
+        if let Some(usual) = job.epoch.logs
+            && job.plan.log.unwrap_or(usual)
+        {
+            self.log(job, digest.unwrap_or(0), began, told);
+        }
     }
 }
 

@@ -107,6 +107,8 @@ counters! {
     QueryCacheEntries, "Query_Cache_Entries", "Results in the cache.";
     QueryCacheWaited, "Millrace_query_cache_waited", "Statements that waited, as cache_timeout allows, for another session that fetched the same.";
     StatementsRetried, "Millrace_statements_retried", "Statements sent again after their connection broke before the first byte of the answer.";
+    EventsLogged, "Millrace_events_logged", "Statements written to the events log.";
+    EventsDropped, "Millrace_events_dropped", "Statements that should be in the events log and are not: too many waited for the disk, or it could not be written.";
     DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries was reached.";
     MirrorConcurrency, "Mirror_concurrency", "Copies for mirrors that run now.";
     MirrorQueueLength, "Mirror_queue_length", "Copies for mirrors that wait now.";

@@ -3,14 +3,18 @@
 #![forbid(unsafe_code)]
 
 mod alarm;
+mod calendar;
 mod counters;
+mod event;
 mod failure;
 mod latency;
 mod mirror;
 mod report;
 
 pub use alarm::AlarmRow;
+pub use calendar::{date, utc};
 pub use counters::{Counter, Counts};
+pub use event::{Event, EventKind, Events};
 pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use mirror::MirrorRow;
@@ -78,6 +82,11 @@ pub enum ToCore {
     },
     /// Forget who has failed: `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
     FlushClientHosts {
+        /// Called when it is done.
+        done: Reply<()>,
+    },
+    /// Hand what waits for the events log over to it: what this core has counted before is in the log's mailbox then.
+    HandOverEvents {
         /// Called when it is done.
         done: Reply<()>,
     },

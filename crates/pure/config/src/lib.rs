@@ -4,6 +4,7 @@
 //! half applied. What was accepted and has less effect than its row says is told as notices.
 #![forbid(unsafe_code)]
 
+mod events;
 mod fast_routing;
 mod firewall;
 mod networks;
@@ -18,6 +19,7 @@ mod split;
 mod users;
 mod variables;
 
+pub use events::{EventsForm, EventsLog};
 pub use fast_routing::FastRouting;
 pub use firewall::{Firewall, Mode};
 pub use networks::in_networks;

@@ -36,6 +36,14 @@ impl Snapshot {
         let v = &self.variables;
         v.mysql_query_digests || v.mysql_firewall_whitelist_enabled || self.rules.needs_digest()
     }
+
+    /// Whether a statement whose rules do not say is written to the events log; `None` if none is at all.
+    #[must_use]
+    pub fn logs(&self) -> Option<bool> {
+        let usual = self.variables.mysql_eventslog_default_log == 1;
+        let some = usual || self.rules.chain().iter().any(|rule| rule.log == Some(true));
+        self.variables.events_log().filter(|_| some).map(|_| usual)
+    }
 }
 
 #[cfg(test)]

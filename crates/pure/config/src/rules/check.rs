@@ -144,7 +144,6 @@ impl Checking<'_> {
             self.refuse(column, words);
         }
         let noticed = [
-            ("log", row.log == Some(1), "is kept, but statements are not logged yet"),
             ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
         ];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {

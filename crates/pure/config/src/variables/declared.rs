@@ -204,10 +204,10 @@ variables! {
     mysql_stats_time_query_processor: bool = false, Live, "Whether the time that rules take is added up in Query_Processor_time_nsec.";
 
     // --- Logs of statements and logins --------------------------------------------------------------------------
-    mysql_eventslog_filename: text = "", NotYet, "Beginning of the names of the files that statements are logged to; empty for none.";
-    mysql_eventslog_filesize: int(1048576..=1073741824) = 104857600, NotYet, "Bytes after which the next file is begun.";
-    mysql_eventslog_default_log: int(0..=1) = 0, NotYet, "Whether statements are logged where their rule says nothing.";
-    mysql_eventslog_format: int(1..=2) = 1, NotYet, "Form of that log: 1 binary, 2 JSON.";
+    mysql_eventslog_filename: text = "", Live, "Beginning of the names of the files that statements are logged to; empty for none.";
+    mysql_eventslog_filesize: int(1048576..=1073741824) = 104857600, Live, "Bytes after which the next file is begun.";
+    mysql_eventslog_default_log: int(0..=1) = 0, Live, "Whether statements are logged where their rule says nothing.";
+    mysql_eventslog_format: int(1..=2) = 1, Live, "Form of that log: 1 binary, 2 JSON.";
     mysql_auditlog_filename: text = "", NotYet, "Beginning of the names of the files that logins are logged to; empty for none.";
     mysql_auditlog_filesize: int(1048576..=1073741824) = 104857600, NotYet, "Bytes after which the next file is begun.";
 
@@ -333,6 +333,7 @@ variables! {
     mysql_server_compression_algorithm: choice("zlib" | "zstd") = "zlib", Live, "What connections to servers with compression = 1 use; zstd where the server has it, else zlib.";
     mysql_server_compression_zstd_level: int(1..=22) = 3, Live, "Level of zstd on connections to servers, in both directions.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
+    mysql_eventslog_buffer_MB: int(1..=16384) = 64, Live, "Megabytes of statements that may wait, over all cores, to be written to the events log; further ones are only counted in Millrace_events_dropped.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
     mysql_enable_bulk_execute: bool = false, Live, "Whether clients of MariaDB are offered its bulk execute: only where every server that they may reach is a MariaDB.";
     mysql_add_session_id_attribute: bool = false, Live, "Whether each statement carries the query attribute millrace_session_id to servers that know query attributes.";

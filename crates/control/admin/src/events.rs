@@ -1,0 +1,62 @@
+//! The events log as the admin port sees it: its thread is told, and says what came of it.
+
+use crate::answer::Said;
+use crate::shared::{Shared, Told};
+use crate::tables::Module;
+use config::{EventsLog, Snapshot};
+use rt::mailbox;
+use std::time::Duration;
+
+/// How long the thread may take. It waits for the disk, behind all that cores have handed over.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// What a LOAD means for the events log.
+pub(crate) struct Consequence {
+    /// It ends with what was in force before.
+    pub(crate) ends: bool,
+    /// What the operator may have overlooked.
+    pub(crate) notice: Option<String>,
+}
+
+impl Shared {
+    /// Has the log begin its file before the first statement that is to be in it.
+    ///
+    /// # Errors
+    /// There can be no such file: nothing was changed.
+    pub(crate) async fn events_after(&self, module: Module, next: &Snapshot) -> Result<Consequence, Said> {
+        let wish = next.variables.events_log();
+        let is_other = wish != self.snapshot.borrow().variables.events_log();
+        if is_other && wish.is_some() {
+            let begun = self.log_events(wish.clone()).await;
+            begun.map_err(|words| format!("{} not loaded, nothing was changed: {words}", module.words()))?;
+        }
+        let wanted = next.variables.mysql_eventslog_default_log == 1 || next.rules.chain().iter().any(|rule| rule.log == Some(true));
+        let is_about_it = matches!(module, Module::Rules | Module::MysqlVariables);
+        let notice = (is_about_it && wanted && wish.is_none())
+            .then(|| "statements are to be logged, and are not while mysql-eventslog_filename is empty".to_owned());
+        Ok(Consequence { ends: is_other && wish.is_none(), notice })
+    }
+
+    /// `PROXYSQL FLUSH LOGS`. What was counted before is in the files of before.
+    pub(crate) async fn flush_logs(&self) -> Result<(), Said> {
+        let all_handed_over = self.cores.hand_over_events().await;
+        self.told(|told| (self.hooks.flush_logs)(told)).await?;
+        Ok(all_handed_over?)
+    }
+
+    /// Has statements logged like this from now on.
+    pub(crate) async fn log_events(&self, wish: Option<EventsLog>) -> Result<(), String> {
+        self.told(|told| (self.hooks.log_events)(wish, told)).await
+    }
+
+    async fn told(&self, tell: impl FnOnce(Told)) -> Result<(), String> {
+        let (answers, arrived) = mailbox::channel(1);
+        // Nobody waits any more if it comes too late.
+        tell(Box::new(move |answer| drop(answers.try_send(answer))));
+        match self.rt.timeout(ANSWER, arrived.recv()).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err("the events log does not listen".into()),
+            Err(_late) => Err(format!("the events log has not answered within {} seconds: its disk is slow", ANSWER.as_secs())),
+        }
+    }
+}
