@@ -99,6 +99,27 @@ impl Backend {
         self.ask("SELECT 1 FROM (SELECT 1) nothing").await.map(drop)
     }
 
+    /// Of a login with a collation that it does not know, a server makes its own default and says nothing: it is asked, since nothing else brings that about
+    /// on another connection, nor on this one when it was reset (MariaDB goes back to the character set that some other client had before on the same thread).
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) async fn ask_what_is_made_of(&mut self, collation: u16) -> Result<(), BackendFailed> {
+        let Answer::Rows(rows) = self.ask("SELECT @@character_set_client, @@collation_connection").await? else { return Ok(()) };
+        let plain = |cell: &Option<Vec<u8>>| {
+            let name = String::from_utf8(cell.clone()?).ok()?;
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then_some(name)
+        };
+        if let Some([charset, collated]) = rows.rows.first().map(Vec::as_slice)
+            && let (Some(charset), Some(collated)) = (plain(charset), plain(collated))
+        {
+            let mut known = self.place.made_of.borrow_mut();
+            known.retain(|(id, _)| *id != collation);
+            known.push((collation, format!("NAMES {charset} COLLATE {collated}").into()));
+        }
+        Ok(())
+    }
+
     /// What `LAST_INSERT_ID()` is there; `None` if the server does not say.
     ///
     /// # Errors

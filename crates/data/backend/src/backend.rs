@@ -277,7 +277,19 @@ impl Backend {
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
         let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
-        self.with_tracking(sync::whole_need(&self.state, want, user_variables, foreign, self.ways), tracking)
+        let need = sync::whole_need(&self.state, want, user_variables, foreign, self.ways);
+        let need = if need == Need::Another { self.need_as_made(want, user_variables, foreign) } else { need };
+        self.with_tracking(need, tracking)
+    }
+
+    /// The same where the server has no words for the session's character set, but has said what it makes of it.
+    #[cold]
+    fn need_as_made(&self, want: &State, user_variables: bool, foreign: Foreign) -> Need {
+        let crate::Names::Collation(id) = want.names else { return Need::Another };
+        let made = self.place.made_of.borrow();
+        let Some((_, words)) = made.iter().find(|(of, _)| *of == id) else { return Need::Another };
+        let want = State { names: crate::Names::Written(words.clone()), ..want.clone() };
+        sync::whole_need(&self.state, &want, user_variables, foreign, self.ways)
     }
 
     /// Whether all that [`Backend::sync`] would do is done.
@@ -411,7 +423,7 @@ impl Backend {
         self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
         // A login has its own character set anew.
         let names = by_login.then(|| self.hello.proof.charset());
-        self.state = sync::reset(&self.state, Ways { after_reset: names.or(self.ways.after_reset), ..self.ways });
+        self.state = sync::reset(&self.state, Ways { after_reset: names, ..self.ways });
         if takes_roles {
             self.state.unset(sync::ROLE);
         }
@@ -428,6 +440,11 @@ impl Backend {
         }
         if self.hello.is_mariadb() {
             self.set_as_login_did().await?;
+            if !by_login && !self.state.schema.is_empty() {
+                // It stays in the schema, and forgets the schema's character set.
+                let schema = self.state.schema.clone();
+                self.init_db(&schema).await?;
+            }
         }
         if let Some(text) = self.init_connect.clone() {
             self.begin(text).await?;

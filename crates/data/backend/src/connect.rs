@@ -84,14 +84,13 @@ impl Pools {
                 self.tally.up(Counter::ServerConnectionsCreated);
                 self.tally.up(Counter::ServerConnectionsConnected);
                 let knows = Collations::of(&hello.version);
-                // MariaDB goes back to the character set of the login, MySQL to that of the server.
                 let mut state = State::new("", want.collation);
                 if want.collation > 255 && state.names.words_for(knows).is_some() {
                     // The login could not say it, and the server knows it: a SET NAMES will.
                     state.names = crate::Names::Unknown;
                 }
-                let keeps = want.collation >= 248 && hello.is_mariadb() && state.names != crate::Names::Unknown;
-                let ways = Ways { knows, begun: false, after_reset: keeps.then_some(want.collation), set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE) };
+                let is_its_own = state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
+                let ways = Ways { knows, begun: false, after_reset: None, set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE) };
                 let mut holds = Holds::default();
                 holds.status(hello.status);
                 let mut backend = Box::new(Backend {
@@ -132,6 +131,12 @@ impl Pools {
                     lent: false,
                 });
                 room.keep();
+                if is_its_own {
+                    let left = limit.saturating_sub(self.rt.now() - begun);
+                    let asked = self.rt.timeout(left, backend.ask_what_is_made_of(want.collation)).await;
+                    let answer = asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
+                    answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
+                }
                 if let Some(text) = init_connect(want) {
                     let left = limit.saturating_sub(self.rt.now() - begun);
                     let said = self.rt.timeout(left, backend.begin(text.into())).await;
@@ -152,6 +157,7 @@ impl Pools {
                 if let Attempt::Again(why) = &failed {
                     // Who comes back may be another version.
                     place.tracks.take();
+                    place.made_of.take();
                     place.failed(
                         self.rt.now(),
                         variables.mysql_shun_on_failures,

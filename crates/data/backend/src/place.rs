@@ -38,6 +38,8 @@ pub struct Place {
     pub(crate) numbers: Numbers,
     /// What it tells of changes in sessions.
     pub(crate) tracks: RefCell<crate::track::Tracks>,
+    /// What it makes of collations in logins that it does not know, in the words of a SET.
+    pub(crate) made_of: RefCell<Vec<(u16, Rc<str>)>>,
     host: Arc<str>,
 }
 
@@ -84,6 +86,7 @@ impl Place {
             second_password: RefCell::default(),
             numbers: Numbers::default(),
             tracks: RefCell::default(),
+            made_of: RefCell::default(),
             host,
         })
     }

@@ -21,16 +21,17 @@ impl Names {
         Self::Written("NAMES DEFAULT".into())
     }
 
-    /// Does `SET NAMES` of this collation mean the same everywhere? MySQL and MariaDB share the ids up to 247; above, each has its own.
+    /// Does `SET NAMES` of this collation mean the same everywhere? MySQL and MariaDB share the ids up to 247, but for six that MariaDB does not have or calls
+    /// otherwise; above, each has its own.
     pub(crate) fn is_shared(&self) -> bool {
-        !matches!(self, Self::Collation(248..))
+        !matches!(self, Self::Collation(76 | 122 | 149 | 181 | 213 | 245 | 248..))
     }
 
     /// The words after SET that bring it about on such a server; `None` when there are none. A login with a collation that the server
     /// does not know gives the server's default instead of an error, which nothing can say again.
     pub(crate) fn words_for(&self, knows: Collations) -> Option<String> {
         let known = match (self, knows) {
-            (Self::Collation(248..576), Collations::Mysql) | (Self::Collation(576..), Collations::Mariadb) => true,
+            (Self::Collation(..576), Collations::Mysql) | (Self::Collation(576..), Collations::Mariadb) => true,
             _ => self.is_shared(),
         };
         if known { self.words() } else { None }
@@ -132,8 +133,11 @@ impl State {
         self.variables().any(|(name, _)| name.starts_with("session_track_"))
     }
 
-    /// A variable was set.
+    /// A variable was set. A character set and its collation are one thing with two names: the one that was set last tells both.
     pub fn set(&mut self, name: &str, value: &str) {
+        if let Some(other) = other_name(name) {
+            self.unset(other);
+        }
         let all = self.variables.get_or_insert_default();
         Rc::make_mut(all).insert(name.into(), value.into());
     }
@@ -228,8 +232,18 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
 }
 
 /// What SET NAMES and SET CHARACTER SET also set.
-pub(crate) const CHARSET_VARIABLES: [&str; 5] =
-    ["character_set_client", "character_set_results", "character_set_connection", "collation_connection", "character_set_database"];
+pub const CHARSET_VARIABLES: [&str; 4] = ["character_set_client", "character_set_results", "character_set_connection", "collation_connection"];
+
+/// The variable that is set with this one.
+fn other_name(name: &str) -> Option<&'static str> {
+    match name {
+        "character_set_connection" => Some("collation_connection"),
+        "collation_connection" => Some("character_set_connection"),
+        "character_set_server" => Some("collation_server"),
+        "collation_server" => Some("character_set_server"),
+        _ => None,
+    }
+}
 
 /// Variables besides those of character sets that decide how a text is read when it is prepared.
 const READ_BY: [&str; 4] = ["sql_mode", "old_mode", "div_precision_increment", "group_concat_max_len"];
@@ -308,6 +322,15 @@ mod tests {
         assert!(state.set_user("b", literal("2")));
         state.unset_user("b");
         assert_eq!(state, State::new("", 45));
+    }
+
+    #[test]
+    fn of_a_character_set_and_its_collation_the_last_that_was_set_tells_both() {
+        let mut state = State::new("", 45);
+        for (name, value) in [("collation_connection", "utf8mb4_bin"), ("character_set_connection", "latin1"), ("character_set_server", "latin1"), ("collation_server", "utf8mb4_bin")] {
+            state.set(name, value);
+        }
+        assert_eq!(state.variables().collect::<Vec<_>>(), [("character_set_connection", "latin1"), ("collation_server", "utf8mb4_bin")]);
     }
 
     #[test]

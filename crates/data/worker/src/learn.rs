@@ -176,6 +176,10 @@ impl Session {
                     }
                 }
                 (Meaning::Travels(change), _) => {
+                    if matches!(setting, Setting::CharacterSet(_)) {
+                        // It sets the collation of the schema, as it is now.
+                        backend.unread.session.insert("collation_connection".to_owned());
+                    }
                     if let Setting::Variable(one) = setting {
                         backend.unread.session.remove(&one.name);
                     }

@@ -1,6 +1,6 @@
 //! What the parts of a SET mean for a session, and which statements may see what it has set.
 
-use backend::{Hold, Names, State, UserValue, characteristic};
+use backend::{CHARSET_VARIABLES, Hold, Names, State, UserValue, characteristic};
 use sql::set::{Access, Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
 
@@ -26,8 +26,21 @@ pub(crate) enum Meaning<'a> {
 const ROLE_LEN_MAX: usize = 1024;
 
 /// Variables whose value is used up, or means this very connection.
-pub(crate) const BOUND: [&str; 7] =
-    ["insert_id", "last_insert_id", "identity", "rand_seed1", "rand_seed2", "pseudo_thread_id", "sql_log_bin"];
+pub(crate) const BOUND: [&str; 11] = [
+    "insert_id",
+    "last_insert_id",
+    "identity",
+    "rand_seed1",
+    "rand_seed2",
+    "pseudo_thread_id",
+    "sql_log_bin",
+    // A USE ends them.
+    "character_set_database",
+    "collation_database",
+    // SET NAMES means what they were when it was said, and nothing when they are.
+    "default_collation_for_utf8mb4",
+    "character_set_collations",
+];
 
 /// `before` is the state in which the statement was written.
 pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'a> {
@@ -109,7 +122,8 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
         None | Some((_, Some(Err(())))) => Meaning::Ask(name),
         Some((_, Some(Ok((key, words))))) if words.is_empty() => travels(move |state| state.unset(key)),
         Some((_, Some(Ok((key, words))))) => travels(move |state| state.set(key, &words)),
-        Some(("DEFAULT", None)) => travels(move |state| state.unset(name)),
+        // Their default is the server's, not that of the login.
+        Some(("DEFAULT", None)) if !CHARSET_VARIABLES.contains(&name) => travels(move |state| state.unset(name)),
         Some((literal, None)) => travels(move |state| state.set(name, literal)),
     }
 }
