@@ -1,10 +1,11 @@
 //! The firewall before a real server: what may run, what is told, what is refused, and how it is learned; as text and prepared.
 #![forbid(unsafe_code)]
 
+use conformance::by_hand;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::trials::{self, expect, same, until};
 
 type Outcome = Result<(), String>;
 
@@ -16,6 +17,7 @@ fn main() {
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
         ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
         ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
+        ("a_log_is_no_way_past_the_firewall", a_log_is_no_way_past_the_firewall),
         ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
     ])
 }
@@ -64,6 +66,97 @@ fn a_fast_forward_user_is_not_looked_at(driver: Driver) -> Outcome {
     same(&command_line(proxy.port, "app", "secret", &["conf"], "SELECT 7 FROM numbers WHERE id = 1 OR 1=1 LIMIT 1")?, "7")?;
     refused(command_line(proxy.port, "other", "geheim", &[], "SELECT 7"), BLOCKED)?;
     same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE username = 'app'")?, "0")
+}
+
+/// Whether a server lets its log be followed or not, what else a client says is looked at. Registered, it keeps its connection.
+fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+        let server = Server::start_with(vendor, &["--log-bin=binlog", "--server-id=1"])?;
+        server.root(by_hand::CREATE_USER)?;
+        server.root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM open@'%'; GRANT SELECT ON conf.* TO open@'%'")?;
+        let mut wish = Wish::in_front_of(&server);
+        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        let proxy = Proxy::start(driver, &wish)?;
+        proxy.admin(ON)?;
+        let dump = |kind: u8| {
+            // From the first byte of whatever there is, as replica 7; by GTID from none.
+            let mut payload = vec![kind];
+            match kind {
+                0x12 => payload.extend_from_slice(&[4, 0, 0, 0, 1, 0, 7, 0, 0, 0]),
+                _ => payload.extend_from_slice(&[4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            }
+            payload
+        };
+        let register = [&[0x15, 7, 0, 0, 0, 0, 0, 0, 0x0c, 0xea][..], &[0; 8]].concat();
+        let bytes = |payload: &[u8]| [&(payload.len() as u32).to_le_bytes()[..], payload].concat();
+        let blocked = [b"\x03SELECT 'past', @@version".to_vec(), b"\x16SELECT 'past'".to_vec()];
+        // Refused: both one after the other and all at once.
+        let commands = [vec![0x15], register.clone(), dump(0x12), dump(0x1e), vec![0x12], vec![0x13, 0]];
+        for command in &commands {
+            for at_once in [false, true] {
+                let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+                let mut said = Vec::new();
+                let mut hear = |client: &mut by_hand::Raw| -> Outcome {
+                    let packet = client.packet().map_err(|error| format!("{vendor} {command:02x?}: {error} after {said:?}"))?;
+                    said.push(String::from_utf8_lossy(&packet).into_owned());
+                    Ok(())
+                };
+                client.bytes(&bytes(command)).map_err(|error| error.to_string())?;
+                if !at_once {
+                    hear(&mut client)?;
+                }
+                for query in &blocked {
+                    client.bytes(&bytes(query)).map_err(|error| error.to_string())?;
+                }
+                for _ in 0..blocked.len() + usize::from(at_once) {
+                    hear(&mut client)?;
+                }
+                expect(said.len() == 3 && !said[0].contains("Firewall"), || format!("{vendor} {command:02x?}: {said:?}"))?;
+                expect(said[1..].iter().all(|said| said.contains("Firewall blocked")), || format!("{vendor} {command:02x?}: {said:?}"))?;
+            }
+        }
+        // Allowed: the server knows it, and what is set is set where its log will come from.
+        server.root("GRANT REPLICATION SLAVE ON *.* TO open@'%'")?;
+        if vendor == Vendor::MariaDb {
+            server.root("GRANT REPLICATION MASTER ADMIN ON *.* TO open@'%'; GRANT REPLICATION SLAVE ADMIN ON *.* TO open@'%'")?;
+        }
+        proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME")?;
+        let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+        client.command(&register).map_err(|error| error.to_string())?;
+        let said = client.packet().map_err(|error| error.to_string())?;
+        expect(said.first() == Some(&0), || String::from_utf8_lossy(&said).into_owned())?;
+        same(&proxy.admin("SELECT hold FROM stats.stats_mysql_session_holds")?, "Replica")?;
+        let replicas = if vendor == Vendor::MariaDb { "SHOW SLAVE HOSTS" } else { "SHOW REPLICAS" };
+        expect(server.root(replicas)?.contains("\n7\t"), || format!("{vendor}: {:?}", server.root(replicas)))?;
+        let said = client.ask("SELECT 'past'").map(|_| String::new()).unwrap_or_else(|error| error.to_string());
+        expect(said.contains("Firewall blocked"), || format!("{vendor}: {said}"))?;
+        proxy.admin("INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) VALUES (1, 'open', '', 'OFF', ''); LOAD MYSQL FIREWALL TO RUNTIME")?;
+        client.ask("SET @master_heartbeat_period = 1000000000").map_err(|error| error.to_string())?;
+        client.ask("SET @source_heartbeat_period = 1000000000, @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'").map_err(|error| error.to_string())?;
+        let served_by = client.ask("SELECT 1 FROM conf.numbers LIMIT 1").map_err(|error| error.to_string())?;
+        same(&format!("{served_by:?}"), "[[\"1\"]]")?;
+        client.command(&[&[0x12, 4, 0, 0, 0, 0, 0, 7, 0, 0, 0][..], b"binlog.000001"].concat()).map_err(|error| error.to_string())?;
+        // Heartbeats come every second, because that was set; they begin with 0, a time of 0, and the kind 27.
+        let mut heartbeat = false;
+        for _ in 0..1000 {
+            let event = client.packet().map_err(|error| error.to_string())?;
+            expect(event.first() == Some(&0), || format!("{vendor}: {}", String::from_utf8_lossy(&event)))?;
+            heartbeat = matches!(event.get(5), Some(&27 | &41));
+            if heartbeat {
+                break;
+            }
+        }
+        expect(heartbeat, || format!("{vendor}: no heartbeat"))?;
+        client.query("SELECT 'past'").map_err(|error| error.to_string())?;
+        until("Binlog Dump", || proxy.admin("SELECT command FROM stats.stats_mysql_processlist WHERE user = 'open'"))?;
+        let event = client.packet().map_err(|error| error.to_string())?;
+        expect(matches!(event.get(5), Some(&27 | &41)), || format!("{vendor}: {event:02x?}"))?;
+        // Nobody's connection afterwards, and nobody's replica.
+        drop(client);
+        until("0", || proxy.admin("SELECT ConnUsed + ConnFree FROM stats.stats_mysql_connection_pool"))?;
+        until("", || server.root(replicas))?;
+    }
+    Ok(())
 }
 
 /// What a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what would be refused, PROTECTING.

@@ -396,7 +396,7 @@ fn old_commands(driver: Driver) -> Outcome {
             expect(line.contains(word), || line.clone())?;
         }
         // FLUSH, SHUTDOWN and DEBUG would be about one server of many; the rest is withdrawn.
-        for (byte, name) in [(0x07, "Refresh"), (0x08, "Shutdown"), (0x0D, "Debug"), (0x05, "Create DB"), (0x20, "Clone")] {
+        for (byte, name) in [(0x07, "Refresh"), (0x08, "Shutdown"), (0x0D, "Debug"), (0x05, "Create DB"), (0x13, "Table Dump"), (0x20, "Clone")] {
             let said = first(&[byte, 0])?;
             expect(said.contains(&format!("{name} is not supported by this proxy")), || said.clone())?;
         }

@@ -54,11 +54,13 @@ pub enum Hold {
     Untold,
     /// The password has expired: the server takes nothing there but a new one.
     ExpiredPassword,
+    /// The server knows the client as a replica, by this connection.
+    Replica,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 23] = [
+const ALL: [Hold; 24] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -81,6 +83,7 @@ const ALL: [Hold; 23] = [
     Hold::Routine,
     Hold::Untold,
     Hold::ExpiredPassword,
+    Hold::Replica,
     Hold::UnknownState,
 ];
 

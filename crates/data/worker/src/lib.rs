@@ -41,6 +41,7 @@ mod ready;
 mod recall;
 mod warnings;
 mod relay;
+mod replica;
 mod roster;
 mod scratch;
 mod session;

@@ -267,9 +267,8 @@ impl Session {
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
-            Command::RegisterSlave(_) | Command::BinlogDump(_) | Command::BinlogDumpGtid(_) | Command::Unknown(command::COM_TABLE_DUMP) => {
-                Box::pin(self.turn_through(epoch, came.payload())).await
-            }
+            Command::RegisterSlave(_) => Box::pin(self.register_replica(epoch, came.payload())).await,
+            Command::BinlogDump(_) | Command::BinlogDumpGtid(_) => Box::pin(self.follow_log(epoch, came.payload())).await,
             Command::Unknown(command::COM_PROCESS_INFO) => self.process_info(epoch, came.payload()).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),

@@ -5,7 +5,7 @@ use crate::answer::Complaint;
 use crate::core::Core;
 use crate::cutoff::cut_off;
 use crate::epoch::Epoch;
-use crate::relay::Failed;
+use crate::replica::{Came, Log};
 use crate::roster::Entry;
 use crate::session::{Ended, Session, killed};
 use backend::{Backend, BackendFailed, Idle, Like, State, Tracking, Want};
@@ -20,9 +20,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
-use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_QUIT, COM_SLEEP};
+use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP};
 use wire::upstream::Upstream;
-use wire::{caps, command, packet};
+use wire::command;
 
 /// How often a session looks whether it has been silent for too long, if that is later.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -34,15 +34,19 @@ pub(crate) struct Through {
     last: u8,
     /// The client wants to become somebody else; if that is refused, it may go on here.
     waits: bool,
+    /// Of whoever is here for a log alone.
+    log: Option<Box<Log>>,
 }
 
 impl Through {
     pub(crate) fn new(backend: Box<Backend>) -> Box<Self> {
-        Self::after(backend, COM_SLEEP)
+        Box::new(Self { backend, last: COM_SLEEP, waits: false, log: None })
     }
 
-    fn after(backend: Box<Backend>, last: u8) -> Box<Self> {
-        Box::new(Self { backend, last, waits: false })
+    /// For as long as a log lasts, which this command asks for.
+    pub(crate) fn follow_log(backend: Box<Backend>, command: u8) -> Box<Self> {
+        let log = Some(Box::new(Log::new(backend.hello.caps)));
+        Box::new(Self { backend, last: command, waits: false, log })
     }
 }
 
@@ -121,20 +125,23 @@ enum Stopped {
 }
 
 impl Session {
-    /// Carries bytes between the client and its backend until the session ends, or the client wants to become somebody else: that is
-    /// still to be read then.
+    /// Carries bytes between the client and its backend until the session ends, or the client wants to become somebody else, or the server refuses to
+    /// let its log be followed: what the client says is still to be read then.
     pub(crate) async fn go_through(&mut self) -> Result<(), Ended> {
         let Some(mut through) = self.through.take() else { return Ok(()) };
-        let Through { backend, last, .. } = &mut *through;
+        let Through { backend, last, log, .. } = &mut *through;
         let hostgroup = backend.place().server().hostgroup;
         // Nobody else will ever have it.
         backend.idle = Idle::Doubtful;
         self.entry.begins("Fast Forward", b"", self.core.rt.now());
         self.entry.works_on(hostgroup, backend);
         self.core.tally.up(Counter::ClientConnectionsForwarded);
-        let ended = self.carry(backend, *last).await;
+        let ended = self.carry(backend, *last, log).await;
         self.core.tally.down(Counter::ClientConnectionsForwarded);
         self.entry.rests(self.core.rt.now());
+        if through.log.is_some() && ended.is_ok() {
+            return self.end_log(through.backend);
+        }
         through.waits = true;
         self.through = Some(through);
         if ended.is_err() {
@@ -169,80 +176,28 @@ impl Session {
         renewed.map_err(|_| Ended::Broken)
     }
 
-    /// The client follows a log of a server's from here on, on a connection that has what the session has set: the server looks at variables.
-    pub(crate) async fn turn_through(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
-        if self.held.transaction().is_some() {
-            return self.refuse(&Complaint::with(1047, "08S01", "A log is not followed while a transaction is open")).await;
-        }
-        let hostgroup = self.user.default_hostgroup;
-        let limit_ms = epoch.snapshot.variables.mysql_connect_timeout_server_max;
-        let mut held = self.held.take(hostgroup);
-        if let Some(mut backend) = held.take() {
-            let read = self.read_back(&mut backend, limit_ms).await;
-            // Who follows a log executes nothing more.
-            if read.is_ok() && (backend.hello.caps ^ self.caps) & caps::SHAPE & !caps::MARIADB_BULK == 0 {
-                held = Some(backend);
-            } else {
-                // What it has beyond variables matters to no log.
-                self.core.pools.give_up(backend);
-            }
-        }
-        let mut backend = match held {
-            Some(backend) => backend,
-            None => {
-                let schema = self.state.schema.clone();
-                let like = Like { caps: self.caps, database: Some(&schema) };
-                let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, attributes: &self.attributes, like };
-                match open(&self.core, epoch, &self.client, &self.entry, &said).await {
-                    Ok(Some(backend)) => backend,
-                    Ok(None) => {
-                        let words = "The server cannot do all that clients of this proxy are offered: its log is not followed here";
-                        return self.refuse(&Complaint::with(1047, "08S01", words)).await;
-                    }
-                    Err(complaint) => return self.refuse(&complaint).await,
-                }
-            }
-        };
-        let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
-        packet::append(&mut framed, &mut 0, payload);
-        let work = async {
-            backend.sync(&self.state, true, None, Tracking::Any).await?;
-            backend.send(Chunk::from(framed)).await
-        };
-        if let Err(failed) = self.watched(limit_ms, work, self.entry.told_to_end()).await {
-            backend.idle = Idle::Doubtful;
-            self.core.pools.release(backend);
-            let complaint = match failed {
-                Failed::Client => return Err(Ended::Gone),
-                Failed::Backend(failure) => {
-                    let (code, sqlstate, words) = failure.to_client();
-                    Complaint::with(code, sqlstate, words)
-                }
-                _ => return Err(Ended::Told(killed())),
-            };
-            return self.refuse(&complaint).await;
-        }
-        self.let_go();
-        self.through = Some(Through::after(backend, payload.first().copied().unwrap_or(COM_SLEEP)));
-        Ok(())
-    }
-
-    async fn carry(&mut self, backend: &mut Backend, mut last: u8) -> Result<(), Ended> {
+    async fn carry(&mut self, backend: &mut Backend, mut last: u8, log: &mut Option<Box<Log>>) -> Result<(), Ended> {
         // Whether the client waits for an answer, as far as one can tell without looking at answers.
         let waits = Rc::new(Cell::new(last != COM_SLEEP));
         let mut stop = pin!(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
         let mut upstream = Upstream::default();
         let mut kept = Vec::new();
         let mut nap = None;
+        let mut reads = true;
         if follows_log(last) {
             self.entry.command.set(command::name(last));
         }
         let ended = loop {
-            match next(&mut self.client, &mut backend.conn, &mut nap, stop.as_mut()).await {
+            match next(&mut self.client, reads, &mut backend.conn, &mut nap, stop.as_mut()).await {
                 Event::Down(Ok(chunk)) if !chunk.is_empty() => {
                     waits.set(follows_log(last));
                     self.entry.since.set(self.core.rt.now());
                     backend.carried_down(chunk.len());
+                    let came = match log.as_mut().map(|log| log.follow(&chunk)) {
+                        None => Came::More,
+                        Some(Ok(came)) => came,
+                        Some(Err(_malformed)) => break Ended::Broken,
+                    };
                     let per_second = self.core.epoch().snapshot.variables.mysql_throttle_max_bytes_per_second_to_client;
                     if per_second > 0 {
                         let pause = self.entry.pace.spend(self.core.rt.now(), chunk.len(), per_second);
@@ -252,23 +207,45 @@ impl Session {
                     if self.client.queue(chunk).is_err() {
                         break Ended::Gone;
                     }
+                    match came {
+                        Came::More => {}
+                        // Nothing else will run here.
+                        Came::Begun => self.let_go(),
+                        Came::Refused if last == COM_QUIT => break Ended::ByClient,
+                        Came::Refused if !upstream.is_between() => break Ended::Broken,
+                        Came::Refused => {
+                            if !kept.is_empty() {
+                                self.client.put_back(Chunk::from(kept));
+                            }
+                            return Ok(());
+                        }
+                        Came::Ended => {
+                            let _sent_or_told = rt::select(self.client.flush(), stop.as_mut()).await;
+                            break Ended::Broken;
+                        }
+                    }
                 }
                 Event::Up(Ok(chunk)) if !chunk.is_empty() => {
                     let mut chunk = glued(&mut kept, chunk);
                     let (mut commands, mut begins) = (0, Vec::new());
                     let packed = backend.conn.compression().is_some();
                     let passed = upstream.follow(&chunk, |at, command| {
-                        commands += 1;
-                        last = command;
-                        if packed {
-                            begins.push(at);
+                        let passes = if log.is_some() { Log::lets_through(command) } else { command != COM_CHANGE_USER };
+                        if passes {
+                            commands += u64::from(log.is_none());
+                            last = if command == COM_QUIT || log.is_none() { command } else { last };
+                            if packed {
+                                begins.push(at);
+                            }
                         }
+                        passes
                     });
                     if passed.len < chunk.len() {
                         let front = chunk.split_to(passed.len);
                         let rest = std::mem::replace(&mut chunk, front);
-                        if passed.changes_user {
+                        if passed.stopped {
                             self.client.put_back(rest);
+                            reads = false;
                         } else {
                             kept = rest.into_vec();
                         }
@@ -283,7 +260,7 @@ impl Session {
                     if send_up(&mut backend.conn, chunk, &begins).is_err() {
                         break Ended::Broken;
                     }
-                    if passed.changes_user {
+                    if passed.stopped && log.is_none() {
                         return Ok(());
                     }
                 }
@@ -352,12 +329,19 @@ fn send_up(server: &mut Conn, mut chunk: Chunk, begins: &[usize]) -> Result<(), 
 type Nap = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Waits for whichever comes first. Each direction goes on while the other waits.
-async fn next(client: &mut Conn, server: &mut Conn, nap: &mut Option<Nap>, mut stop: Pin<&mut impl Future<Output = Stopped>>) -> Event {
+///
+/// `reads`: whether what the client says is wanted; else only that it leaves.
+async fn next(client: &mut Conn, reads: bool, server: &mut Conn, nap: &mut Option<Nap>, mut stop: Pin<&mut impl Future<Output = Stopped>>) -> Event {
     poll_fn(|cx| {
         if nap.as_mut().is_some_and(|nap| nap.as_mut().poll(cx).is_ready()) {
             *nap = None;
         }
         match server.poll_room(cx) {
+            Poll::Ready(Ok(())) if !reads => {
+                if pin!(client.socket().closed()).poll(cx).is_ready() {
+                    return Poll::Ready(Event::Up(Ok(Chunk::default())));
+                }
+            }
             Poll::Ready(Ok(())) => {
                 if let Poll::Ready(came) = client.poll_recv(cx) {
                     return Poll::Ready(Event::Up(came));

@@ -20,35 +20,40 @@ pub struct Passed {
     /// So many of them. The rest is the beginning of a packet of which too little has come (at most [`HEADER_LEN`] bytes, to be shown again
     /// with what follows), or a command that is not to be passed on.
     pub len: usize,
-    /// A COM_CHANGE_USER begins there. Nothing of it was followed.
-    pub changes_user: bool,
+    /// Such a command begins there. Nothing of it was followed.
+    pub stopped: bool,
 }
 
 impl Upstream {
-    /// Follows these bytes; `see` hears where a command begins, and its byte.
+    /// Follows these bytes; `see` hears where a command begins, and its byte, and says whether it is to be passed on.
     #[inline]
-    pub fn follow(&mut self, bytes: &[u8], mut see: impl FnMut(usize, u8)) -> Passed {
+    pub fn follow(&mut self, bytes: &[u8], mut see: impl FnMut(usize, u8) -> bool) -> Passed {
         let mut at = 0;
         loop {
             let now = self.left.min(bytes.len() - at);
             self.left -= now;
             at += now;
             let rest = &bytes[at..];
-            let Some(head) = rest.first_chunk::<HEADER_LEN>() else { return Passed { len: at, changes_user: false } };
+            let Some(head) = rest.first_chunk::<HEADER_LEN>() else { return Passed { len: at, stopped: false } };
             let (len, seq) = header(head);
             // A file of LOAD DATA LOCAL may have more packets than there are numbers; it ends with an empty one.
             let goes_on = self.full || seq != 0 || (self.seq == u8::MAX && self.filled);
             if !goes_on && len > 0 {
-                let Some(&command) = rest.get(HEADER_LEN) else { return Passed { len: at, changes_user: false } };
-                if command == COM_CHANGE_USER {
-                    return Passed { len: at, changes_user: true };
+                let Some(&command) = rest.get(HEADER_LEN) else { return Passed { len: at, stopped: false } };
+                if !see(at, command) {
+                    return Passed { len: at, stopped: true };
                 }
-                see(at, command);
             }
             (self.seq, self.filled, self.full) = (seq, len > 0, len == MAX_PAYLOAD);
             self.left = len;
             at += HEADER_LEN;
         }
+    }
+
+    /// Whether the next packet is no more of what was passed on last, as far as can be told from that.
+    #[must_use]
+    pub const fn is_between(&self) -> bool {
+        self.left == 0 && !self.full
     }
 }
 
@@ -64,10 +69,16 @@ fn walk(bytes: &[u8], cut: usize) -> (usize, Vec<(usize, u8)>, bool) {
     let (mut upstream, mut seen, mut kept, mut passed) = (Upstream::default(), Vec::new(), Vec::new(), 0);
     for piece in bytes.chunks(cut) {
         kept.extend_from_slice(piece);
-        let went = upstream.follow(&kept, |at, command| seen.push((passed + at, command)));
+        let went = upstream.follow(&kept, |at, command| {
+            let passes = command != COM_CHANGE_USER;
+            if passes {
+                seen.push((passed + at, command));
+            }
+            passes
+        });
         kept.drain(..went.len);
         passed += went.len;
-        if went.changes_user {
+        if went.stopped {
             return (passed, seen, true);
         }
         assert!(kept.len() <= HEADER_LEN);
