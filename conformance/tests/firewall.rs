@@ -16,6 +16,7 @@ fn main() {
         ("users_and_addresses_have_modes_of_their_own", users_and_addresses_have_modes_of_their_own),
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
         ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
+        ("what_a_digest_does_not_show_is_named_by_no_rule", what_a_digest_does_not_show),
         ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
         ("a_log_is_no_way_past_the_firewall", a_log_is_no_way_past_the_firewall),
         ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
@@ -53,6 +54,57 @@ fn mysql_is_protected_as_mariadb_is(driver: Driver) -> Outcome {
     learned(one_of(Vendor::MySql, driver)?)?;
     prepared(one_of(Vendor::MySql, driver)?)?;
     injected(one_of(Vendor::MySql, driver)?)
+}
+
+/// Statements that have the digest of one that may run, and read what it does not: servers run them, and no rule names them.
+fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    server.root(
+        "CREATE TABLE conf.things (id INT, a VARCHAR(20), b VARCHAR(20)); INSERT INTO conf.things VALUES (1, 'public', 'x');
+         CREATE TABLE conf.secrets (password VARCHAR(20)); INSERT INTO conf.secrets VALUES ('hunter2')",
+    )?;
+    let application = [
+        "SET NAMES gbk",
+        "SET NAMES utf8mb4",
+        "SET sql_mode='NO_BACKSLASH_ESCAPES'",
+        "SET sql_mode=''",
+        "SELECT a FROM conf.things WHERE id=1",
+        "SELECT a FROM conf.things WHERE b='x'",
+        "SELECT a AS `#` FROM conf.things",
+    ];
+    let attacks: [(&str, &[u8]); 5] = [
+        ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 --\nUNION SELECT password FROM conf.secrets"),
+        ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 /*M! UNION SELECT password FROM conf.secrets */"),
+        ("SET sql_mode='NO_BACKSLASH_ESCAPES'", b"SELECT a FROM conf.things WHERE b='\\' UNION SELECT password FROM conf.secrets -- '"),
+        ("SET NAMES gbk", b"SELECT a FROM conf.things WHERE b='\xbf\\' UNION SELECT password FROM conf.secrets -- '"),
+        ("SET sql_mode=''", b"SELECT a AS `#` FROM conf.things UNION SELECT password FROM conf.secrets"),
+    ];
+    let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    let mut tried = |before: &str, attack: &[u8]| {
+        client.ask("SET sql_mode=''").and_then(|_| client.ask("SET NAMES utf8mb4")).and_then(|_| client.ask(before)).map_err(|error| error.to_string())?;
+        client.command(&[b"\x03", attack].concat()).map_err(|error| error.to_string())?;
+        Ok::<_, String>(client.rows())
+    };
+    let all_read = |rows: &[Vec<String>]| rows.iter().any(|row| row == &["hunter2"]);
+    for (before, attack) in attacks {
+        let told = tried(before, attack)?;
+        expect(told.as_ref().is_ok_and(|rows| all_read(rows)), || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
+    }
+    proxy.admin("TRUNCATE TABLE stats.stats_mysql_query_digest")?;
+    for sql in application {
+        tried(sql, b"SELECT a FROM conf.things WHERE id=1")?.map_err(|error| error.to_string())?;
+    }
+    proxy.admin(&format!(
+        "{} LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}{ON}",
+        DETECTING.replace("'app'", "'open'")
+    ))?;
+    for (before, attack) in attacks {
+        let told = tried(before, attack)?;
+        let refused = told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
+        expect(refused, || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
+    }
+    let told = tried("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 -- why not")?;
+    expect(told.as_ref().is_ok_and(|rows| rows == &[["public"]]), || format!("{told:?}"))
 }
 
 /// His statements are bytes on their way: neither a list nor the detector sees them, and no digest is kept from which one could learn.

@@ -23,7 +23,7 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     let lexing = sql::Lexing::Escapes;
     let rewritten = snapshot.rewrites.find(&user.username, schema, question.sql.as_bytes(), lexing).filter(|_| !user.fast_forward);
     let asked = rewritten.as_ref().map_or(question.sql.as_bytes(), |(_, made)| &made.text);
-    let digested = sql::digest_with_comment(asked, &options, &mut text);
+    let digested = sql::digest_with_comment(asked, lexing, &options, &mut text);
     let statement = Statement {
         text: asked,
         digest: snapshot.needs_digests().then_some(Digest { hash: digested.hash, text: &text }),

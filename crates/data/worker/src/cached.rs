@@ -122,7 +122,9 @@ impl Session {
             Found::Nothing => None,
         };
         let text = job.sent();
-        if sql::is_volatile(text) {
+        let lexing = self.lexing();
+        // What it reads and calls is known only where its strings are.
+        if sql::is_volatile(text, lexing) || !lexing.is_sure_of(text) {
             self.core.scratch.give(key);
             return Ok(ControlFlow::Continue(()));
         }
@@ -148,7 +150,7 @@ impl Session {
             }
         }
         let mut tables = Vec::new();
-        let known = sql::tables_read(text, |schema, name| {
+        let known = sql::tables_read(text, lexing, |schema, name| {
             tables.push((schema.unwrap_or(self.state.schema.as_bytes()).to_vec(), name.to_vec()));
         });
         if asked.watched && !known {
@@ -264,8 +266,10 @@ impl Session {
         if !class.multi && (class.plain_read || reads_only || of_the_session || class.use_db.is_some()) {
             return;
         }
+        let lexing = self.lexing();
         let writing = self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing());
         let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
+            || !lexing.is_sure_of(job.sent())
             || class.leaves.intersects(Leaves::UNKNOWN_STATE.with(Leaves::DATABASE).with(Leaves::XA));
         if hidden {
             return writing.everything();
@@ -277,7 +281,7 @@ impl Session {
             _ => None,
         };
         let schema = prepared.filter(|schema| !schema.is_empty()).unwrap_or(&self.state.schema).as_bytes();
-        sql::names(job.sent(), |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
+        sql::names(job.sent(), lexing, |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
 }
 
@@ -293,7 +297,7 @@ fn without_comment(text: &[u8]) -> &[u8] {
     if !text.starts_with(b"/*") {
         return text;
     }
-    match sql::words::first_comment(text) {
+    match sql::words::first_comment(text, sql::Lexing::Escapes) {
         Some(inside) if inside.start == 2 => text.get(inside.end + 2..).unwrap_or_default().trim_ascii_start(),
         _ => text,
     }

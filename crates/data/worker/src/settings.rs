@@ -168,6 +168,8 @@ pub(crate) fn may_run_programs(class: &Class<'_>) -> bool {
     use CommandCounter as C;
     class.multi
         || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE)
+        // MariaDB's SET STATEMENT … FOR a statement.
+        || class.sets && !class.leaves.intersects(Leaves::SET)
         || matches!(class.command, C::Insert | C::Replace | C::Update | C::Delete | C::Load | C::Call | C::Execute)
         || class.against == Some(sql::Against::Change)
 }

@@ -128,7 +128,9 @@ impl Session {
 
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
-        let (digest, comment) = digest(epoch, text, &mut buffer);
+        let digest = epoch.digests.then(|| sql::digest(text, &epoch.digest, &mut buffer));
+        let comment = sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, self.lexing()));
+        let comment = comment.flatten().map(|at| &text[at]);
         let prepared = match what {
             What::Execute(execution) => Some(&*execution.prepared.sql),
             What::Dynamic(dynamic) => dynamic.sent_anyway(text),
@@ -355,12 +357,4 @@ impl Session {
             self.log(job, digest.unwrap_or(0), began, told);
         }
     }
-}
-
-fn digest<'t>(epoch: &Epoch, text: &'t [u8], buffer: &mut Vec<u8>) -> (Option<u64>, Option<&'t [u8]>) {
-    if !epoch.digests {
-        return (None, sql::words::first_comment(text).map(|at| &text[at]));
-    }
-    let digested = sql::digest_with_comment(text, &epoch.digest, buffer);
-    (Some(digested.hash), digested.comment.map(|at| &text[at]))
 }

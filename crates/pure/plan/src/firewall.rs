@@ -67,10 +67,11 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
     if statement.guarded == Guarded::Nothing {
         return;
     }
-    let digest = digest_of_what_goes(plan, snapshot, statement);
+    let sent = statement.prepared.or_else(|| plan.remade()).unwrap_or(statement.text);
+    let digest = digest_of(sent, snapshot, statement);
     let mut unlisted = None;
     if v.mysql_firewall_whitelist_enabled {
-        unlisted = mode_of_unlisted(snapshot, session, flag, digest, trace);
+        unlisted = mode_of_unlisted(snapshot, session, flag, digest, sent, trace);
         if unlisted.is_none() {
             return;
         }
@@ -108,6 +109,7 @@ fn mode_of_unlisted<T: Trace>(
     session: &SessionFacts<'_>,
     flag: u32,
     digest: Option<u64>,
+    sent: &[u8],
     trace: &mut T,
 ) -> Option<Mode> {
     let firewall = &snapshot.firewall;
@@ -122,11 +124,16 @@ fn mode_of_unlisted<T: Trace>(
         trace.saw("firewall", whose);
         return None;
     }
-    let allowed = digest.is_some_and(|digest| firewall.allows(user, client, session.schema, flag, digest));
+    let named = digest.is_some_and(|digest| firewall.allows(user, client, session.schema, flag, digest));
+    // A digest says what runs only where a server reads nothing else.
+    let allowed = named && sql::is_shown(sent, session.split.lexing);
     trace.saw("firewall", || {
         let key = format!("schemaname '{}', flagIN {flag}", session.schema);
-        let named = match (digest, allowed) {
-            (Some(digest), true) => format!("digest 0x{digest:016X} is in mysql_firewall_whitelist_rules"),
+        let named = match (digest, named) {
+            (Some(digest), true) => {
+                let but = if allowed { "" } else { ", but a server may read what the digest does not show" };
+                format!("digest 0x{digest:016X} is in mysql_firewall_whitelist_rules{but}")
+            }
             (Some(digest), false) => format!("digest 0x{digest:016X} is not in mysql_firewall_whitelist_rules"),
             (None, _) => "it has no digest".to_owned(),
         };
@@ -136,9 +143,8 @@ fn mode_of_unlisted<T: Trace>(
 }
 
 /// Rules of the firewall name what the statistics count: what is sent, if a rule has rewritten it.
-fn digest_of_what_goes(plan: &Plan, snapshot: &Snapshot, statement: &Statement<'_>) -> Option<u64> {
+fn digest_of(sent: &[u8], snapshot: &Snapshot, statement: &Statement<'_>) -> Option<u64> {
     let digest = statement.digest?;
-    let sent = statement.prepared.or_else(|| plan.remade()).unwrap_or(statement.text);
     if sent == statement.text {
         return Some(digest.hash);
     }

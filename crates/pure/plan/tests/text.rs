@@ -184,7 +184,7 @@ impl World {
         };
         let sql = sql.replace("\\n", "\n");
         let mut text = Vec::new();
-        let digested = digest_with_comment(sql.as_bytes(), &DigestOptions::default(), &mut text);
+        let digested = digest_with_comment(sql.as_bytes(), self.session.lexing, &DigestOptions::default(), &mut text);
         let digest = Digest { hash: digested.hash, text: &text };
         let session = &self.session;
         let prepared = self.prepared.as_deref().map(str::as_bytes);

@@ -7,7 +7,7 @@ pub use crate::counters::CommandCounter;
 pub use crate::marks::{Leaves, Reads};
 
 use crate::functions;
-use crate::reading::{Against, Routine};
+use crate::reading::{Against, Lexing, Routine};
 use crate::words::{Kind, Token, Words, unquote};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -52,7 +52,9 @@ impl Class<'_> {
     /// Whether it may change what other sessions see. What only concerns the session itself does not count.
     #[must_use]
     pub fn may_write(&self) -> bool {
-        let of_session = self.sets || self.use_db.is_some() || self.begins_transaction && !self.ends_transaction;
+        // MariaDB's SET STATEMENT sets nothing that stays; what counts is the statement in it.
+        let sets = self.sets && self.leaves.intersects(Leaves::SET);
+        let of_session = sets || self.use_db.is_some() || self.begins_transaction && !self.ends_transaction;
         match self.against {
             Some(Against::Verb) => self.multi || !of_session || self.leaves.intersects(Leaves::UNKNOWN_FUNCTION),
             Some(Against::Procedure | Against::Several | Against::Conditional | Against::Change | Against::Sequence) => true,
@@ -434,7 +436,8 @@ impl<'a> Scan<'a> {
             self.class.reads |= Reads::SESSION_VARIABLE;
         }
         let status = is(first, &["TABLE"]) && is(second, &["STATUS"]);
-        self.rest(ACCOUNTS);
+        // WHERE may call functions.
+        self.rest(Rest { functions: true, ..ACCOUNTS });
         if status { CommandCounter::ShowTableStatus } else { CommandCounter::Show }
     }
 
@@ -797,12 +800,12 @@ pub fn fuzz_class(data: &[u8]) {
     let far = [b"/*".as_slice(), &[b'-'; LONG], b"*/", data].concat();
     assert_eq!(found, class(&far));
     assert_eq!(class_without_escapes(data), class_without_escapes(&far));
-    crate::names(data, |_, _| ());
-    let _ = (crate::tables_read(data, |_, _| ()), crate::is_volatile(data));
+    crate::names(data, Lexing::Escapes, |_, _| ());
+    let _ = (crate::tables_read(data, Lexing::Escapes, |_, _| ()), crate::is_volatile(data, Lexing::Escapes));
     let mut end = 0;
     for range in crate::words::statements(data) {
         assert!(end <= range.start && range.start < range.end && range.end <= data.len());
         end = range.end;
     }
-    let _ = crate::words::first_comment(data).map(|range| crate::words::hints(&data[range]).count());
+    let _ = crate::words::first_comment(data, Lexing::Escapes).map(|range| crate::words::hints(&data[range]).count());
 }

@@ -4,6 +4,7 @@
 //! and digests that people wrote down depend on them, so they are kept. One pass over the statement, no allocation
 //! beyond the caller's buffer.
 
+use crate::reading::Lexing;
 use crate::spooky;
 use crate::words::end_of_quoted;
 use std::ops::Range;
@@ -66,9 +67,9 @@ pub fn digest(sql: &[u8], options: &DigestOptions, buf: &mut Vec<u8>) -> u64 {
 }
 
 /// As [`digest`], and finds the first comment on the way.
-pub fn digest_with_comment(sql: &[u8], options: &DigestOptions, buf: &mut Vec<u8>) -> Digested {
+pub fn digest_with_comment(sql: &[u8], lexing: Lexing, options: &DigestOptions, buf: &mut Vec<u8>) -> Digested {
     let hash = digest(sql, options, buf);
-    Digested { hash, comment: crate::words::first_comment(sql) }
+    Digested { hash, comment: crate::words::first_comment(sql, lexing) }
 }
 
 /// What a byte may begin or be.
@@ -580,7 +581,7 @@ pub fn fuzz_digest(data: &[u8]) {
         ..DigestOptions::default()
     };
     let (mut once, mut again) = (Vec::new(), b"left over".to_vec());
-    let found = digest_with_comment(sql, &options, &mut once);
+    let found = digest_with_comment(sql, Lexing::Escapes, &options, &mut once);
     assert_eq!(found.hash, digest(sql, &options, &mut again));
     assert_eq!(once, again);
     assert!(once.len() <= options.max_digest_length);

@@ -6,6 +6,7 @@ mod counters;
 pub mod digest;
 pub mod dynamic;
 mod functions;
+mod hidden;
 mod injection;
 mod kill;
 pub mod literal;
@@ -26,6 +27,7 @@ pub mod words;
 
 pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
+pub use hidden::is_shown;
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use injection::{fuzz_injection, injection};
 pub use kill::{Kill, kill};

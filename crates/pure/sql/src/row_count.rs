@@ -61,7 +61,7 @@ pub fn fuzz_with_row_count(sql: &[u8]) {
     if let Some(replaced) = with_row_count(sql, Lexing::Escapes, -1) {
         assert!(replaced.len() > sql.len());
         let _again = with_row_count(&replaced, Lexing::Escapes, 1);
-        let _first = words::first_comment(&replaced);
+        let _first = words::first_comment(&replaced, Lexing::Escapes);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which tables a statement names, as far as its text tells. A reading statement is read where tables stand; of a writing one,
 //! every name may be one. What a view, a trigger, a stored function or a foreign key does, no text tells.
 
-use crate::words::{Kind, Token, Words, unquote};
+use crate::reading::Lexing;
+use crate::words::{Kind, Token, unquote};
 use std::borrow::Cow;
 
 /// Parentheses inside one another that are followed; a statement with more names tables that nobody knows.
@@ -9,8 +10,8 @@ const DEPTH_MAX: usize = 256;
 
 /// Calls `each` with the schema, if one is written, and the name of every table that a SELECT, WITH, TABLE or VALUES reads, and
 /// perhaps of something that is none. False if it is another statement, or too deep: then nobody knows.
-pub fn tables_read<'a>(sql: &'a [u8], mut each: impl FnMut(Option<&[u8]>, &[u8])) -> bool {
-    let mut words = Words::new(sql);
+pub fn tables_read<'a>(sql: &'a [u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u8])) -> bool {
+    let mut words = lexing.words(sql);
     let verb = words.clone().find(|token| !token.is_sign(b'(') && !token.is_sign(b';'));
     if !verb.is_some_and(|token| token.is_any(&["SELECT", "WITH", "TABLE", "VALUES"])) {
         return false;
@@ -68,14 +69,16 @@ const ENDS_A_LIST: &[&str] =
     &["SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "PROCEDURE"];
 
 /// Calls `each` with every name in a statement, alone and with the name before its dot: whatever it writes is among them.
-pub fn names(sql: &[u8], mut each: impl FnMut(Option<&[u8]>, &[u8])) {
+pub fn names(sql: &[u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u8])) {
     let mut qualifier: Option<Cow<'_, [u8]>> = None;
-    let mut words = Words::new(sql).peekable();
-    let mut after_keyword = false;
+    let mut words = lexing.words(sql).peekable();
+    let (mut after_keyword, mut before_values) = (false, true);
     while let Some(token) = words.next() {
         // Under ANSI_QUOTES a name may be in double quotes.
-        let quoted = token.kind == Kind::String && token.text.first() == Some(&b'"') && (after_keyword || qualifier.is_some());
+        let may_be_name = before_values || after_keyword || qualifier.is_some();
+        let quoted = token.kind == Kind::String && token.text.first() == Some(&b'"') && may_be_name;
         let name = quoted || token.kind == Kind::Name || token.kind == Kind::Word && !token.text.iter().all(u8::is_ascii_digit);
+        before_values &= !token.is_any(&["SET", "VALUES", "VALUE", "WHERE", "SELECT"]);
         after_keyword = token.is_any(&["INTO", "UPDATE", "FROM", "TABLE", "JOIN", "IGNORE", "LOW_PRIORITY", "DELAYED", "QUICK"]);
         if !name {
             qualifier = None;
@@ -105,7 +108,7 @@ mod tests {
 
     fn read(sql: &str) -> String {
         let mut all = Vec::new();
-        let known = tables_read(sql.as_bytes(), |schema, name| all.push(shown(schema, name)));
+        let known = tables_read(sql.as_bytes(), Lexing::Escapes, |schema, name| all.push(shown(schema, name)));
         if known { all.join(" ") } else { "?".into() }
     }
 
@@ -143,7 +146,7 @@ mod tests {
     fn whatever_is_written_is_among_the_names() {
         let all = |sql: &str| {
             let mut all = Vec::new();
-            names(sql.as_bytes(), |schema, name| all.push(shown(schema, name)));
+            names(sql.as_bytes(), Lexing::Escapes, |schema, name| all.push(shown(schema, name)));
             all
         };
         for (sql, tables) in [
@@ -152,6 +155,10 @@ mod tests {
             ("DELETE a, b FROM s.a JOIN b", &["a", "b", "s.a"]),
             ("REPLACE t SET a=1", &["t"]),
             ("INSERT INTO \"t\" VALUES (1)", &["t"]),
+            ("TRUNCATE \"t\"", &["t"]),
+            ("REPLACE \"t\" SET a=1", &["t"]),
+            ("DROP TABLE IF EXISTS \"t\", s.\"u\"", &["t", "s.u"]),
+            ("UPDATE a, \"b\" JOIN c ON c.x = a.x, \"d\" SET a.x = 1", &["a", "b", "c", "d"]),
             ("LOAD DATA INFILE 'f' INTO TABLE t", &["t"]),
             ("DROP TABLE IF EXISTS a, s.b", &["a", "s.b"]),
             ("ALTER TABLE t RENAME TO s.u", &["t", "s.u"]),

@@ -169,7 +169,7 @@ impl Template {
             })
             .collect();
         let mut text = Vec::with_capacity(sql.len() + 64);
-        if let Some(comment) = crate::words::first_comment(sql) {
+        if let Some(comment) = crate::words::first_comment(sql, lexing) {
             text.extend_from_slice(b"/*");
             text.extend_from_slice(&sql[comment]);
             text.extend_from_slice(b"*/ ");

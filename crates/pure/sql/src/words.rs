@@ -1,5 +1,6 @@
 //! Cheap tokens of SQL text: what is blank, what is a comment, where a word, a string or a statement ends.
 
+use crate::reading::Lexing;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -324,13 +325,24 @@ pub fn end_of_quoted(text: &[u8], at: usize, escapes: bool) -> Option<usize> {
     }
 }
 
-/// The inside of the first `/* */` comment that is neither executable nor an optimizer hint.
+/// Whether a `/* */` comment may be in it, if only inside a string. Most statements have none.
 #[must_use]
-pub fn first_comment(sql: &[u8]) -> Option<Range<usize>> {
-    // Most statements have none.
-    memchr::memchr_iter(b'/', sql).find(|slash| sql.get(slash + 1) == Some(&b'*'))?;
-    let mut words = Words::new(sql);
-    while words.comment.is_none() && words.next().is_some() {}
+pub fn may_have_comment(sql: &[u8]) -> bool {
+    memchr::memchr_iter(b'/', sql).any(|slash| sql.get(slash + 1) == Some(&b'*'))
+}
+
+/// The inside of the first `/* */` comment that is neither executable nor an optimizer hint. Where strings may end elsewhere than they seem to,
+/// only one before the first word is known to be a comment.
+#[must_use]
+pub fn first_comment(sql: &[u8], lexing: Lexing) -> Option<Range<usize>> {
+    if !may_have_comment(sql) {
+        return None;
+    }
+    let mut words = lexing.words(sql);
+    words.next();
+    if words.comment.is_none() && lexing.is_sure_of(sql) {
+        while words.comment.is_none() && words.next().is_some() {}
+    }
     words.comment.map(|(start, end)| start..end)
 }
 
@@ -433,13 +445,26 @@ mod tests {
 
     #[test]
     fn the_first_comment_is_found_wherever_it_is() {
-        let found = |sql: &'static str| first_comment(sql.as_bytes()).map(|r| &sql[r]);
+        let found = |sql: &'static str| first_comment(sql.as_bytes(), Lexing::Escapes).map(|r| &sql[r]);
         assert_eq!(found("/* hostgroup=2 */ SELECT 1"), Some(" hostgroup=2 "));
         assert_eq!(found("SELECT '/* a */', /*b*/ 1"), Some("b"));
         assert_eq!(found("SELECT /*+ x */ /*! y */ 1 /* z"), Some(" z"));
         assert_eq!(found("SELECT /*! y /*c*/ */"), Some("c"));
         assert_eq!(found("SELECT `/*a*/` -- /*b*/"), None);
         assert_eq!(found("SELECT 1"), None);
+    }
+
+    #[test]
+    fn a_comment_inside_a_string_is_none_however_the_session_reads_strings() {
+        let sql = br"UPDATE t SET a='x\', b='/*hostgroup=20*/'";
+        assert_eq!(first_comment(sql, Lexing::NoEscapes), None);
+        let escaped = br"UPDATE t SET a='x\', b=' /*hostgroup=20*/";
+        assert_eq!(first_comment(escaped, Lexing::Escapes), Some(27..39));
+        // Which of these bytes is a quote, nobody knows.
+        let shifting = b"UPDATE t SET a='\xbf\\', b='/*hostgroup=20*/'";
+        assert_eq!(first_comment(shifting, Lexing::Shifts), None);
+        let leading = b"/* hostgroup=1 */ UPDATE t SET a='\xbf\\', b='/*hostgroup=20*/'";
+        assert_eq!(first_comment(leading, Lexing::Shifts), Some(2..15));
     }
 
     #[test]

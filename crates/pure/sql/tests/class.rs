@@ -113,6 +113,7 @@ fn what_a_statement_may_leave_behind_is_marked() {
         ("SET sql_mode=''", Leaves::SET),
         ("SET STATEMENT sql_mode='' FOR SELECT 1", Leaves::NONE),
         ("SET STATEMENT sql_mode='' FOR CALL p()", Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION),
+        ("SHOW TABLES WHERE f(1)", Leaves::UNKNOWN_FUNCTION),
         ("CREATE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
         ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
         ("DROP TEMPORARY TABLE t", Leaves::DROP_TEMP_TABLE),
