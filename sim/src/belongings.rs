@@ -4,7 +4,7 @@
 //! ```text
 //! SELECT 'tag' INTO @a                          SELECT item, … [FROM vars FOR UPDATE]   where an item is
 //! CREATE TEMPORARY TABLE t, DROP …              'tag', @a, HEX(@a), COLLATION(@a), @@SESSION.x, LAST_INSERT_ID(), ROW_COUNT(),
-//! INSERT INTO t VALUES ('tag')                  GET_LOCK('name', 0), RELEASE_LOCK('name'), CAST('7' AS SIGNED)
+//! INSERT INTO t VALUES ('tag')                  FOUND_ROWS(), CONNECTION_ID(), GET_LOCK('name', 0), RELEASE_LOCK('name'), CAST('7' AS SIGNED)
 //! SELECT tag FROM t                             SELECT tag FROM ids WHERE id = LAST_INSERT_ID() FOR UPDATE
 //! LOCK TABLES log WRITE, UNLOCK TABLES          SELECT 'tag' FROM warny, … FROM nowhere [FOR UPDATE], SHOW WARNINGS
 //! INSERT INTO ids VALUES ('tag'), …             INSERT INTO fires VALUES ('tag'), CALL change('tag'): they set a variable,
@@ -44,6 +44,8 @@ pub(crate) struct Belongings {
     locks: Vec<String>,
     pub(crate) insert_id: u64,
     pub(crate) row_count: i64,
+    /// FOUND_ROWS(), if it is known.
+    pub(crate) found: Option<u64>,
     warnings: Vec<(&'static str, u16, String)>,
     /// `@@warning_count`, of the statement before.
     warned: usize,
@@ -265,6 +267,12 @@ impl Belongings {
         if item == "LAST_INSERT_ID()" {
             return Some(Some(self.insert_id.to_string()));
         }
+        if item == "FOUND_ROWS()" {
+            return Some(Some(self.found.unwrap_or(0).to_string()));
+        }
+        if item == "CONNECTION_ID()" {
+            return Some(Some(me.to_string()));
+        }
         if item == "ROW_COUNT()" {
             return Some(Some(self.row_count.to_string()));
         }
@@ -284,8 +292,7 @@ impl Belongings {
             return Some(Some(u8::from(mine).to_string()));
         }
         if item.starts_with("CAST(") {
-            let digits = quoted(item)?.trim_start_matches('0');
-            return Some(Some(if digits.is_empty() { "0" } else { digits }.to_owned()));
+            return Some(quoted(item)?.parse().ok().map(|number: i64| number.to_string()));
         }
         let tag = item.strip_prefix('\'')?.strip_suffix('\'')?;
         Some(Some(tag.to_owned()))

@@ -65,8 +65,11 @@ pub(crate) struct Client {
     /// It rests so long after every so many packets.
     pub(crate) rest: Option<(u64, Duration)>,
     packets: u64,
-    /// The id that the last OK told.
+    /// The id that the last OK told, and the rows that it has affected.
     pub(crate) insert_id: u64,
+    pub(crate) affected: u64,
+    /// What the greeting said.
+    pub(crate) number: u32,
 }
 
 impl Client {
@@ -94,7 +97,7 @@ impl Client {
             host: "millrace",
         };
         let hello = net::login(&mut conn, &account).await?;
-        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0 })
+        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0, affected: 0, number: hello.thread_id })
     }
 
     /// Sends a command without waiting for anything.
@@ -113,7 +116,8 @@ impl Client {
             Some(&ok::ERR_HEADER) => return self.error(&first),
             Some(&ok::OK_HEADER) if due == Due::Prepared => return self.prepared(&first).await,
             Some(&ok::OK_HEADER) => {
-                self.insert_id = ok::Ok::read(&first, self.caps)?.insert_id;
+                let ok = ok::Ok::read(&first, self.caps)?;
+                (self.insert_id, self.affected) = (ok.insert_id, ok.affected);
                 return Ok(Reply::Ok);
             }
             _ => {}

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! SELECT 'tag' FROM few                    one to three rows of (tag, connection, server)
+//! SELECT SQL_CALC_FOUND_ROWS 'tag' FROM few LIMIT 1
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
 //! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
 //! INSERT INTO log VALUES ('tag')           one tag, in the log from the commit on
@@ -32,7 +33,8 @@ pub(crate) struct Complaint(pub(crate) u16, pub(crate) String);
 pub(crate) enum Said {
     Ok,
     Schema(String),
-    Rows { tag: String, rows: u64, large: bool },
+    /// `found`: what FOUND_ROWS() is, if not as many.
+    Rows { tag: String, rows: u64, found: Option<u64>, large: bool },
     State { tag: String },
     Answer(Answer),
 }
@@ -127,6 +129,12 @@ impl Mind {
             Ok(Said::Ok | Said::Schema(_)) => self.has.row_count = 0,
             Ok(_) => self.has.row_count = -1,
         }
+        match &said {
+            Ok(Said::Rows { rows, found, .. }) => self.has.found = Some(found.unwrap_or(*rows)),
+            Ok(Said::State { .. }) => self.has.found = Some(1),
+            Ok(Said::Answer(answer)) if answer.columns > 0 => self.has.found = Some(answer.rows.len() as u64),
+            _ => {}
+        }
         said
     }
 
@@ -156,17 +164,22 @@ impl Mind {
                 if !self.in_transaction {
                     self.commit(log);
                 }
-                Ok(Said::Ok)
+                Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
             }
             ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
             ["SELECT", _, "FROM", "few", ..] => {
                 self.in_transaction |= !self.autocommit;
                 let tag = quoted(sql)?;
-                Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, large: false })
+                Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, found: None, large: false })
+            }
+            ["SELECT", "SQL_CALC_FOUND_ROWS", _, "FROM", "few", "LIMIT", "1"] => {
+                self.in_transaction |= !self.autocommit;
+                let tag = quoted(sql)?;
+                Ok(Said::Rows { rows: 1, found: Some(1 + tag.len() as u64 % 3), tag, large: false })
             }
             ["SELECT", _, "FROM", "big", "LIMIT", rows] => {
                 self.in_transaction |= !self.autocommit;
-                Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, large: true })
+                Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, found: None, large: true })
             }
             ["LOCK", "TABLES", ..] => {
                 self.commit(log);

@@ -115,6 +115,8 @@ struct Session<'a> {
     /// What it has besides variables, and what a server of its own would have.
     twin: Belongings,
     ground: Ground,
+    /// FOUND_ROWS() is of SQL_CALC_FOUND_ROWS.
+    calculated: bool,
 }
 
 /// Lives the sessions of one client.
@@ -166,6 +168,7 @@ async fn session(
         lost: false,
         twin: Belongings::default(),
         ground: Ground::default(),
+        calculated: false,
     };
     // A fresh client sees the defaults.
     if session.state(false).await.is_ok() {
@@ -228,6 +231,7 @@ impl Session<'_> {
                 if !matches!(reply, Reply::Err { .. }) {
                     self.judge.was_answered();
                 }
+                self.count(words, &reply);
                 return Ok(Some(reply));
             }
         }

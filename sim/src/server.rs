@@ -218,8 +218,15 @@ impl Guest {
                 }
                 mind.query(&text, self.id, &mut self.server.ground.borrow_mut())
             }
-            Command::InitDb(name) => mind.use_schema(&String::from_utf8_lossy(name)),
-            Command::Ping => Ok(Said::Ok),
+            Command::InitDb(name) => {
+                let said = mind.use_schema(&String::from_utf8_lossy(name));
+                mind.has.row_count = if said.is_ok() { 0 } else { -1 };
+                said
+            }
+            Command::Ping => {
+                mind.has.row_count = 0;
+                Ok(Said::Ok)
+            }
             Command::ResetConnection => {
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
                 mind.reset();
@@ -238,6 +245,7 @@ impl Guest {
             }
             Command::Execute(execute) => {
                 mind.has.begin("EXECUTE");
+                (mind.has.row_count, mind.has.found) = (-1, Some(1));
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
                 match mind.prepared_in(execute.id) {
                     Ok(schema) => {
@@ -267,7 +275,7 @@ impl Guest {
                 changes.extend_from_slice(name.as_bytes());
                 writer.ok(&ok::Ok { changes: &changes, ..ok::Ok::default() });
             }
-            Ok(Said::Rows { tag, rows, large }) => {
+            Ok(Said::Rows { tag, rows, large, .. }) => {
                 let id = self.id.to_string();
                 let filler = if large { "x".repeat(100) } else { String::new() };
                 writer.columns(&["tag", "connection", "server", "filler"].map(Column::text));

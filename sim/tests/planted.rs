@@ -2,7 +2,7 @@
 #![cfg(feature = "planted")]
 
 use backend::Hold;
-use backend::planted::{FORGET_HOLD, FORGET_SETS, TELL_OTHERS};
+use backend::planted::{FORGET_HOLD, FORGET_SETS, NEVER_DISTURBED, TELL_OTHERS};
 use sim::{Weather, World, run};
 
 /// So many calm worlds may have a bug before it is seen.
@@ -55,6 +55,18 @@ fn a_procedure_that_keeps_no_connection_is_seen() {
 #[test]
 fn warnings_that_keep_no_connection_are_seen() {
     assert_missed(Hold::Diagnostics, &["SHOW WARNINGS: ["]);
+}
+
+#[test]
+fn found_rows_that_keep_no_connection_are_seen() {
+    assert_missed(Hold::FoundRows, &["SELECT FOUND_ROWS(): ["]);
+}
+
+#[test]
+fn a_count_of_rows_of_another_statement_is_seen() {
+    NEVER_DISTURBED.set(true);
+    assert_seen(&["ROW_COUNT()"]);
+    NEVER_DISTURBED.set(false);
 }
 
 #[test]

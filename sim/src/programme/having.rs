@@ -13,7 +13,7 @@ impl Session<'_> {
         self.pinned = true;
         let tag = self.tag();
         let writer = if self.chance.percent(50) { " FROM vars FOR UPDATE" } else { "" };
-        match self.chance.below(22) {
+        match self.chance.below(24) {
             0..=2 => {
                 let sql = format!("SET @a='{tag}'");
                 let mut done = false;
@@ -41,9 +41,17 @@ impl Session<'_> {
                 self.agree("SELECT tag FROM ids WHERE id = LAST_INSERT_ID() FOR UPDATE").await
             }
             10 => {
-                self.agree(&format!("INSERT INTO ids VALUES ('{tag}'),('{tag}x'),('{tag}y')")).await?;
+                match self.chance.below(4) {
+                    0 => self.agree(&format!("INSERT INTO ids VALUES ('{tag}'),('{tag}x'),('{tag}y')")).await?,
+                    1 => self.insert().await?,
+                    2 => self.few().await?,
+                    _ => Box::pin(self.step()).await?,
+                }
+                let item = if self.chance.percent(50) { format!("'{tag}', ROW_COUNT(){writer}") } else { "ROW_COUNT()".to_owned() };
+                self.agree(&format!("SELECT {item}")).await?;
                 self.agree("SELECT ROW_COUNT()").await
             }
+            21 | 22 => self.found().await,
             11 | 12 | 18..=20 => {
                 let what = *self.chance.one_of(&["warny", "nowhere", "nothing", "nothing"]);
                 let writer = if self.chance.percent(40) { " FOR UPDATE" } else { "" };
@@ -83,6 +91,58 @@ impl Session<'_> {
                 self.state(self.own.in_transaction).await
             }
         }
+    }
+
+    /// FOUND_ROWS(), as far as it follows the session.
+    async fn found(&mut self) -> Goes {
+        if self.chance.percent(30) {
+            self.few().await?;
+        } else if self.chance.percent(30) {
+            let tag = self.tag();
+            let writer = if self.chance.percent(50) { " FOR UPDATE" } else { "" };
+            self.agree(&format!("SELECT '{tag}' FROM warny{writer}")).await?;
+        } else {
+            let tag = self.tag();
+            let sql = format!("SELECT SQL_CALC_FOUND_ROWS '{tag}' FROM few LIMIT 1");
+            self.plain(&sql, &tag, 1).await?;
+            if self.twin.found.is_some() {
+                self.twin.found = Some(1 + tag.len() as u64 % 3);
+                self.calculated = true;
+            }
+            match self.chance.below(5) {
+                0 => self.insert().await?,
+                1 => self.set().await?,
+                2 => self.use_schema().await?,
+                3 => self.rt.sleep(std::time::Duration::from_micros(self.chance.below(30_000))).await,
+                _ => {}
+            }
+        }
+        if self.chance.percent(30) {
+            self.rt.sleep(std::time::Duration::from_micros(self.chance.below(30_000))).await;
+        }
+        // Once a transaction has begun elsewhere, nobody asks where the rows were found.
+        while self.own.autocommit && self.twin.found.is_some() && self.chance.percent(80) {
+            let sql = if self.chance.percent(80) { "SELECT FOUND_ROWS()" } else { "SELECT CONNECTION_ID()" };
+            self.agree(sql).await?;
+        }
+        Ok(())
+    }
+
+    /// What an answer leaves to be counted.
+    pub(super) fn count(&mut self, words: &str, reply: &Reply) {
+        let selects = words.starts_with("SELECT") || words.starts_with("EXECUTE");
+        let found = self.twin.found;
+        self.twin.found = match reply {
+            Reply::Rows(rows) if selects => Some(rows.len() as u64),
+            Reply::Ok if self.calculated && ["INSERT", "SET", "BEGIN", "COMMIT", "ROLLBACK", "USE"].iter().any(|verb| words.starts_with(verb)) => found,
+            _ => None,
+        };
+        self.calculated &= self.twin.found.is_some() && !selects;
+        self.twin.row_count = match reply {
+            Reply::Ok => i64::try_from(self.client.affected).unwrap_or(0),
+            Reply::Prepared { .. } => self.twin.row_count,
+            _ => -1,
+        };
     }
 
     /// Something else, or a while, sometimes.
@@ -128,12 +188,11 @@ impl Session<'_> {
     /// A statement whose answer must be what the same session would get directly.
     async fn agree(&mut self, sql: &str) -> Goes {
         self.twin.begin(sql);
-        let wanted = self.twin.say(&mut self.ground, 0, sql, |_| None).expect("a statement of this language");
+        let wanted = self.twin.say(&mut self.ground, self.client.number, sql, |_| None).expect("a statement of this language");
         let reply = self.query_only(sql).await?;
         match (wanted, reply) {
             (Ok(answer), Some(Reply::Ok)) if answer.columns == 0 => self.agreed(sql, answer),
             (Ok(answer), Some(Reply::Rows(rows))) if answer.columns > 0 => {
-                self.twin.row_count = -1;
                 self.judge.check(rows == answer.rows, &self.who, || format!("{sql}: {rows:?} instead of {:?}", answer.rows));
             }
             (Err(complaint), Some(Reply::Err { code, message })) if code == complaint.0 => {
@@ -155,7 +214,8 @@ impl Session<'_> {
     }
 
     fn agreed(&mut self, sql: &str, answer: Answer) {
-        self.twin.row_count = i64::try_from(answer.affected).unwrap_or(0);
+        let affected = self.client.affected;
+        self.judge.check(affected == answer.affected, &self.who, || format!("{sql}: {affected} rows instead of {}", answer.affected));
         if answer.insert_id != 0 {
             // The server counts for all.
             let first = self.client.insert_id;

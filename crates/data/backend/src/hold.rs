@@ -191,7 +191,7 @@ impl Holds {
         if !class.reads.intersects(Reads::WARNINGS) {
             self.put(Hold::Diagnostics, answer.warnings > 0 || !answer.ok);
         }
-        if answer.ok && class.command == sql::CommandCounter::Select && !class.leaves.intersects(Leaves::FOUND_ROWS) {
+        if answer.ok && is_select(class) && !class.leaves.intersects(Leaves::FOUND_ROWS) {
             // Another SELECT is what FOUND_ROWS() is about now.
             self.remove(Hold::FoundRows);
         }
@@ -215,6 +215,12 @@ impl Holds {
         self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);
         self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
     }
+}
+
+/// SELECT, with FOR UPDATE or without.
+#[must_use]
+pub fn is_select(class: &Class<'_>) -> bool {
+    matches!(class.command, sql::CommandCounter::Select | sql::CommandCounter::SelectForUpdate)
 }
 
 /// CALL, and nothing else.

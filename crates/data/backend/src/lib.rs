@@ -33,7 +33,7 @@ mod warm;
 pub use ask::{Shown, Unread};
 pub use backend::{Backend, Idle, NOBODY, Unreported};
 pub use failure::BackendFailed;
-pub use hold::{Answered, Hold, Holds, is_call};
+pub use hold::{Answered, Hold, Holds, is_call, is_select};
 pub use kill::Killing;
 pub use lane::{ANSWER_LEN_MAX, Joined, Lane, Landed};
 pub use lend::{Speak, Word};

@@ -9,6 +9,8 @@ thread_local! {
     pub static FORGET_HOLD: Cell<Option<Hold>> = const { Cell::new(None) };
     /// What is remembered of another session's statement is told to this one.
     pub static TELL_OTHERS: Cell<bool> = const { Cell::new(false) };
+    /// Every connection is taken for the one where the session's last statement ran.
+    pub static NEVER_DISTURBED: Cell<bool> = const { Cell::new(false) };
     /// What a client has SET is not brought onto the next connection.
     pub static FORGET_SETS: Cell<bool> = const { Cell::new(false) };
 }

@@ -172,7 +172,7 @@ impl Session {
                     Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
                 }
             }
-            let alone = backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
+            let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             backend.last_session = self.life;
             let asked = self.command_for(backend, job, alone).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;

@@ -25,6 +25,8 @@ pub(crate) struct Recall {
     found_rows: Option<NonZeroU32>,
     /// What FOUND_ROWS() was where `SQL_CALC_FOUND_ROWS` ran, plus one, if that connection was given back.
     calculated: Option<Calculated>,
+    /// The proxy has answered: no connection of the session knows.
+    ours: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +40,7 @@ impl Recall {
     /// A read was answered with so many rows, and no connection of this session saw it.
     pub(crate) fn of_read(job: &Job<'_>, rows: u64) -> Self {
         let counted = job.class.command == CommandCounter::Select && job.class.plain_read && job.plan.rows_max.is_none();
-        Self { found_rows: found(rows).filter(|_| counted), calculated: None }
+        Self { found_rows: found(rows).filter(|_| counted), calculated: None, ours: true }
     }
 }
 
@@ -62,9 +64,9 @@ impl Session {
         }
         let Some(items) = items(job.text) else { return Ok(ControlFlow::Continue(())) };
         let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
-        // A connection that is kept knows better.
-        let busy = self.held.transaction().is_some() || self.held.holds().any(|hold| hold == Hold::Diagnostics);
-        if busy && !only_ours && before.calculated.is_none() {
+        // A connection that is kept knows better, if it saw the statement before and sees this one.
+        let knows = self.held.transaction().is_some() || self.held.has(job.plan.hostgroup(), Hold::Diagnostics);
+        if knows && !only_ours && !before.ours && before.calculated.is_none() {
             return Ok(ControlFlow::Continue(()));
         }
         let mut values = Vec::with_capacity(items.len());
@@ -88,27 +90,28 @@ impl Session {
         writer.end(u16::try_from(warnings).unwrap_or(u16::MAX));
         let packets = columns.len() + 3 + usize::from(!caps::has(self.caps, caps::DEPRECATE_EOF));
         self.turn.sent = self.turn.sent.wrapping_add(u8::try_from(packets).unwrap_or(u8::MAX));
-        self.entry.recall.set(Recall { found_rows: found(1), calculated: None });
+        self.entry.recall.set(Recall { found_rows: found(1), calculated: None, ours: true });
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
-        Ok(ControlFlow::Break(Told { rows_sent: 1, ..Told::default() }))
+        Ok(ControlFlow::Break(Told { rows_sent: 1, row_count: -1, ..Told::default() }))
     }
 
     /// What this answer leaves to be asked for.
     pub(crate) fn learn_recall(&mut self, job: &Job<'_>, response: &Response, error: bool) {
         let class = job.class;
         let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
-        let counted = class.command == CommandCounter::Select && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
+        let counted = backend::is_select(class) && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
         let calculated = self.entry.recall.get().calculated;
-        self.entry.recall.set(Recall { found_rows: found(response.rows()).filter(|_| plain && counted && whole), calculated });
+        let found_rows = found(response.rows()).filter(|_| plain && counted && whole);
+        self.entry.recall.set(Recall { found_rows, calculated, ours: false });
     }
 
     /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back before this statement runs elsewhere.
     pub(crate) fn keep_found_rows(&self, job: &Job<'_>, rows: Option<u64>, mariadb: bool) {
         let rows = rows.and_then(found).filter(|_| leaves_found_rows(job.class, job.sent(), mariadb));
         let calculated = rows.map(|rows| Calculated { rows, mariadb });
-        self.entry.recall.set(Recall { found_rows: None, calculated });
+        self.entry.recall.set(Recall { found_rows: None, calculated, ours: false });
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
     /// What ROW_COUNT() is.
     pub(crate) row_count: Cell<i64>,
+    /// It is of the last statement; preparing one changes nothing.
+    pub(crate) counted: Cell<bool>,
     /// Number of the statement that is at work, or was last.
     pub(crate) statement: Cell<u32>,
     /// The connections that it held when its last command ended.
@@ -94,6 +96,7 @@ impl Entry {
             asks_servers_for_warnings: Cell::new(false),
             insert_id: RefCell::default(),
             row_count: Cell::new(0),
+            counted: Cell::new(true),
             statement: Cell::new(0),
             holding: RefCell::default(),
             info: Cell::new(([0; INFO_MAX], 0)),

@@ -175,7 +175,8 @@ impl Session {
                 return Err(ended);
             }
         };
-        if !matches!(what, What::Prepare(preparing) if preparing.naming.is_none()) {
+        self.entry.counted.set(!matches!(what, What::Prepare(preparing) if preparing.naming.is_none()));
+        if self.entry.counted.get() {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_warnings(&job);
