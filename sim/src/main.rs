@@ -6,7 +6,12 @@ use sim::{Weather, World};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A seed takes no longer, by the clock of this machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Millrace in a world made from a seed.
 #[derive(Parser)]
@@ -69,6 +74,23 @@ fn tell(flags: &Flags) -> ExitCode {
     if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
+/// A core that goes round and round without ever waiting holds up the world's time as well.
+fn watch(playing: Arc<AtomicU64>) {
+    std::thread::spawn(move || {
+        let (mut last, mut since) = (0, Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            let seed = playing.load(Ordering::Relaxed);
+            if seed != last {
+                (last, since) = (seed, Instant::now());
+            } else if since.elapsed() > PATIENCE {
+                println!("seed {seed} fails: it goes on without ever waiting\n  cargo run -p sim -- {seed}");
+                std::process::exit(1);
+            }
+        }
+    });
+}
+
 fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() * 1000);
     let mut seed = from.unwrap_or_else(clock);
@@ -76,7 +98,10 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
     let (mut played, mut failing) = (0u64, Vec::new());
     let (mut answered, mut excused, mut committed) = (0, 0, 0);
     let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
+    let playing = Arc::new(AtomicU64::new(seed));
+    watch(playing.clone());
     while Instant::now() < until {
+        playing.store(seed, Ordering::Relaxed);
         let verdict = catch_unwind(AssertUnwindSafe(|| sim::run(&World::of(seed))));
         match verdict {
             Ok(verdict) => {

@@ -74,6 +74,16 @@ impl Held {
         }
     }
 
+    /// FOUND_ROWS() is about another statement from now on. Whether one of these knew.
+    pub(crate) fn end_found_rows(&mut self) -> bool {
+        let mut found = false;
+        for (_, backend) in self.0.iter_mut().filter(|(_, backend)| backend.holds.has(Hold::FoundRows)) {
+            backend.holds.remove(Hold::FoundRows);
+            found = true;
+        }
+        found
+    }
+
     /// Whether a statement has left warnings on a connection of ours.
     pub(crate) fn warns(&self, statement: u32) -> bool {
         self.0.iter().any(|(_, backend)| backend.holds.has(Hold::Diagnostics) && backend.undisturbed == Some(statement))

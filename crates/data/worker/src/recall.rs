@@ -105,6 +105,10 @@ impl Session {
         let calculated = self.entry.recall.get().calculated;
         let found_rows = found(response.rows()).filter(|_| plain && counted && whole);
         self.entry.recall.set(Recall { found_rows, calculated, ours: false });
+        let selects = backend::is_select(class) && !error && !matches!(job.what, What::Prepare(_));
+        if selects && self.held.end_found_rows() {
+            self.let_go_of_free();
+        }
     }
 
     /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back before this statement runs elsewhere.

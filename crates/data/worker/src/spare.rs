@@ -29,6 +29,10 @@ impl Session {
         while let Some((hostgroup, mut backend)) = self.held.take_that(|backend| is_spare(backend, job.class.reads)) {
             let carries = backend.holds.carry_state();
             let asked = self.ask_what_is_short(job, hostgroup, &mut backend, limit_ms).await;
+            if asked.is_err() {
+                // Nobody asks it again: it may be found broken before anything is sent, again and again.
+                backend.idle = Idle::Doubtful;
+            }
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {
                 // It has become of another kind: a variable that cannot be told.
                 self.held.put(hostgroup, backend);
