@@ -29,6 +29,7 @@ fn main() {
         ("what_programs_change_is_the_sessions_own", programs),
         ("what_a_failed_statement_has_changed_is_nobody_elses", told_late),
         ("who_asks_for_tracking_is_told_what_a_server_tells", tracked),
+        ("what_a_failed_statement_has_changed_outlives_an_answer_of_the_proxy", told_later),
         ("what_the_statement_before_has_left_is_known_on_any_connection", recalled),
         ("a_schema_of_a_latin1_client_is_the_same_on_any_connection", latin1_schema),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
@@ -303,7 +304,21 @@ fn on_the_side(driver: Driver) -> Outcome {
     server.signal("STOP");
     let said = third.ask("SELECT 3");
     server.signal("CONT");
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("{said:?}"))
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("{said:?}"))?;
+    // What has to be given up there before a PREPARE, on a connection that tells what changes.
+    set(&proxy, "SET mysql-auto_increment_delay_multiplex_timeout_ms=0; SET mysql-connect_timeout_server_max=2500")?;
+    let mut fourth = log_in(&proxy)?;
+    for sql in [INSERT, "PREPARE s FROM 'SELECT 4'", "PREPARE s FROM 'SELECT 4'"] {
+        asked(&mut fourth, sql)?;
+    }
+    server.signal("STOP");
+    thread::sleep(Duration::from_millis(100));
+    let said = fourth.ask("PREPARE s FROM 'SELECT 4'");
+    // Nor does a connection have for ever that the server takes and never greets.
+    let in_vain = proxy.query("SELECT 5");
+    server.signal("CONT");
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("PREPARE: {said:?}"))?;
+    expect(in_vain.as_ref().is_err_and(|error| error.contains("9001")), || format!("a new connection: {in_vain:?}"))
 }
 
 /// Rather the end of the session than a lock that is gone without a word.
@@ -340,7 +355,7 @@ fn left_transaction(driver: Driver) -> Outcome {
 fn routines(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
-        server.root("SET GLOBAL log_bin_trust_function_creators = 1; CREATE FUNCTION conf.grab() RETURNS INT RETURN GET_LOCK('job', 0); CREATE FUNCTION conf.one() RETURNS INT RETURN 1;")?;
+        server.root("SET GLOBAL log_bin_trust_function_creators = 1; CREATE FUNCTION conf.grab() RETURNS INT RETURN GET_LOCK('job', 0); CREATE FUNCTION conf.one() RETURNS INT RETURN 1; CREATE FUNCTION conf.single() RETURNS INT RETURN 1;")?;
         let mut first = log_in(&proxy)?;
         let mut second = beside(&proxy, &first)?;
         let got = asked(&mut first, "SELECT conf.grab()")?.concat();
@@ -351,12 +366,19 @@ fn routines(driver: Driver) -> Outcome {
         let got = asked(&mut second, "SELECT conf.grab()")?.concat();
         expect(got == ["0"], || format!("{vendor}: a lock was had by two: {got:?}"))?;
         // Functions of the server, and those that somebody vouches for, hold nothing.
-        proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1, \"read_only_routines\": [\"conf.one\"]}'); LOAD MYSQL SERVERS TO RUNTIME")?;
+        proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1, \"read_only_routines\": [\"conf.one\", \"conf.single\"]}'); LOAD MYSQL SERVERS TO RUNTIME")?;
         let mut third = log_in(&proxy)?;
         asked(&mut third, "BEGIN")?;
         asked(&mut third, "SELECT conf.one(), CONCAT('a', UPPER('b')), NOW()")?;
         asked(&mut third, "COMMIT")?;
         same(held(&proxy, &third)?.as_str(), "")?;
+        // A prepared statement calls those of the schema that it was prepared in.
+        server.root("CREATE FUNCTION conf2.single() RETURNS INT RETURN GET_LOCK('another', 0);")?;
+        for sql in ["USE conf2", "PREPARE s FROM 'SELECT single()'", "USE conf", "EXECUTE s"] {
+            asked(&mut third, sql)?;
+        }
+        let holds = held(&proxy, &third)?;
+        expect(holds.starts_with("Routine"), || format!("{vendor}, prepared elsewhere: {holds:?}"))?;
     }
     Ok(())
 }
@@ -441,6 +463,33 @@ fn told_late(driver: Driver) -> Outcome {
             thread::sleep(Duration::from_millis(50));
             let of_trigger = asked(&mut other, "SELECT @of_trigger")?.concat();
             expect(of_trigger == ["NULL"], || format!("{vendor}, after {statements:?}: somebody else has {of_trigger:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn told_later(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root("CREATE TABLE conf.twice (a INT PRIMARY KEY); INSERT INTO conf.twice VALUES (1), (2);
+            CREATE TRIGGER conf.zone BEFORE UPDATE ON conf.twice FOR EACH ROW SET SESSION time_zone = '+05:00'; CREATE PROCEDURE conf.nothing() DO 0;")?;
+        set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
+        let fails = "UPDATE conf.twice SET a = 1 WHERE a = 2";
+        for statements in [
+            &[fails, "SELECT CONNECTION_ID()", "SELECT @@SESSION.time_zone"][..],
+            // What is prepared there by a name of the session is told it, before the CALL.
+            &["PREPARE s FROM 'SELECT 1'", fails, "CALL conf.nothing()", "SELECT @@SESSION.time_zone"],
+        ] {
+            let (mut direct, mut client) = (log_in_at(server.port)?, log_in(&proxy)?);
+            for sql in statements {
+                let (wanted, found) = (direct.ask(sql).ok(), client.ask(sql).ok());
+                let own = sql.contains("CONNECTION_ID");
+                expect(own || found == wanted, || format!("{vendor}, {statements:?}: {sql}: {found:?} instead of {wanted:?}"))?;
+            }
+            // Wherever it goes then.
+            let _another = beside(&proxy, &client)?.ask("BEGIN");
+            let (wanted, found) = (direct.ask("SELECT @@time_zone").ok(), client.ask("SELECT @@time_zone").ok());
+            expect(found == wanted, || format!("{vendor}, after {statements:?}: {found:?} instead of {wanted:?}"))?;
         }
     }
     Ok(())

@@ -335,7 +335,14 @@ fn roles(driver: Driver) -> Outcome {
         // Whoever comes next has the role of a login, whatever was left and however.
         server.root("CREATE PROCEDURE conf.takes_a_role() SET ROLE reader")?;
         server.root("DELIMITER //\nCREATE PROCEDURE conf.by_text() BEGIN PREPARE s FROM 'SET ROLE reader'; EXECUTE s; END//\n")?;
-        for left in [&["SET ROLE reader"][..], &["CALL conf.takes_a_role()"], &["CALL conf.by_text()"], &["EXECUTE IMMEDIATE 'SET ROLE reader'"], &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"], &["SET ROLE `sp\u{e4}t`"], &["SET ROLE reader", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "CREATE TEMPORARY TABLE conf.role_left (a INT)"]] {
+        // Programs run as who made them, and that has to be somebody who may have the role.
+        server.root("SET GLOBAL log_bin_trust_function_creators = 1; CREATE TABLE conf.roled (a INT)")?;
+        let mut maker = log_in(server.port)?;
+        for made in ["CREATE PROCEDURE conf.as_open() SET ROLE reader", "CREATE TRIGGER conf.by_trigger BEFORE INSERT ON conf.roled FOR EACH ROW CALL conf.as_open()",
+            "CREATE FUNCTION conf.by_function() RETURNS INT BEGIN SET ROLE reader; RETURN 1; END", "SELECT conf.by_function()", "INSERT INTO conf.roled VALUES (1)"] {
+            asked(&mut maker, made)?;
+        }
+        for left in [&["SET ROLE reader"][..], &["SELECT conf.by_function()"], &["CALL conf.as_open()"], &["INSERT INTO conf.roled VALUES (1)"], &["INSERT INTO conf.roled VALUES (conf.by_function())"], &["CALL conf.takes_a_role()"], &["CALL conf.by_text()"], &["EXECUTE IMMEDIATE 'SET ROLE reader'"], &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"], &["SET ROLE `sp\u{e4}t`"], &["SET ROLE reader", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "CREATE TEMPORARY TABLE conf.role_left (a INT)"]] {
             for sql in left {
                 // Not every server knows all of them.
                 let _either_way = client.ask(sql);

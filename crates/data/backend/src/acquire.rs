@@ -105,7 +105,10 @@ impl Pools {
         let mut last = None;
         let mut attempts = 0;
         loop {
-            let Some(got) = self.my_turn(group, want, begun, limit).await else {
+            // A server that takes connections and says nothing, or is down again and again, has room each time.
+            let in_time = attempts == 0 || self.rt.now() - begun < limit;
+            let got = if in_time { self.my_turn(group, want, begun, limit).await } else { None };
+            let Some(got) = got else {
                 let waited_ms = u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
                 self.tell_in_vain(group, want, waited_ms, last.as_deref());
                 return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last });

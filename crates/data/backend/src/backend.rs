@@ -176,6 +176,7 @@ impl Backend {
         let of = |hold, until: Option<Instant>| self.holds.has(hold).then_some(until);
         match (of(Hold::InsertId, self.insert_id_until), of(Hold::Diagnostics, self.warnings_until)) {
             (Some(id), Some(warnings)) => Some(id?.max(warnings?)),
+            (None, None) if self.unreported != Unreported::Nothing => self.warnings_until,
             (one, other) => one.or(other)?,
         }
     }
@@ -413,7 +414,8 @@ impl Backend {
 
     async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
         let takes_roles = by_login && !self.hello.is_mariadb();
-        if !takes_roles && (self.holds.has(Hold::Procedure) || self.holds.has(Hold::UnknownState)) {
+        let may_set_one = [Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
+        if !takes_roles && may_set_one.iter().any(|hold| self.holds.has(*hold)) {
             self.refuse_a_role().await?;
         }
         let status = if by_login {

@@ -78,7 +78,8 @@ impl Session {
             }
             What::Prepare(preparing) if preparing.naming.is_some() => {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                let text = preparing.in_sql(backend, job, max).await.map_err(Failed::Backend)?;
+                // A slot that is in use is given up first.
+                let text = Box::pin(self.watched(limit_ms, preparing.in_sql(backend, job, max), self.entry.told(false))).await?;
                 let (attributes, caps) = (self.attributes_for(job, preparing.attributes(), backend.hello.caps), backend.hello.caps);
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));
                 (Expect::Query, None, None)

@@ -166,6 +166,10 @@ impl Session {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
             }
             if gives_names {
+                if backend.unreported != Unreported::Nothing {
+                    // What we prepare would be told it.
+                    Box::pin(self.hear(backend, limit_ms)).await.map_err(|why| (why, false))?;
+                }
                 Box::pin(self.give_names(backend, job)).await.map_err(|why| (why, false))?;
                 // They were prepared in the schemas and modes that they mean.
                 if !self.is_ready(backend, job) {

@@ -95,6 +95,8 @@ impl Held {
         for (_, backend) in &mut self.0 {
             if backend.holds.has(Hold::Diagnostics) && backend.undisturbed != Some(statement) {
                 backend.holds.remove(Hold::Diagnostics);
+                // What the statement that failed has changed is still to be told.
+                backend.holds.put(Hold::Unread, backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing);
                 found = true;
             }
         }

@@ -125,9 +125,13 @@ impl Session {
     /// Whether a routine is called that is neither the server's own nor among those that the operator says to be harmless.
     pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
         let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
-        let harmless = |routine: &sql::Routine<'_>| {
-            split.only_reads(routine.schema.as_deref().unwrap_or(self.state.schema.as_bytes()), &routine.name)
+        // A prepared statement means the schema that it was prepared in.
+        let schema = match job.what {
+            What::Execute(execution) => &execution.prepared.schema,
+            What::Dynamic(dynamic) => dynamic.prepared().map_or(&self.state.schema, |prepared| &prepared.schema),
+            _ => &self.state.schema,
         };
+        let harmless = |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref().unwrap_or(schema.as_bytes()), &routine.name);
         let called = sql::calls(job.sent(), self.lexing());
         called.is_empty() || !called.iter().all(harmless)
     }
