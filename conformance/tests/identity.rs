@@ -333,6 +333,17 @@ fn brute_force(driver: Driver) -> Outcome {
     expect(by_hand::complaint(&answer).to_string().contains("1045"), || by_hand::complaint(&answer).to_string())?;
     same(&proxy.admin("SELECT error_count FROM stats_mysql_client_host_cache_reset")?, "1")?;
     same(&seen()?, "")?;
+    // A balancer looks whether somebody is here, and says for whom; no more.
+    for header in [&b"PROXY TCP4 192.0.2.9 10.0.0.1 51234 6033\r\n"[..], b"PROXY UNKNOWN\r\n", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", b""] {
+        for _ in 0..4 {
+            let mut probe = by_hand::Raw::connect(proxy.port, header).map_err(|error| error.to_string())?;
+            probe.packet().map_err(|error| error.to_string())?;
+        }
+    }
+    is_in(&come("secret"), "in")?;
+    let aborted = "SELECT Variable_Value >= 16 FROM stats_mysql_global WHERE Variable_Name = 'Client_Connections_aborted'";
+    trials::until("1", || proxy.admin(aborted))?;
+    same(&seen()?, "")?;
     let away = proxy.admin("SELECT Variable_Value > 3 FROM stats_mysql_global WHERE Variable_Name = 'client_host_error_killed_connections'")?;
     same(&away, "1")?;
     expect(proxy.log().contains("clients of 127.0.0.1 are turned away from now on: 3 failed logins"), || proxy.log())

@@ -139,7 +139,7 @@ impl Conn {
         self.packed.as_ref().map(|packed| (packed.frames.algorithm(), packed.frames.level()))
     }
 
-    /// Bytes received and sent so far, as they crossed the wire (sent: before they were encrypted).
+    /// Bytes received and sent so far, as they crossed the wire (received: without a header of the PROXY protocol; sent: before they were encrypted).
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (self.received, self.sent)
@@ -250,6 +250,8 @@ impl Conn {
                 }
                 proxied::First::Header { len, client } => {
                     first.advance(len);
+                    // Whoever connects has said nothing of its own.
+                    self.received -= len as u64;
                     self.put_back(first);
                     return Ok(client);
                 }
