@@ -23,6 +23,7 @@ fn main() {
         ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
         ("who_is_killed_leaves_and_the_neighbours_stay", killed),
         ("sessions_that_wait_keep_nothing_that_another_waits_for", crossing),
+        ("a_character_that_ends_like_a_backslash_hides_nothing_of_its_statement", shifting),
     ])
 }
 
@@ -74,6 +75,43 @@ fn until_shared(proxy: &Proxy, mut ask: impl FnMut() -> Outcome) -> Outcome {
 fn running(proxy: &Proxy, n: usize) -> Outcome {
     let sql = "SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query'";
     soon(&n.to_string(), || Ok(proxy.admin(sql)?.trim().to_owned()))
+}
+
+/// In these character sets `\` is the second byte of some characters. What follows such a string still asks for what its session has, on a connection that
+/// another session has used in between.
+fn shifting(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        server.root(
+            "CREATE TABLE conf.parents (id INT AUTO_INCREMENT PRIMARY KEY, v INT);
+             CREATE TABLE conf.children (word VARBINARY(20), parent INT)",
+        )?;
+        let mut wish = wish(&server);
+        wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 1");
+        let proxy = Proxy::start(driver, &wish)?;
+        let mut characters = vec![("sjis", b"\x95\\"), ("cp932", b"\x95\\"), ("gbk", b"\xbf\\"), ("big5", b"\xa5\\")];
+        if vendor == Vendor::MySql {
+            characters.push(("gb18030", b"\xbf\\"));
+        }
+        for (at, (charset, character)) in (0_u32..).zip(characters) {
+            let (mut one, mut other) = (log_in(&proxy)?, log_in(&proxy)?);
+            asked(&mut one, &format!("SET NAMES {charset}"))?;
+            asked(&mut one, "SET @x = 5")?;
+            asked(&mut one, "INSERT INTO conf.parents (v) VALUES (1)")?;
+            asked(&mut other, "SET @x = 6")?;
+            asked(&mut other, "INSERT INTO conf.parents (v) VALUES (2)")?;
+            let mut with = |before: &str, behind: &str| {
+                let sql = [b"\x03", before.as_bytes(), b"'", character, b"'", behind.as_bytes()].concat();
+                one.command(&sql).and_then(|()| one.rows()).map_err(|error| format!("{charset}: {before}…{behind}: {error}"))
+            };
+            with("INSERT INTO conf.children VALUES (", ", LAST_INSERT_ID())")?;
+            same(with("SELECT COUNT(*) FROM conf.children WHERE 'a' <> ", " AND @x = 5")?, vec![vec![(at + 1).to_string()]])?;
+            let parents = server.root("SELECT v FROM conf.parents JOIN conf.children ON id = parent")?;
+            same(parents.split_whitespace().filter(|word| *word != "v").map(str::to_owned).collect::<Vec<_>>(), vec!["1".to_owned(); at as usize + 1])?;
+        }
+    }
+    Ok(())
 }
 
 fn spread(driver: Driver) -> Outcome {

@@ -136,13 +136,16 @@ impl Session {
         let mut all_mentioned = mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
         if class.leaves.intersects(Leaves::SET) && !class.multi {
             match sql::set::parse_in(text, self.escapes()) {
+                // What it seems to set may be in a string.
+                Ok(_) if self.lexing().hides(text) => backend.holds.add(Hold::UnknownState),
                 Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error),
                 Err(_) if error => {}
                 Err(_) => backend.holds.add(Hold::UnknownState),
             }
         }
         if all_mentioned {
-            match sql::user_variables::mentioned(text, self.escapes()) {
+            let mentioned = sql::user_variables::mentioned(text, self.escapes()).filter(|_| !self.lexing().hides(text));
+            match mentioned {
                 Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),
                 _ => backend.holds.add(Hold::UserVariable),
             }

@@ -5,10 +5,11 @@ use crate::session::Session;
 use backend::Names;
 use plan::SplitFacts;
 use sql::template::Rewritten;
-use sql::{Class, Lexing};
+use sql::{Class, Lexing, Shift};
 
 /// Character sets whose characters may have a backslash or a quote as their second byte.
-const SHIFTING: [&str; 5] = ["big5", "cp932", "gb18030", "gbk", "sjis"];
+const SHIFTING: [(&str, Shift); 5] =
+    [("big5", Shift::Big5), ("cp932", Shift::Sjis), ("gb18030", Shift::Gb18030), ("gbk", Shift::Gbk), ("sjis", Shift::Sjis)];
 
 /// Their collations.
 const SHIFTING_COLLATIONS: [u16; 19] =
@@ -20,16 +21,19 @@ impl Session {
         if !self.escapes() {
             return Lexing::NoEscapes;
         }
-        let shifts = |text: &str| {
-            let text = text.to_ascii_lowercase();
-            SHIFTING.iter().any(|charset| text.contains(charset))
-        };
+        let written = self.state.variable("character_set_client");
         let names = match &self.state.names {
-            Names::Collation(id) => SHIFTING_COLLATIONS.contains(id),
-            Names::Written(words) => shifts(words),
-            Names::Unknown => true,
+            Names::Collation(id) if SHIFTING_COLLATIONS.contains(id) => Some(shift_of_collation(*id)),
+            Names::Collation(_) => None,
+            Names::Written(words) => shift_in(words),
+            Names::Unknown => Some(Shift::Unknown),
         };
-        if names || self.state.variable("character_set_client").is_some_and(shifts) { Lexing::Shifts } else { Lexing::Escapes }
+        match (names, written.map(shift_in)) {
+            // It was set besides.
+            (Some(_), Some(_)) | (None, Some(Some(_))) => Lexing::Shifts(Shift::Unknown),
+            (Some(shift), None) => Lexing::Shifts(shift),
+            (None, _) => Lexing::Escapes,
+        }
     }
 
     /// What a template of `mysql_query_rewrite` makes of a statement, and which one.
@@ -47,6 +51,19 @@ impl Session {
     }
 }
 
+/// The character set that words such as `NAMES gbk COLLATE gbk_bin` name.
+fn shift_in(words: &str) -> Option<Shift> {
+    let words = words.to_ascii_lowercase();
+    let mut named = SHIFTING.iter().filter(|(name, _)| words.contains(name)).map(|(_, shift)| *shift);
+    let first = named.next()?;
+    // Of two, nobody can tell.
+    Some(if named.any(|other| other != first) { Shift::Unknown } else { first })
+}
+
+fn shift_of_collation(id: u16) -> Shift {
+    wire::charset::by_id(id).and_then(|collation| shift_in(collation.charset)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,7 +72,7 @@ mod tests {
     fn the_collations_are_those_of_the_character_sets() {
         for id in 0..2400 {
             if let Some(collation) = wire::charset::by_id(id) {
-                let shifts = SHIFTING.contains(&collation.charset);
+                let shifts = SHIFTING.iter().any(|(name, _)| *name == collation.charset);
                 assert_eq!(SHIFTING_COLLATIONS.contains(&id), shifts, "{} {}", id, collation.name);
             }
         }

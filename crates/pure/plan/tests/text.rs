@@ -268,7 +268,7 @@ fn session(text: &str) -> Session {
             "autocommit" => session.autocommit = value == "1",
             "attributes" => session.user.attributes = value.into(),
             "wrote" => session.wrote = Some(value.parse().unwrap()),
-            "lexing" => session.lexing = if value == "shifts" { sql::Lexing::Shifts } else { sql::Lexing::NoEscapes },
+            "lexing" => session.lexing = if value == "shifts" { sql::Lexing::Shifts(sql::Shift::Gbk) } else { sql::Lexing::NoEscapes },
             "digests" => session.digests = value == "1",
             "commands" => session.commands = value == "1",
             "random" => session.random = (value.parse::<f64>().unwrap() * u64::MAX as f64) as u64,

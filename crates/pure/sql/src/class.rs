@@ -83,7 +83,7 @@ pub(crate) fn routines(words: Words<'_>) -> Vec<Routine<'_>> {
     scan.routines.unwrap_or_default()
 }
 
-fn classify(words: Words<'_>) -> Class<'_> {
+pub(crate) fn classify(words: Words<'_>) -> Class<'_> {
     let mut scan = Scan::of(words);
     while scan.statement() {}
     if scan.words.is_conditional() {

@@ -5,6 +5,7 @@
 
 use crate::class::{Class, routines};
 use crate::marks::{Leaves, Reads};
+use crate::shift::Shift;
 use crate::words::{Kind, Token, Words};
 use std::borrow::Cow;
 use std::fmt;
@@ -81,8 +82,8 @@ pub enum Lexing {
     Escapes,
     /// NO_BACKSLASH_ESCAPES.
     NoEscapes,
-    /// A character set in which a backslash or quote may be the second byte of a character (Big5, GBK, SJIS): only ASCII is sure.
-    Shifts,
+    /// A character set in which a backslash or quote may be the second byte of a character (Big5, GBK, SJIS): only of ASCII is all sure.
+    Shifts(Shift),
 }
 
 impl Lexing {
@@ -91,7 +92,8 @@ impl Lexing {
     pub const fn words<'a>(self, sql: &'a [u8]) -> Words<'a> {
         match self {
             Self::NoEscapes => Words::without_escapes(sql),
-            Self::Escapes | Self::Shifts => Words::new(sql),
+            Self::Escapes | Self::Shifts(Shift::Unknown) => Words::new(sql),
+            Self::Shifts(shift) => Words::shifting(sql, shift),
         }
     }
 
@@ -100,14 +102,27 @@ impl Lexing {
     pub fn class(self, sql: &[u8]) -> Class<'_> {
         match self {
             Self::NoEscapes => crate::class_without_escapes(sql),
-            Self::Escapes | Self::Shifts => crate::class(sql),
+            Self::Shifts(_) if !sql.is_ascii() => crate::class::classify(self.words(sql)),
+            Self::Escapes | Self::Shifts(_) => crate::class(sql),
         }
+    }
+
+    /// Whether a byte of a text may be part of a character and look like a sign.
+    #[must_use]
+    pub const fn shifts(self) -> bool {
+        matches!(self, Self::Shifts(_))
+    }
+
+    /// Whether a byte of this text that looks like a backslash or a quote may belong to a character.
+    #[must_use]
+    pub fn hides(self, sql: &[u8]) -> bool {
+        matches!(self, Self::Shifts(shift) if !sql.is_ascii() && shift.hides(sql))
     }
 
     /// Whether the tokens of this text are those that the server sees, whatever the rest of the session's mode and character set.
     #[must_use]
     pub fn is_sure_of(self, sql: &[u8]) -> bool {
-        if self == Self::Shifts && !sql.is_ascii() {
+        if self.shifts() && !sql.is_ascii() {
             return false;
         }
         // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
@@ -240,7 +255,7 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
 /// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and means the same after blanks.
 pub fn fuzz_reading(data: &[u8]) {
     let [how, sql @ ..] = data else { return };
-    let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts][usize::from(how % 3)];
+    let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(Shift::Gbk)][usize::from(how % 3)];
     let class = lexing.class(sql);
     let strict = reading(&class, sql, lexing, |_| false);
     let all = reading(&class, sql, lexing, |_| true);

@@ -1,6 +1,7 @@
 //! Cheap tokens of SQL text: what is blank, what is a comment, where a word, a string or a statement ends.
 
 use crate::reading::Lexing;
+use crate::shift::Shift;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -77,6 +78,8 @@ pub struct Words<'a> {
     comment: Option<(usize, usize)>,
     /// A backslash escapes in strings.
     escapes: bool,
+    /// Not every byte of a string or name stands for itself.
+    shift: Option<Shift>,
 }
 
 /// Every server that we know executes `/*!` comments up to this version: MariaDB skips those of MySQL 5.7 and later.
@@ -117,7 +120,7 @@ impl<'a> Words<'a> {
     /// From the beginning of `text`.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, inside: false, conditional: false, comment: None, escapes: true }
+        Self { text, at: 0, inside: false, conditional: false, comment: None, escapes: true, shift: None }
     }
 
     /// The same where a backslash is an ordinary character: under NO_BACKSLASH_ESCAPES, which the
@@ -125,6 +128,12 @@ impl<'a> Words<'a> {
     #[must_use]
     pub const fn without_escapes(text: &'a [u8]) -> Self {
         Self { escapes: false, ..Self::new(text) }
+    }
+
+    /// The same in such a character set, with escapes.
+    #[must_use]
+    pub const fn shifting(text: &'a [u8], shift: Shift) -> Self {
+        Self { shift: Some(shift), ..Self::new(text) }
     }
 
     /// Just after the last token.
@@ -156,6 +165,9 @@ impl<'a> Words<'a> {
     /// Passes numbers, NULL, short strings in `'`, and the signs and blanks between them, but for the last two of these tokens.
     #[inline(never)]
     pub(crate) fn skip_values(&mut self) {
+        if self.shift.is_some() {
+            return;
+        }
         let text = self.text;
         let (mut at, mut last, mut before) = (self.at, self.at, self.at);
         while let Some(&byte) = text.get(at) {
@@ -230,6 +242,26 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Kind and length of the token at the beginning, in a character set that shifts.
+    #[inline(never)]
+    fn shifted(&self, rest: &[u8]) -> (Kind, usize) {
+        let shift = self.shift.unwrap_or_default();
+        match rest[0] {
+            byte if is_word(byte) => {
+                let mut length = 0;
+                while rest.get(length).is_some_and(|&byte| is_word(byte)) {
+                    length += shift.length(&rest[length..]);
+                }
+                (Kind::Word, length)
+            }
+            quote @ (b'\'' | b'"' | b'`') => {
+                let length = shift.end_of_quoted(rest, 0).unwrap_or(rest.len());
+                (if quote == b'`' { Kind::Name } else { Kind::String }, length)
+            }
+            _ => (Kind::Sign, 1),
+        }
+    }
+
     #[inline(never)]
     fn skip_more(&mut self) -> bool {
         let text = self.text;
@@ -294,6 +326,7 @@ impl<'a> Iterator for Words<'a> {
         let start = self.at;
         let rest = &self.text[start..];
         let (kind, length) = match rest[0] {
+            _ if self.shift.is_some() => self.shifted(rest),
             byte if is_word(byte) => (Kind::Word, rest.iter().position(|&b| !is_word(b)).unwrap_or(rest.len())),
             quote @ (b'\'' | b'"' | b'`') => {
                 let length = end_of_quoted(rest, 0, self.escapes).unwrap_or(rest.len());
@@ -429,6 +462,19 @@ mod tests {
     }
 
     #[test]
+    fn a_character_that_ends_like_a_quote_or_backslash_ends_nothing() {
+        let texts = |sql: &'static [u8], shift| Words::shifting(sql, shift).map(|token| token.text).collect::<Vec<_>>();
+        let wanted: [&[u8]; 5] = [b"(", b"'\x95\\'", b",", b"b", b")"];
+        assert_eq!(texts(b"('\x95\\', b)", Shift::Sjis), wanted);
+        assert_eq!(texts(b"'\xb1\\' b'", Shift::Sjis), [b"'\xb1\\' b'"], "half-width, and an escape");
+        assert_eq!(texts(b"`\xbf`` b", Shift::Gbk), [&b"`\xbf``"[..], b"b"]);
+        assert_eq!(texts(b"\xbf\\\xbf` b", Shift::Gbk), [&b"\xbf\\\xbf`"[..], b"b"]);
+        assert_eq!(texts(b"'\xbf\\''\\'' b", Shift::Gbk), [&b"'\xbf\\''\\''"[..], b"b"]);
+        let class = Lexing::Shifts(Shift::Big5).class(b"INSERT INTO c VALUES ('\xa5\\', LAST_INSERT_ID())");
+        assert!(!class.reads.is_empty());
+    }
+
+    #[test]
     fn executable_comments_count_as_text() {
         assert_eq!(texts("/*!40101 SET NAMES utf8 */;"), ["SET", "NAMES", "utf8", ";"]);
         assert_eq!(texts("a /*M!100100 b /* c */ d */ e"), ["a", "b", "d", "e"]);
@@ -462,9 +508,9 @@ mod tests {
         assert_eq!(first_comment(escaped, Lexing::Escapes), Some(27..39));
         // Which of these bytes is a quote, nobody knows.
         let shifting = b"UPDATE t SET a='\xbf\\', b='/*hostgroup=20*/'";
-        assert_eq!(first_comment(shifting, Lexing::Shifts), None);
+        assert_eq!(first_comment(shifting, Lexing::Shifts(Shift::Gbk)), None);
         let leading = b"/* hostgroup=1 */ UPDATE t SET a='\xbf\\', b='/*hostgroup=20*/'";
-        assert_eq!(first_comment(leading, Lexing::Shifts), Some(2..15));
+        assert_eq!(first_comment(leading, Lexing::Shifts(Shift::Gbk)), Some(2..15));
     }
 
     #[test]
