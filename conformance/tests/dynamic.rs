@@ -28,6 +28,7 @@ fn main() {
         ("statements_in_sql_on_a_server_are_bounded", bounded),
         ("names_of_a_client_are_bounded", limited),
         ("what_clients_prepare_never_piles_up_on_servers", never_piles_up),
+        ("names_of_ours_are_used_again_on_a_connection_that_travels", travels),
         ("the_statement_prepared_last_is_executed_by_minus_one", minus_one),
     ])
 }
@@ -493,6 +494,33 @@ fn never_piles_up(driver: Driver) -> Outcome {
         trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
     }
     Ok(())
+}
+
+/// Two cores have one connection between them: what one has prepared there the other does not know.
+fn travels(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME")?;
+    let mut clients = [log_in(&proxy)?, log_in(&proxy)?];
+    let counter = |name: &str| {
+        let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))?;
+        said.trim().parse::<u64>().map_err(|_| said)
+    };
+    for round in 0..12 {
+        for client in &mut clients {
+            for number in 0..8 {
+                let wanted = round * 10 + number;
+                let mut ask = |sql: &str| client.ask(sql).map_err(|error| format!("{sql}: {error}"));
+                ask(&format!("PREPARE s FROM 'SELECT {wanted}'"))?;
+                let found = ask("EXECUTE s")?;
+                expect(found == [[wanted.to_string()]], || format!("{wanted}: {found:?}"))?;
+            }
+        }
+    }
+    let lent = counter("Millrace_server_connections_lent")?;
+    expect(lent >= 10, || format!("{lent} were lent"))?;
+    same(&counter("Server_Connections_created")?.to_string(), "1")?;
+    let prepared = prepared_on(&server)?;
+    expect(prepared <= 40, || format!("{prepared} statements are prepared on the one connection, which was lent {lent} times"))
 }
 
 /// MariaDB's clients send a PREPARE and its EXECUTE at once: the id is not known by then.

@@ -7,8 +7,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use conformance::by_hand;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
+use conformance::relay;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use wire::caps;
@@ -27,7 +29,42 @@ fn main() {
         ("an_open_transaction_of_a_client_that_left_is_rolled_back", an_open_transaction_is_rolled_back),
         ("a_file_that_breaks_off_leaves_nothing_behind", a_file_that_breaks_off),
         ("a_cursor_whose_server_died_ends_the_session", a_cursor_whose_server_died),
+        ("a_transaction_whose_server_leaves_behind_its_answer_is_not_gone_on_with", a_server_that_leaves),
     ])
+}
+
+/// An error that nobody asked for, in one piece with the OK before it: a server that was told to end the connection says it so.
+fn a_server_that_leaves(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(by_hand::CREATE_USER)?;
+    let words = relay::LastWords::default();
+    let mut wish = Wish::in_front_of(&server);
+    let port = relay::start_with(server.port, &words).map_err(|error| error.to_string())?;
+    wish.servers = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0 }}");
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    let goodbye = b"\x1a\0\0\0\xff\x87\x07#70100Connection killed".to_vec();
+    for kept in ["BEGIN", "SET autocommit = 0", "CREATE TEMPORARY TABLE conf.mine (a INT)", "LOCK TABLES conf.counted WRITE", "SELECT GET_LOCK('mine', 1)"] {
+        let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+        let mut ask = |sql: &str| client.ask(sql).map_err(|error| format!("{kept}, {sql}: {error}"));
+        ask(kept)?;
+        // All that has to be set for an INSERT is set now.
+        ask("INSERT INTO conf.counted (words) VALUES ('none')")?;
+        *words.lock().map_err(|error| error.to_string())? = Some(goodbye.clone());
+        ask("INSERT INTO conf.counted (words) VALUES ('first')")?;
+        let second = ask("INSERT INTO conf.counted (words) VALUES ('second')");
+        expect(second.is_err(), || format!("after {kept} the session goes on as if nothing was lost"))?;
+        same(&server.root("SELECT count(*) FROM conf.counted WHERE words = 'second'")?, "count(*)\n0")?;
+    }
+    // What a session has nothing of goes without a word.
+    let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    for sql in ["SELECT 1", "SELECT 2", "SELECT 3"] {
+        if sql == "SELECT 2" {
+            *words.lock().map_err(|error| error.to_string())? = Some(goodbye.clone());
+        }
+        client.ask(sql).map_err(|error| format!("{sql}: {error}"))?;
+    }
+    Ok(())
 }
 
 fn one(driver: Driver) -> Result<(Server, Proxy), String> {

@@ -22,7 +22,93 @@ fn main() {
         ("nothing_is_opened_ahead_that_nobody_could_share", opened_in_vain),
         ("a_reset_that_a_server_refuses_is_nobodys_error", refused_reset),
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
+        ("what_a_server_remembers_of_a_statement_is_shown_to_its_session_only", remembered_of_others),
+        ("what_was_brought_for_a_statement_is_there_after_it_was_prepared", prepared_as_meant),
     ])
+}
+
+/// Statements that use no table leave the warnings of before on MariaDB, and no reset forgets the texts of SHOW PROFILES.
+fn remembered_of_others(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        let core = log_in(proxy.port)?;
+        for between in ["SELECT 1", "SET @mine = 1", "SET SESSION max_error_count = 10", "COMMIT", "BEGIN", "SELECT @@version", "USE conf"] {
+            for ask in ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS"] {
+                for quits in [false, true] {
+                    narrow(&proxy)?;
+                    let mut first = beside(&proxy, &core)?;
+                    asked(&mut first, WARNS)?;
+                    asked(&mut first, "SHOW WARNINGS")?;
+                    let first = if quits { None } else { Some(first) };
+                    if let Some(first) = &first {
+                        soon("", || held(&proxy, first))?;
+                    }
+                    let mut second = beside(&proxy, &core)?;
+                    asked(&mut second, between)?;
+                    let found = asked(&mut second, ask)?;
+                    let none = if ask.contains("COUNT") { vec![vec!["0".to_owned()]] } else { Vec::new() };
+                    expect(found == none, || format!("{vendor}: {ask} after {between} shows another session's (which left: {quits}): {found:?}"))?;
+                    drop(first);
+                }
+            }
+        }
+        let mut first = beside(&proxy, &core)?;
+        asked(&mut first, "SET profiling = 1")?;
+        asked(&mut first, "SELECT 'secret'")?;
+        let own = asked(&mut first, "SHOW PROFILES")?;
+        expect(own.iter().any(|row| row.concat().contains("secret")), || format!("{vendor}: {own:?}"))?;
+        asked(&mut first, "SET profiling = 0")?;
+        drop(first);
+        for begin in ["SELECT 1", "SET profiling = 1", "SELECT 2"] {
+            let mut second = beside(&proxy, &core)?;
+            asked(&mut second, begin)?;
+            let found = asked(&mut second, "SHOW PROFILES")?;
+            expect(!found.iter().any(|row| row.concat().contains("secret")), || format!("{vendor}: {found:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// COM_STMT_PREPARE; the statement's id.
+fn prepare(client: &mut Raw, sql: &str) -> Result<u32, String> {
+    let io = |error: std::io::Error| format!("{sql}: {error}");
+    client.command(&[b"\x16", sql.as_bytes()].concat()).map_err(io)?;
+    let said = client.packet().map_err(io)?;
+    let id = said.get(1..5).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
+    let id = id.filter(|_| said[0] == 0).ok_or_else(|| format!("{sql}: {said:?}"))?;
+    let (columns, params) = (u16::from_le_bytes([said[5], said[6]]), u16::from_le_bytes([said[7], said[8]]));
+    for count in [params, columns] {
+        // Each list has an end.
+        for _ in 0..count + u16::from(count > 0) {
+            client.packet().map_err(io)?;
+        }
+    }
+    Ok(id)
+}
+
+fn prepared_as_meant(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        let mut wish = wish(&server);
+        wish.variables.push_str("    init_connect = \"SET @begun = 1\"\n");
+        let proxy = Proxy::start(driver, &wish)?;
+        let mut client = log_in(proxy.port)?;
+        let id = prepare(&mut client, "INSERT INTO conf.counted (words) VALUES (CONCAT('it is ', @mine))")?;
+        // The connection that knows the statement is somebody else's by then.
+        let mut other = beside(&proxy, &client)?;
+        asked(&mut other, "BEGIN")?;
+        asked(&mut client, "SET sql_mode = 'ANSI'")?;
+        asked(&mut client, "SET @mine = 5")?;
+        client.command(&[&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat()).map_err(|error| error.to_string())?;
+        let said = client.packet().map_err(|error| error.to_string())?;
+        expect(said[0] == 0, || format!("{vendor}: {}", by_hand::complaint(&said)))?;
+        let found = asked(&mut client, "SELECT words FROM conf.counted WHERE words LIKE 'it is%'")?;
+        expect(found == [["it is 5"]], || format!("{vendor}: {found:?}"))?;
+        let found = asked(&mut client, "SELECT @@sql_mode LIKE '%ANSI%', @mine")?;
+        expect(found == [["1", "5"]], || format!("{vendor}: {found:?}"))?;
+    }
+    Ok(())
 }
 
 /// The vendors that are here: MariaDB always is, or nothing of this programme runs.

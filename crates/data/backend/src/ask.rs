@@ -96,7 +96,9 @@ impl Backend {
         if crate::planted::TELL_OTHERS.get() {
             return Ok(());
         }
-        self.ask("SELECT 1 FROM (SELECT 1) nothing").await.map(drop)
+        self.ask("SELECT 1 FROM (SELECT 1) nothing").await?;
+        self.others_warnings = false;
+        Ok(())
     }
 
     /// Of a login with a collation that it does not know, a server makes its own default and says nothing: it is asked, since nothing else brings that about

@@ -85,6 +85,8 @@ pub struct Backend {
     pub idle: Idle,
     /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
     pub last_session: u32,
+    /// The server may still show warnings of another session's statement: none of this session's has ended them.
+    pub others_warnings: bool,
     /// Number of the session's statement that was the last command there; none if one of ours came after it.
     pub undisturbed: Option<u32>,
     pub(crate) place: Rc<Place>,
@@ -147,6 +149,14 @@ impl Backend {
             return true;
         }
         self.last_session == session && self.undisturbed == Some(statement)
+    }
+
+    /// A statement of this session runs there now.
+    pub fn serves(&mut self, session: u32) {
+        if self.last_session != session {
+            self.others_warnings = self.last_session != 0;
+            self.last_session = session;
+        }
     }
 
     /// What is set on it.
@@ -434,6 +444,7 @@ impl Backend {
             self.state.unset(sync::ROLE);
         }
         self.last_session = 0;
+        self.others_warnings = false;
         (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
         self.insert_id = Some(0);
         self.holds = Holds::default();

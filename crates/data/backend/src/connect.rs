@@ -101,6 +101,7 @@ impl Pools {
                     owned: None,
                     glimpse: None,
                     insert_id: Some(0),
+                    others_warnings: false,
                     undisturbed: None,
                     insert_id_left: 0,
                     insert_id_until: None,

@@ -47,6 +47,15 @@ impl Slots {
         Self { first: (random as u32 >> 1).max(1), all: Vec::new() }
     }
 
+    /// As the ones before, where the server may still have statements by their names: who prepares by a name that is there gives up what had it.
+    pub(crate) fn beginning_at(first: u32) -> Self {
+        Self { first, all: Vec::new() }
+    }
+
+    pub(crate) fn first(&self) -> u32 {
+        self.first
+    }
+
     pub(crate) fn has(&self, statement: &Prepared) -> bool {
         self.position(statement).is_some()
     }

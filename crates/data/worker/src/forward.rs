@@ -9,6 +9,7 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
+use net::NetError;
 use rt::{Chunk, Either};
 use sql::{Leaves, Reads};
 use std::ops::ControlFlow;
@@ -177,7 +178,7 @@ impl Session {
                 }
             }
             let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
-            backend.last_session = self.life;
+            backend.serves(self.life);
             let asked = self.command_for(backend, job, alone).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
             let held = backend.holds;
@@ -275,12 +276,21 @@ impl Session {
             backend.holds.add(Hold::Delay);
             backend.delayed_until = Some(self.core.rt.now() + Duration::from_millis(v.mysql_connection_delay_multiplex_ms));
         }
-        if backend.idle == Idle::Proven && !backend.holds.is_empty() {
-            self.held.put(hostgroup, backend);
-        } else {
-            self.core.pools.release(backend);
+        if backend.idle == Idle::Proven {
+            if backend.holds.is_empty() {
+                self.core.pools.release(backend);
+            } else {
+                self.held.put(hostgroup, backend);
+            }
+            return Ok(());
         }
-        Ok(())
+        // The server has said something after its answer: it ends the connection, and what the session has there goes with it.
+        let kept = backend.holds;
+        self.core.pools.release(backend);
+        if kept.has(Hold::Diagnostics) {
+            self.lose_warnings();
+        }
+        if kept.carry_state() { Err(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed))) } else { Ok(()) }
     }
 
     /// A statement that goes elsewhere must find what was set on connections that are held.

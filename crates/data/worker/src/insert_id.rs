@@ -5,7 +5,8 @@ use crate::ready::executes_unread;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, Hold, Idle, Unreported};
+use backend::{Backend, BackendFailed, Hold, Idle, Unreported};
+use net::NetError;
 use rt::Instant;
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::time::Duration;
@@ -181,10 +182,14 @@ impl Session {
             if asked.is_ok() && backend.holds.is_only(Hold::Unread) {
                 asked = Box::pin(self.read_back(&mut backend, limit_ms)).await;
             }
+            let over = backend.idle != Idle::Proven && backend.holds.carry_state();
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {
                 self.held.put(hostgroup, backend);
             } else {
                 self.core.pools.release(backend);
+            }
+            if asked.is_ok() && over {
+                asked = Err(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)));
             }
             match asked {
                 Ok(()) => {}

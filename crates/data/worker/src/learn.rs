@@ -4,7 +4,7 @@ use crate::asked::Executed;
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
-use crate::settings::{Meaning, may_run_programs, meaning};
+use crate::settings::{Meaning, PROFILING, may_run_programs, meaning};
 use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use sql::set::{Scope, Setting, Value};
@@ -36,6 +36,10 @@ impl Session {
         if matches!(job.what, What::Prepare(_)) {
             // Nothing was selected yet.
             backend.holds.put(Hold::FoundRows, found_rows);
+        }
+        let ends_those_before = !matches!(job.what, What::Prepare(_) | What::Raw(..)) && !leaves_warnings(job);
+        if error || response.warnings() > 0 || ends_those_before {
+            backend.others_warnings = false;
         }
         if !job.class.reads.intersects(Reads::WARNINGS) {
             if warned && !backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb() && leaves_warnings(job) {
@@ -173,8 +177,8 @@ impl Session {
                 _ if error => {}
                 (Meaning::Keep(hold), _) => {
                     backend.holds.add(hold);
-                    if matches!(setting, Setting::Role(_)) {
-                        // No reset takes it away.
+                    if matches!(setting, Setting::Role(_)) || matches!(setting, Setting::Variable(one) if one.name == PROFILING) {
+                        // No reset takes it away, nor the texts of statements that SHOW PROFILES shows.
                         backend.retire();
                     }
                 }

@@ -87,7 +87,7 @@ impl Session {
     fn has_old_warnings(&self, backend: &Backend, job: &Job<'_>) -> bool {
         job.class.reads.intersects(Reads::WARNINGS)
             && !backend.holds.has(Hold::Diagnostics)
-            && !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1))
+            && (backend.others_warnings || !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1)))
     }
 
     /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only.
@@ -161,6 +161,11 @@ impl Session {
                 What::Execute(execution) => backend.prepare(execution.prepared, execution.client, max).await.map(drop)?,
                 What::Dynamic(dynamic) => dynamic.bring(backend, max).await.map(drop)?,
                 _ => {}
+            }
+            // What the statement was prepared in may have needed a reset, which has taken all that was brought before.
+            backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await?;
+            if several != backend.takes_several() {
+                backend.take_several(several).await?;
             }
             if self.has_old_warnings(backend, job) {
                 backend.forget_warnings().await?;

@@ -26,7 +26,7 @@ pub(crate) enum Meaning<'a> {
 const ROLE_LEN_MAX: usize = 1024;
 
 /// Variables whose value is used up, or means this very connection.
-pub(crate) const BOUND: [&str; 11] = [
+pub(crate) const BOUND: [&str; 12] = [
     "insert_id",
     "last_insert_id",
     "identity",
@@ -34,6 +34,7 @@ pub(crate) const BOUND: [&str; 11] = [
     "rand_seed2",
     "pseudo_thread_id",
     "sql_log_bin",
+    PROFILING,
     // A USE ends them.
     "character_set_database",
     "collation_database",
@@ -41,6 +42,9 @@ pub(crate) const BOUND: [&str; 11] = [
     "default_collation_for_utf8mb4",
     "character_set_collations",
 ];
+
+/// The server keeps the texts of the session's statements; no reset makes it forget them.
+pub(crate) const PROFILING: &str = "profiling";
 
 /// `before` is the state in which the statement was written.
 pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'a> {
