@@ -23,6 +23,7 @@ fn main() {
         ("a_reset_that_a_server_refuses_is_nobodys_error", refused_reset),
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
         ("what_a_server_remembers_of_a_statement_is_shown_to_its_session_only", remembered_of_others),
+        ("a_view_whose_function_reads_a_user_variable_shows_nothing_of_anothers", variables_in_views),
         ("what_was_brought_for_a_statement_is_there_after_it_was_prepared", prepared_as_meant),
     ])
 }
@@ -64,6 +65,51 @@ fn remembered_of_others(driver: Driver) -> Outcome {
             asked(&mut second, begin)?;
             let found = asked(&mut second, "SHOW PROFILES")?;
             expect(!found.iter().any(|row| row.concat().contains("secret")), || format!("{vendor}: {found:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn variables_in_views(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root(
+            "SET GLOBAL log_bin_trust_function_creators = 1;
+             CREATE TABLE conf.lodgers (house INT, name TEXT); INSERT INTO conf.lodgers VALUES (1, 'one'), (2, 'two');
+             CREATE FUNCTION conf.house() RETURNS INT NO SQL RETURN @house;
+             CREATE VIEW conf.mine AS SELECT name FROM conf.lodgers WHERE house = conf.house()",
+        )?;
+        narrow(&proxy)?;
+        let read = "SELECT name FROM conf.mine";
+        let core = log_in(proxy.port)?;
+        let mut first = beside(&proxy, &core)?;
+        asked(&mut first, "SET @house = 1")?;
+        // A write may fire triggers: the variable is on the connection from now on.
+        asked(&mut first, "UPDATE conf.lodgers SET name = 'one' WHERE house = 1")?;
+        let mut second = beside(&proxy, &core)?;
+        asked(&mut second, "SET @house = 2")?;
+        let mut third = beside(&proxy, &core)?;
+        for client in [&mut first, &mut second, &mut third] {
+            // Without a schema, MariaDB tells of a change for every function that runs.
+            asked(client, "USE conf")?;
+        }
+        for cached in [false, true] {
+            if cached {
+                proxy.admin(
+                    "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, apply) VALUES (1, 1, '^SELECT name', 60000, 1);
+                     LOAD MYSQL QUERY RULES TO RUNTIME",
+                )?;
+            }
+            for _ in 0..3 {
+                for (client, wanted) in [(&mut second, "two"), (&mut third, ""), (&mut first, "one")] {
+                    // What a session has set is there where another's has to make way. Where nothing has, it is not brought for a statement that does not name it.
+                    let found = asked(client, read)?.concat().concat();
+                    expect(found == wanted || found.is_empty(), || format!("{vendor}: {found} instead of {wanted}, cached: {cached}"))?;
+                    asked(client, "UPDATE conf.lodgers SET name = name")?;
+                    let found = asked(client, read)?.concat().concat();
+                    expect(found == wanted, || format!("{vendor}, after a write: {found} instead of {wanted}, cached: {cached}"))?;
+                }
+            }
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use crate::connect::UNNAMED;
 use crate::place::{Place, bump};
 use crate::prepared::Here;
 use crate::slots::Slots;
-use crate::sync::{self, Foreign, Need, Ways};
+use crate::sync::{self, Foreign, Need, Sees, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
 use net::{Conn, Hello, NetError};
@@ -285,32 +285,43 @@ impl Backend {
     }
 
     /// What it takes until a statement of a session may run here: `remembered` as in [`crate::Want`].
-    pub(crate) fn need(&self, want: &State, user_variables: bool, remembered: Option<u32>, tracking: Tracking) -> Need {
+    pub(crate) fn need(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> Need {
         // What is held is the session's own.
         let free = self.holds.is_empty();
         #[cfg(feature = "planted")]
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
-        let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
-        let need = sync::whole_need(&self.state, want, user_variables, foreign, self.ways);
-        let need = if need == Need::Another { self.need_as_made(want, user_variables, foreign) } else { need };
+        let strange = free && self.strange_variables;
+        let foreign = Foreign { statement: foreign, variables: free && sees == Sees::Variables, strange };
+        let brings = self.brings_variables(want, sees);
+        let need = sync::whole_need(&self.state, want, brings, foreign, self.ways);
+        let need = if need == Need::Another { self.need_as_made(want, brings, foreign) } else { need };
         self.with_tracking(need, tracking)
     }
 
     /// The same where the server has no words for the session's character set, but has said what it makes of it.
     #[cold]
-    fn need_as_made(&self, want: &State, user_variables: bool, foreign: Foreign) -> Need {
+    fn need_as_made(&self, want: &State, brings_variables: bool, foreign: Foreign) -> Need {
         let crate::Names::Collation(id) = want.names else { return Need::Another };
         let made = self.place.made_of.borrow();
         let Some((_, words)) = made.iter().find(|(of, _)| *of == id) else { return Need::Another };
         let want = State { names: crate::Names::Written(words.clone()), ..want.clone() };
-        sync::whole_need(&self.state, &want, user_variables, foreign, self.ways)
+        sync::whole_need(&self.state, &want, brings_variables, foreign, self.ways)
+    }
+
+    /// Whether the session's user variables are to be brought, and those of others taken away.
+    fn brings_variables(&self, want: &State, sees: Sees) -> bool {
+        match sees {
+            Sees::Nothing => false,
+            Sees::InViews => self.state.user.is_some() && !self.state.same_user_variables(want) || self.strange_variables && self.holds.is_empty(),
+            Sees::Variables => true,
+        }
     }
 
     /// Whether all that [`Backend::sync`] would do is done.
     #[must_use]
-    pub fn is_ready(&self, want: &State, user_variables: bool, remembered: Option<u32>, tracking: Tracking) -> bool {
-        self.need(want, user_variables, remembered, tracking) == Need::Nothing
+    pub fn is_ready(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> bool {
+        self.need(want, sees, remembered, tracking) == Need::Nothing
     }
 
     /// Brings the session's state here, with its user variables if a statement may see them, and without what the server remembers of
@@ -322,12 +333,12 @@ impl Backend {
     pub async fn sync(
         &mut self,
         want: &State,
-        user_variables: bool,
+        sees: Sees,
         remembered: Option<u32>,
         tracking: Tracking,
     ) -> Result<(), BackendFailed> {
         loop {
-            match self.need(want, user_variables, remembered, tracking) {
+            match self.need(want, sees, remembered, tracking) {
                 Need::Nothing => return Ok(()),
                 // A reset would take away what it is held for, and nobody would tell the client.
                 Need::Reset if self.holds.carry_state() => return Err(BackendFailed::Unfit),
@@ -339,6 +350,7 @@ impl Backend {
                         self.track(tracking).await?;
                     }
                     let before = self.state.clone();
+                    let brings_variables = self.brings_variables(want, sees);
                     #[cfg(feature = "planted")]
                     let sets = if crate::planted::FORGET_SETS.get() { Vec::new() } else { sets };
                     for set in &sets {
@@ -355,7 +367,7 @@ impl Backend {
                         }
                         self.holds.status(response.status());
                     }
-                    let user = if user_variables { want.user.clone() } else { before.user };
+                    let user = if brings_variables { want.user.clone() } else { before.user };
                     self.state = State { schema: before.schema, user, ..want.clone() };
                     if schema {
                         self.init_db(&want.schema).await?;
@@ -597,7 +609,7 @@ impl Backend {
             self.holds.add(Hold::UnknownState);
             return self.prepare_in_schema(statement, way, max).await;
         }
-        match self.sync(&then, false, None, Tracking::Any).await {
+        match self.sync(&then, Sees::Nothing, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
             Err(BackendFailed::Unfit) => {
@@ -609,7 +621,7 @@ impl Backend {
         let prepared = self.prepare_in_schema(statement, way, max).await;
         if matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             let schema = self.state.schema.clone();
-            self.sync(&State { schema, ..now }, false, None, Tracking::Any).await?;
+            self.sync(&State { schema, ..now }, Sees::Nothing, None, Tracking::Any).await?;
         }
         prepared
     }

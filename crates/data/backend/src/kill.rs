@@ -76,7 +76,7 @@ impl Pools {
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
             client: killing.client,
             state: &crate::State::new("", 45),
-            user_variables: false,
+            user_variables: crate::Sees::Nothing,
             remembered: None,
             tracking: crate::Tracking::Any,
             snapshot: &killing.snapshot,

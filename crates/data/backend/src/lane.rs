@@ -300,7 +300,7 @@ fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
     backend.holds.is_empty()
         && !backend.several
         && backend.conn.compression().is_none()
-        && backend.need(want.state, false, None, want.tracking) == Need::Nothing
+        && backend.need(want.state, want.user_variables, None, want.tracking) == Need::Nothing
 }
 
 /// The task of a lane.

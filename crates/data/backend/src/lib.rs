@@ -44,7 +44,7 @@ pub use pools::{Pools, Want};
 pub use prepared::{Interest, Prepared, Statements};
 pub use slots::{is_ours, slot_name};
 pub use state::{CHARSET_VARIABLES, Names, State, UserValue};
-pub use sync::{ACCESS, ISOLATION, ROLE, characteristic};
+pub use sync::{ACCESS, ISOLATION, ROLE, Sees, characteristic};
 pub use tally::Tally;
 pub use track::Tracking;
 pub use through::Like;

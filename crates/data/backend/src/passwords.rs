@@ -99,7 +99,7 @@ mod tests {
             collation: 45,
             client: None,
             state: &crate::State::new("", 45),
-            user_variables: false,
+            user_variables: crate::Sees::Nothing,
             remembered: None,
             tracking: crate::Tracking::Any,
             snapshot: &snapshot,

@@ -8,7 +8,7 @@ use crate::lend::{Neighbours, Wishes};
 use crate::linger::{Lingering, Lingers};
 use crate::place::Place;
 use crate::queue::Queue;
-use crate::{Like, State, Tally, Tracking};
+use crate::{Like, Sees, State, Tally, Tracking};
 use bridge::{Counter, FreeConnectionRow, PoolRow};
 use config::{Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
@@ -46,7 +46,7 @@ pub struct Want<'a> {
     /// What it has set.
     pub state: &'a State,
     /// Whether its user variables matter.
-    pub user_variables: bool,
+    pub user_variables: Sees,
     /// Whose statements a server shall remember, if the command asks for what it remembers: ids, warnings, counts of rows.
     pub remembered: Option<u32>,
     /// What its command needs the server to tell.

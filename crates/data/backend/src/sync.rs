@@ -182,6 +182,18 @@ struct UserSets {
     own: Vec<String>,
 }
 
+/// What a statement may see of user variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// None.
+    Nothing,
+    /// Perhaps some: it reads what may be a view, and the view's function may read any. So none of another session's may be there. Its own are brought only where
+    /// some have to be changed anyway: a variable that no statement mentions costs nothing.
+    InViews,
+    /// Any: it names one, or may run programs.
+    Variables,
+}
+
 /// Does the connection have user variables that the session has not?
 fn has_others_variables(have: &State, want: &State) -> bool {
     let Some(has) = &have.user else { return false };

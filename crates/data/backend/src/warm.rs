@@ -6,7 +6,7 @@ use crate::backend::Key;
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
-use crate::{State, Tracking};
+use crate::{Sees, State, Tracking};
 use bridge::Counter;
 use config::Snapshot;
 use net::Secret;
@@ -76,7 +76,7 @@ impl Pools {
             attributes: &attributes,
             client: None,
             state: &state,
-            user_variables: false,
+            user_variables: Sees::Nothing,
             remembered: None,
             tracking: Tracking::Any,
             snapshot,

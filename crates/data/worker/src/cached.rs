@@ -86,6 +86,8 @@ impl Session {
             && class.reads.is_empty()
             && class.leaves.is_empty()
             && self.state.autocommit
+            // A view's function may read them.
+            && self.state.user_variables().next().is_none()
             && self.state.names != Names::Unknown
             && !job.plan.new_connection
             && job.plan.legs.len() == 1

@@ -6,7 +6,7 @@ use crate::relay::Follower;
 use crate::ready::sees;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Tracking, Want};
+use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Sees, Tracking, Want};
 use crate::recall::Recall;
 use bridge::{Counter, Failure};
 use hashbrown::HashMap;
@@ -111,7 +111,7 @@ impl Session {
             && class.plain_read
             && class.reads.is_empty()
             && class.leaves.is_empty()
-            && !sees(job)
+            && sees(job) != Sees::Variables
             && self.tracking(job) == Tracking::Any
             && self.held.is_empty()
             && self.state.autocommit
@@ -140,7 +140,7 @@ impl Session {
             Some(digest) if self.core.brief.is_known((digest, hostgroup), self.core.rt.now()) => (digest, hostgroup),
             _ => return Ok(ControlFlow::Continue(())),
         };
-        let want = Want { user_variables: false, remembered: None, tracking: Tracking::Any, new_connection: false, ..self.want(job) };
+        let want = Want { remembered: None, tracking: Tracking::Any, new_connection: false, ..self.want(job) };
         let attributes = match job.what {
             What::Query(theirs) => self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES),
             _ => return Ok(ControlFlow::Continue(())),

@@ -6,7 +6,7 @@ use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use crate::tracked::changes_by_itself;
-use backend::{Backend, BackendFailed, Hold, Holds, State, Unreported};
+use backend::{Backend, BackendFailed, Hold, Holds, Sees, State, Unreported};
 use bridge::Failure;
 use rt::{Chunk, Either};
 use sql::{CommandCounter, Leaves, Reads};
@@ -29,11 +29,11 @@ pub(crate) fn executes_unread(job: &Job<'_>) -> bool {
     matches!(job.what, What::Query(_)) && job.class.leaves.intersects(Leaves::SQL_EXECUTE)
 }
 
-/// Whether a statement may see user variables.
-pub(crate) fn sees(job: &Job<'_>) -> bool {
+/// What a statement may see of user variables.
+pub(crate) fn sees(job: &Job<'_>) -> Sees {
     match job.what {
-        What::Prepare(..) => false,
-        What::Dynamic(dynamic) => dynamic.uses_variables() || sees_user_variables(job.class),
+        What::Prepare(..) => Sees::Nothing,
+        What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
         _ => sees_user_variables(job.class),
     }
 }

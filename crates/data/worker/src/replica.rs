@@ -136,7 +136,7 @@ impl Session {
         packet::append(&mut framed, &mut 0, payload);
         let kept = backend.holds;
         let work = async {
-            backend.sync(&self.state, true, None, Tracking::Any).await?;
+            backend.sync(&self.state, backend::Sees::Variables, None, Tracking::Any).await?;
             backend.send(Chunk::from(framed)).await
         };
         let limit_ms = epoch.snapshot.variables.mysql_connect_timeout_server_max;

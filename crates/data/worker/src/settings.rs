@@ -1,6 +1,6 @@
 //! What the parts of a SET mean for a session, and which statements may see what it has set.
 
-use backend::{CHARSET_VARIABLES, Hold, Names, State, UserValue, characteristic};
+use backend::{CHARSET_VARIABLES, Hold, Names, Sees, State, UserValue, characteristic};
 use sql::set::{Access, Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
 
@@ -163,8 +163,11 @@ pub(crate) fn is_certain(text: &[u8]) -> bool {
 
 /// May this statement see user variables? Those that name one do; writes may run triggers, and functions and procedures of the
 /// user's own may read any.
-pub(crate) fn sees_user_variables(class: &Class<'_>) -> bool {
-    class.reads.intersects(Reads::USER_VARIABLE) || may_run_programs(class)
+pub(crate) fn sees_user_variables(class: &Class<'_>) -> Sees {
+    if class.reads.intersects(Reads::USER_VARIABLE) || may_run_programs(class) {
+        return Sees::Variables;
+    }
+    if class.plain_read || class.command == CommandCounter::Select { Sees::InViews } else { Sees::Nothing }
 }
 
 /// May it run triggers, procedures, functions of users, or statements that its text does not show?
@@ -237,7 +240,12 @@ mod tests {
     #[test]
     fn writes_may_run_triggers_that_read_user_variables() {
         let sees = |sql: &str| sees_user_variables(&sql::class(sql.as_bytes()));
-        assert!(sees("INSERT INTO t VALUES (1)") && sees("SELECT @a") && sees("SELECT my_function(1)") && sees("CALL p()"));
-        assert!(!sees("SELECT 1 FROM t") && !sees("SET NAMES utf8") && !sees("BEGIN") && !sees("COMMIT"));
+        for sql in ["INSERT INTO t VALUES (1)", "SELECT @a", "SELECT my_function(1)", "CALL p()"] {
+            assert_eq!(sees(sql), Sees::Variables, "{sql}");
+        }
+        assert_eq!(sees("SELECT 1 FROM t"), Sees::InViews);
+        for sql in ["SET NAMES utf8", "BEGIN", "COMMIT"] {
+            assert_eq!(sees(sql), Sees::Nothing, "{sql}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::epoch::Epoch;
 use crate::replica::{Came, Log};
 use crate::roster::Entry;
 use crate::session::{Ended, Session, killed};
-use backend::{Backend, BackendFailed, Idle, Like, State, Tracking, Want};
+use backend::{Backend, BackendFailed, Idle, Like, Sees, State, Tracking, Want};
 use bridge::{Counter, Failure};
 use config::User;
 use net::{Conn, NetError, Secret};
@@ -86,7 +86,7 @@ pub(crate) async fn open(
         client: entry.address,
         attributes: said.attributes,
         state: &state,
-        user_variables: false,
+        user_variables: Sees::Nothing,
         remembered: None,
         snapshot: &epoch.snapshot,
         new_connection: true,
