@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::caps::{self, Caps};
 use wire::frame::Algorithm;
 use wire::read::Reader;
-use wire::{ok, packet};
+use wire::{ok, packet, status};
 
 const PACKET_LEN_MAX: usize = 64 << 20;
 
@@ -21,6 +21,8 @@ pub(crate) enum Reply {
     Err { code: u16, message: String },
     Rows(Vec<Row>),
     Prepared { id: u32, params: u16 },
+    /// A cursor is open.
+    Opened,
 }
 
 /// What kind of answer is due.
@@ -29,6 +31,10 @@ pub(crate) enum Due {
     Text,
     Binary,
     Prepared,
+    /// An execution that opens a cursor.
+    Cursor,
+    /// Rows of a cursor, without their columns.
+    Fetched { columns: usize },
 }
 
 /// What went wrong with the connection or its protocol.
@@ -68,6 +74,8 @@ pub(crate) struct Client {
     /// The id that the last OK told, and the rows that it has affected.
     pub(crate) insert_id: u64,
     pub(crate) affected: u64,
+    /// Flags of the end of the last rows.
+    pub(crate) status: u16,
     /// What the greeting said.
     pub(crate) number: u32,
 }
@@ -97,7 +105,7 @@ impl Client {
             host: "millrace",
         };
         let hello = net::login(&mut conn, &account).await?;
-        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0, affected: 0, number: hello.thread_id })
+        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0, affected: 0, status: 0, number: hello.thread_id })
     }
 
     /// Sends a command without waiting for anything.
@@ -111,6 +119,9 @@ impl Client {
     /// A command and its answer.
     pub(crate) async fn ask(&mut self, payload: &[u8], due: Due) -> Result<Reply, Broken> {
         self.send(payload).await?;
+        if let Due::Fetched { columns } = due {
+            return self.read_rows(columns, true).await;
+        }
         let first = self.packet().await?;
         match first.first() {
             Some(&ok::ERR_HEADER) => return self.error(&first),
@@ -124,13 +135,33 @@ impl Client {
         }
         let columns = usize::try_from(Reader::new(&first).lenenc_int()?).unwrap_or(usize::MAX);
         self.definitions(columns).await?;
+        if due == Due::Cursor {
+            let end = if caps::has(self.caps, caps::DEPRECATE_EOF) { Some(self.packet().await?) } else { None };
+            let status = end.map_or(Ok(self.status), |end| self.end(&end))?;
+            let opened = status & status::CURSOR_EXISTS != 0;
+            return if opened { Ok(Reply::Opened) } else { Err(Broken::Protocol("no cursor was opened".to_owned())) };
+        }
+        self.read_rows(columns, due == Due::Binary).await
+    }
+
+    /// The flags of an end of rows.
+    fn end(&mut self, payload: &[u8]) -> Result<u16, Broken> {
+        let deprecated = caps::has(self.caps, caps::DEPRECATE_EOF);
+        self.status = if deprecated { ok::Ok::read(payload, self.caps)?.status } else { ok::read_eof(payload)?.1 };
+        Ok(self.status)
+    }
+
+    async fn read_rows(&mut self, columns: usize, binary: bool) -> Result<Reply, Broken> {
         let mut rows = Vec::new();
         loop {
             let payload = self.packet().await?;
             match payload.first() {
                 Some(&ok::ERR_HEADER) => return self.error(&payload),
-                Some(&ok::EOF_HEADER) if payload.len() < 0xFF_FFFF => return Ok(Reply::Rows(rows)),
-                _ if due == Due::Binary => rows.push(binary_row(&payload, columns)?),
+                Some(&ok::EOF_HEADER) if payload.len() < 0xFF_FFFF => {
+                    self.end(&payload)?;
+                    return Ok(Reply::Rows(rows));
+                }
+                _ if binary => rows.push(binary_row(&payload, columns)?),
                 _ => rows.push(text_row(&payload, columns)?),
             }
         }
@@ -165,6 +196,7 @@ impl Client {
             if eof.first() != Some(&ok::EOF_HEADER) || eof.len() != 5 {
                 return Err(Broken::Protocol("no EOF packet after the definitions".to_owned()));
             }
+            self.end(&eof)?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
 //! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
 //! INSERT INTO log VALUES ('tag')           one tag, in the log from the commit on
-//! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in
+//! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
+//!                                          so many rows of it as the tag says
 //! BEGIN, COMMIT, ROLLBACK, SET ..., USE
 //! ```
 
@@ -39,6 +40,18 @@ pub(crate) enum Said {
     Answer(Answer),
 }
 
+/// What is left to be fetched.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    pub(crate) values: Vec<Option<String>>,
+    pub(crate) left: u32,
+}
+
+/// How many rows a cursor has for this tag.
+pub(crate) fn rows_of_cursor(tag: &str) -> u32 {
+    tag.bytes().map(u32::from).sum::<u32>() % 7
+}
+
 /// One connection's state.
 #[derive(Debug)]
 pub(crate) struct Mind {
@@ -52,6 +65,8 @@ pub(crate) struct Mind {
     /// Tags inserted by the open transaction.
     pending: Vec<String>,
     prepared: BTreeMap<u32, String>,
+    /// Of executions, by statement.
+    pub(crate) cursors: BTreeMap<u32, Cursor>,
     last_prepared: u32,
     pub(crate) has: Belongings,
     /// It tells what programs change.
@@ -93,6 +108,7 @@ impl Mind {
             variables: BTreeMap::new(),
             pending: Vec::new(),
             prepared: BTreeMap::new(),
+            cursors: BTreeMap::new(),
             last_prepared: 0,
             has: Belongings::default(),
             tracks: false,
@@ -216,7 +232,7 @@ impl Mind {
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let fresh = Self::new(None, SERVERS_CHARSET);
         let set = self.report()[4..] != fresh.report()[4..];
-        [("a transaction", self.in_transaction), ("autocommit off", !self.autocommit), ("variables", set)]
+        [("a cursor", !self.cursors.is_empty()), ("a transaction", self.in_transaction), ("autocommit off", !self.autocommit), ("variables", set)]
             .into_iter()
             .filter_map(|(name, has)| has.then_some(name))
             .chain(self.has.names())
@@ -323,5 +339,6 @@ impl Mind {
 
     pub(crate) fn close(&mut self, id: u32) {
         self.prepared.remove(&id);
+        self.cursors.remove(&id);
     }
 }

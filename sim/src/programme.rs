@@ -1,5 +1,6 @@
 //! A client's life: random statements, and what each answer must be.
 
+mod cursor;
 mod having;
 
 use crate::belongings::{Belongings, Ground};
@@ -69,6 +70,23 @@ struct Statement {
     schema: String,
     /// Types as last bound.
     types: Option<[u8; 4]>,
+}
+
+/// An execution.
+struct Bound {
+    id: u32,
+    tag: String,
+    words: String,
+    payload: Vec<u8>,
+    /// What each row is, but for the connection and the server that sent it.
+    values: Row,
+}
+
+impl Bound {
+    fn is(&self, row: &Row) -> bool {
+        let shown = |at: usize| at < 4 || at == 6 && self.values.last() != Some(&None);
+        row.len() == self.values.len() && (0..row.len()).filter(|at| shown(*at)).all(|at| row.get(at) == self.values.get(at))
+    }
 }
 
 /// How clients behave in a world.
@@ -202,7 +220,8 @@ impl Session<'_> {
             66..=76 => self.set().await,
             77..=80 => self.use_schema().await,
             81..=83 => self.prepare().await,
-            84..=91 => self.execute().await,
+            84..=89 => self.execute().await,
+            90 | 91 => self.with_cursor().await,
             92 => self.close().await,
             93 => self.reset().await,
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
@@ -497,16 +516,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn execute(&mut self) -> Goes {
+    /// An execution of one of the prepared statements, with a cursor or without.
+    async fn bind(&mut self, cursor: bool) -> Goes<Option<Bound>> {
         if self.prepared.is_empty() {
             self.prepare().await?;
         }
         if self.prepared.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let tag = self.tag();
         let at = usize::try_from(self.chance.below(self.prepared.len() as u64)).unwrap_or(0);
-        let Some(statement) = self.prepared.get_mut(at) else { return Ok(()) };
+        let Some(statement) = self.prepared.get_mut(at) else { return Ok(None) };
         let mut values: Vec<Option<String>> = vec![Some(tag.clone())];
         // VAR_STRING is 0xFD, LONGLONG is 8, TINY is 1.
         let same = statement.types.filter(|_| self.chance.percent(60));
@@ -538,7 +558,7 @@ impl Session<'_> {
         }
         let mut payload = vec![0x17];
         payload.extend_from_slice(&statement.id.to_le_bytes());
-        payload.extend_from_slice(&[0, 1, 0, 0, 0, nulls]);
+        payload.extend_from_slice(&[u8::from(cursor), 1, 0, 0, 0, nulls]);
         if same.is_some() && self.chance.percent(70) {
             payload.push(0);
         } else {
@@ -549,19 +569,19 @@ impl Session<'_> {
         statement.types = Some(types);
         let (id, schema) = (statement.id, statement.schema.clone());
         let words = format!("EXECUTE {id} with {values:?}");
+        // Of a statement that was prepared without a schema, none of our servers' clients can see where it is.
+        values.extend([None, None, Some(schema).filter(|name| !name.is_empty())]);
         self.twin.begin("EXECUTE");
-        let reply = self.ask(&words, &payload, Due::Binary).await?;
-        if let ControlFlow::Continue(rows) = self.rows(&words, &tag, (4, 5), reply) {
-            // Of a statement that was prepared without a schema, none of our servers' clients can see where it is.
-            values.extend([None, None, Some(schema).filter(|name| !name.is_empty())]);
-            let told = rows.first().map(|row| {
-                let mut row = row.clone();
-                let hidden = if values.last() == Some(&None) { 3 } else { 2 };
-                row.iter_mut().skip(4).take(hidden).for_each(|value| *value = None);
-                row
-            });
-            let right = rows.len() == 1 && told.as_ref() == Some(&values);
-            self.judge.check(right, &self.who, || format!("{words}: {rows:?} instead of {values:?}"));
+        Ok(Some(Bound { id, tag, words, payload, values }))
+    }
+
+    async fn execute(&mut self) -> Goes {
+        let Some(bound) = self.bind(false).await? else { return Ok(()) };
+        let words = &bound.words;
+        let reply = self.ask(words, &bound.payload, Due::Binary).await?;
+        if let ControlFlow::Continue(rows) = self.rows(words, &bound.tag, (4, 5), reply) {
+            let right = rows.len() == 1 && rows.first().is_some_and(|row| bound.is(row));
+            self.judge.check(right, &self.who, || format!("{words}: {rows:?} instead of {:?}", bound.values));
         }
         Ok(())
     }

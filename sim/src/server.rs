@@ -3,9 +3,10 @@
 use crate::belongings::{Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
-use crate::mind::{Complaint, Mind, STATE_COLUMNS, Said};
+use crate::mind::{Complaint, Cursor, Mind, STATE_COLUMNS, Said, rows_of_cursor};
 use net::{Conn, NetError};
 use rt::{Address, ListenOptions, Rt, Socket};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use wire::auth;
 use wire::caps::{self, Caps};
 use wire::command::Command;
-use wire::execute::{Parts, Value};
+use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::frame::Algorithm;
 use wire::handshake::{Greeting, Login};
 use wire::ok;
@@ -206,7 +207,7 @@ impl Guest {
             Command::Query(query) => {
                 let text = String::from_utf8_lossy(query.sql);
                 self.server.judge.tell(&format!("server {} connection {}", self.server.name, self.id), &text);
-                self.comes(client(&text));
+                self.comes(client(&text), mind);
                 if text == "SELECT 1 FROM (SELECT 1) nothing" && mind.has.warns() {
                     self.server.judge.hit("warnings of others forgotten", 1);
                 } else if text.starts_with("SET last_insert_id") {
@@ -252,14 +253,51 @@ impl Guest {
                         let parts = Parts::read(execute, 4, caps)?;
                         // It was not told types by anybody else: they have to come with every first execution.
                         let values = parts.decode(4, None, |_| None)?;
-                        if let Some(Value::Bytes(tag)) = values.first() {
-                            self.comes(client(&format!("'{}'", String::from_utf8_lossy(tag))));
+                        let tag = if let Some(Value::Bytes(tag)) = values.first() { String::from_utf8_lossy(tag) } else { Cow::default() };
+                        let schema = schema.to_owned();
+                        self.comes(client(&format!("'{tag}'")), mind);
+                        mind.cursors.remove(&execute.id);
+                        if execute.flags & CURSOR_FLAGS == 0 {
+                            self.echo(&mut writer, &schema, &values);
+                        } else {
+                            let mut values: Vec<_> = values.iter().take(4).map(in_words).collect();
+                            values.extend([Some(self.id.to_string()), Some(self.server.name.to_owned()), Some(schema)]);
+                            mind.cursors.insert(execute.id, Cursor { values, left: rows_of_cursor(&tag) });
+                            writer.status |= status::CURSOR_EXISTS;
+                            writer.columns(&echo_columns());
+                            if caps::has(caps, caps::DEPRECATE_EOF) {
+                                writer.end(0);
+                            }
                         }
-                        self.echo(&mut writer, schema, &values);
                     }
                     Err(complaint) => writer.err(&written(&complaint)),
                 }
                 return Ok(());
+            }
+            Command::Fetch { id, rows } => {
+                let mut writer = Writer::new(out, seq, caps, flags(mind) | status::CURSOR_EXISTS);
+                mind.has.row_count = -1;
+                let Some(cursor) = mind.cursors.get_mut(id) else {
+                    writer.err(&written(&Complaint(1421, format!("The statement ({id}) has no open cursor."))));
+                    return Ok(());
+                };
+                let row: Vec<_> = cursor.values.iter().map(|value| value.as_ref().map_or(Value::Null, |value| Value::Bytes(value.as_bytes()))).collect();
+                for _ in 0..cursor.left.min(*rows) {
+                    writer.binary_row(&echo_columns(), &row);
+                }
+                // That there are no more is seen only by who looks for more.
+                let over = *rows > cursor.left;
+                cursor.left = cursor.left.saturating_sub(*rows);
+                if over {
+                    writer.status |= status::LAST_ROW_SENT;
+                    mind.cursors.remove(id);
+                }
+                writer.end(0);
+                return Ok(());
+            }
+            Command::Reset(id) => {
+                mind.cursors.remove(id);
+                Ok(Said::Ok)
             }
             Command::Close(id) => {
                 mind.close(*id);
@@ -317,9 +355,11 @@ impl Guest {
     }
 
     /// A client speaks, if this is known.
-    fn comes(&mut self, client: Option<&str>) {
+    fn comes(&mut self, client: Option<&str>, mind: &Mind) {
         let Some(client) = client else { return };
         if self.last.as_deref().is_some_and(|last| last != client) {
+            let words = || format!("{client} on connection {}, where {:?} has a cursor", self.id, self.last);
+            self.server.judge.check(mind.cursors.is_empty(), &format!("server {}", self.server.name), words);
             self.server.judge.hit("handed on", 1);
             for what in std::mem::take(&mut self.had) {
                 self.server.judge.hit(what, 1);
@@ -337,6 +377,16 @@ impl Guest {
         // The columns are text: numbers come back in words.
         writer.binary_row(&columns, &row);
         writer.end(0);
+    }
+}
+
+/// As the text that a column of text has of it.
+fn in_words(value: &Value<'_>) -> Option<String> {
+    match value {
+        Value::Bytes(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Uint(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 

@@ -48,6 +48,11 @@ fn a_user_lock_that_keeps_no_connection_is_seen() {
 }
 
 #[test]
+fn a_cursor_that_keeps_no_connection_is_seen() {
+    assert_missed(Hold::Cursor, &["has a cursor", "FETCH"]);
+}
+
+#[test]
 fn a_procedure_that_keeps_no_connection_is_seen() {
     assert_missed(Hold::Procedure, &["@b"]);
 }

@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 12] = [
+const HITS: [(&str, u64); 13] = [
     ("handed on", 300),
     ("variables", 100),
     ("a reset", 50),
@@ -16,6 +16,7 @@ const HITS: [(&str, u64); 12] = [
     ("user variables", 30),
     ("an insert id", 20),
     ("warnings", 15),
+    ("a cursor", 5),
     ("a user lock", 2),
     ("a temporary table", 2),
     ("locked tables", 1),

@@ -67,6 +67,7 @@ impl Session {
         let flags = response.is_status_known().then(|| response.status());
         let answered = Answered { ok: !failed, status: flags, warnings: response.warnings(), insert_id: 0 };
         backend.holds.after(&sql::class(FETCH), &answered);
+        self.entry.row_count.set(-1);
         if failed || flags.is_some_and(|flags| flags & status::LAST_ROW_SENT != 0) {
             backend.cursor_ended(id);
             if let Some((_, statement)) = self.statements.get(id) {

@@ -28,6 +28,7 @@ impl Session {
         }
         let mut tries = job.plan.retries.map_or(v.mysql_query_retries_on_failure, u64::from);
         loop {
+            let knows = job.class.reads.intersects(Reads::FOUND_ROWS) && self.held.has(job.plan.hostgroup(), Hold::FoundRows);
             let failed = match self.attempt(job).await {
                 Ok(told) => return Ok(told),
                 Err(failed) => failed,
@@ -57,7 +58,8 @@ impl Session {
                 Retry::IfHarmless => job.class.plain_read && job.plan.reconnect.unwrap_or(v.mysql_default_reconnect),
                 Retry::Never => false,
             };
-            if again && !state_lost && tries > 0 && !self.asks_for_lost_warnings(job) {
+            // Another connection would answer about a statement of its own.
+            if again && !state_lost && tries > 0 && !knows && !self.asks_for_lost_warnings(job) {
                 tries -= 1;
                 self.core.tally.up(Counter::StatementsRetried);
                 continue;
