@@ -128,6 +128,13 @@ impl Judge {
         }
     }
 
+    /// A connection that has no place among those of which there must not be too many.
+    pub(crate) fn overlook(&self, number: usize) {
+        if let Some((_, from, to)) = self.seen.borrow_mut().get_mut(number) {
+            *to = Some(*from);
+        }
+    }
+
     /// Never more than `max` connections to a server. An end is heard of up to `late` after it was.
     pub(crate) fn judge_connections(&self, server: &'static str, max: u32, late: Duration) {
         let mut turns = Vec::new();

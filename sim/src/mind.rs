@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! SELECT 'tag' FROM few                    one to three rows of (tag, connection, server)
+//! SELECT 'tag' FROM slow                   the same, later
 //! SELECT SQL_CALC_FOUND_ROWS 'tag' FROM few LIMIT 1
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
 //! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
@@ -183,7 +184,7 @@ impl Mind {
                 Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
             }
             ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
-            ["SELECT", _, "FROM", "few", ..] => {
+            ["SELECT", _, "FROM", "few" | "slow", ..] => {
                 self.in_transaction |= !self.autocommit;
                 let tag = quoted(sql)?;
                 Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, found: None, large: false })

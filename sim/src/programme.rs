@@ -2,11 +2,13 @@
 
 mod cursor;
 mod having;
+mod killing;
 
 use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
+use killing::Fire;
 use crate::mind::{Complaint, ECHO, SCHEMAS, SERVERS_CHARSET};
 use net::Refused;
 use rt::{Address, Rt};
@@ -133,6 +135,10 @@ struct Session<'a> {
     /// What it has besides variables, and what a server of its own would have.
     twin: Belongings,
     ground: Ground,
+    proxy: &'a Address,
+    user: &'static str,
+    /// Somebody is about to end what it runs, or it.
+    under_fire: Option<Fire>,
     /// FOUND_ROWS() is of SQL_CALC_FOUND_ROWS.
     calculated: bool,
 }
@@ -155,7 +161,7 @@ async fn session(
     tags: &mut u32,
 ) {
     let who = format!("client {number}");
-    let user = chance.one_of(&USERS[..manners.users]);
+    let user = *chance.one_of(&USERS[..manners.users]);
     let charset = *chance.one_of(&CHARSETS);
     let schema = if chance.percent(70) { Some(*chance.one_of(&SCHEMAS)) } else { None };
     let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, chance)).await;
@@ -187,6 +193,9 @@ async fn session(
         twin: Belongings::default(),
         ground: Ground::default(),
         calculated: false,
+        proxy,
+        user,
+        under_fire: None,
     };
     // A fresh client sees the defaults.
     if session.state(false).await.is_ok() {
@@ -227,6 +236,7 @@ impl Session<'_> {
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
             95 => self.mistake().await,
             96 => self.leave().await,
+            97 => self.under_fire().await,
             _ => {
                 self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
                 Ok(())
@@ -240,6 +250,7 @@ impl Session<'_> {
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
         match answer {
             Err(_) => self.judge.accuse(&self.who, &format!("{words}: never answered")),
+            Ok(Err(_)) if self.under_fire == Some(Fire::Session) => self.judge.tell(&self.who, "is over"),
             Ok(Err(Broken::Protocol(what))) => self.judge.accuse(&self.who, &format!("{words}: {what}")),
             Ok(Err(Broken::Net(_))) if self.lost => {}
             Ok(Err(Broken::Net(error))) => self.judge.excuse(&self.who, &format!("{words}: {error}")),
@@ -272,6 +283,9 @@ impl Session<'_> {
     fn complained(&mut self, words: &str, code: u16, message: &str) {
         let gone = matches!(code, 2013 | 9001 | 1053 | 2002 | 2003 | 2006);
         let what = format!("{words}: error {code}: {message}");
+        if code == 1317 && self.under_fire.is_some() {
+            return self.judge.tell(&self.who, &what);
+        }
         if gone {
             self.judge.excuse(&self.who, &what)
         } else {

@@ -5,10 +5,11 @@ use crate::chance::Chance;
 use crate::judge::Judge;
 use crate::mind::{Complaint, Cursor, Mind, STATE_COLUMNS, Said, rows_of_cursor};
 use net::{Conn, NetError};
+use rt::local::Notify;
 use rt::{Address, ListenOptions, Rt, Socket};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::auth;
@@ -54,6 +55,16 @@ pub(crate) struct Server {
     /// Which life it is in: a crash ends one.
     life: Cell<u32>,
     last_connection: Cell<u32>,
+    /// What is said to those that are to end, or their statements.
+    orders: RefCell<BTreeMap<u32, Rc<Order>>>,
+}
+
+/// KILL for a connection.
+#[derive(Default)]
+struct Order {
+    statement: Cell<bool>,
+    connection: Cell<bool>,
+    bell: Notify,
 }
 
 impl Server {
@@ -70,6 +81,7 @@ impl Server {
             chance: RefCell::new(chance),
             life: Cell::new(0),
             last_connection: Cell::new(0),
+            orders: RefCell::default(),
             at,
         });
         let listener = rt.listen(&server.at, ListenOptions::default()).expect("an address of the world is free");
@@ -82,8 +94,11 @@ impl Server {
                 host.rt.spawn(async move {
                     let seen = server.judge.opened(server.name);
                     let life = server.life.get();
-                    let mut guest = Guest { life, server: server.clone(), id, seen, last: None, had: BTreeSet::new() };
+                    let order = Rc::new(Order::default());
+                    server.orders.borrow_mut().insert(id, order.clone());
+                    let mut guest = Guest { life, server: server.clone(), id, seen, order, last: None, had: BTreeSet::new() };
                     let _over = guest.serve(socket).await;
+                    server.orders.borrow_mut().remove(&id);
                     guest.server.ground.borrow_mut().locks.retain(|_, holder| *holder != guest.id);
                     server.judge.closed(seen);
                 });
@@ -115,6 +130,7 @@ struct Guest {
     id: u32,
     seen: usize,
     life: u32,
+    order: Rc<Order>,
     /// The client that spoke last, and what there was here since it came.
     last: Option<String>,
     had: BTreeSet<&'static str>,
@@ -136,12 +152,36 @@ impl Guest {
             conn.compress(algorithm, 1);
         }
         loop {
-            let packet = conn.packet(PACKET_LEN_MAX).await?;
+            let ordered = async {
+                while !self.order.connection.get() {
+                    self.order.bell.wait().await;
+                }
+            };
+            let packet = match rt::select(conn.packet(PACKET_LEN_MAX), ordered).await {
+                rt::Either::Left(packet) => packet?,
+                rt::Either::Right(()) => return Ok(()),
+            };
             let command = Command::read(packet.payload(), caps)?;
             if matches!(command, Command::Quit) {
                 return Ok(());
             }
-            self.work(&conn).await;
+            // What was said to an idle connection hits nothing.
+            self.order.statement.set(false);
+            let slow = matches!(&command, Command::Query(query) if query.sql.ends_with(b"FROM slow"));
+            let interrupted = self.work(&conn, slow).await;
+            if self.order.connection.get() {
+                return Ok(());
+            }
+            if interrupted && command.is_answered() {
+                let mut out = Vec::new();
+                let complaint = Complaint(1317, "Query execution was interrupted".to_owned());
+                mind.has.begin("KILL");
+                mind.has.fail(&complaint);
+                self.server.judge.hit("a statement killed", 1);
+                Writer::new(&mut out, packet.seq, caps, 0).err(&written(&complaint));
+                conn.send(out).await?;
+                continue;
+            }
             if self.life != self.server.life.get() {
                 return Ok(()); // it died while it worked
             }
@@ -154,16 +194,44 @@ impl Guest {
         }
     }
 
-    /// Takes its time. A server notices that a client has left only when it has the answer; the judge is told at once.
-    async fn work(&self, conn: &Conn) {
-        let delay = self.server.delay();
-        if !delay.is_zero() {
-            let until = self.server.rt.now() + delay;
-            if let rt::Either::Left(()) = rt::select(conn.socket().closed(), self.server.rt.sleep_until(until)).await {
+    /// Takes its time; whether it was told to stop meanwhile. A server notices that a client has left only when it has the answer; the judge is
+    /// told at once.
+    async fn work(&self, conn: &Conn, slow: bool) -> bool {
+        let more = if slow { Duration::from_micros(self.server.chance.borrow_mut().between(2_000, 60_000)) } else { Duration::ZERO };
+        let delay = self.server.delay() + more;
+        if delay.is_zero() {
+            return false;
+        }
+        let until = self.server.rt.now() + delay;
+        let ordered = async {
+            while !self.order.statement.get() && !self.order.connection.get() {
+                self.order.bell.wait().await;
+            }
+        };
+        let ended = rt::select(ordered, self.server.rt.sleep_until(until));
+        match rt::select(conn.socket().closed(), ended).await {
+            rt::Either::Left(()) => {
                 self.server.judge.closed(self.seen);
                 self.server.rt.sleep_until(until).await;
+                false
             }
+            rt::Either::Right(rt::Either::Left(())) => self.order.statement.take(),
+            rt::Either::Right(rt::Either::Right(())) => false,
         }
+    }
+
+    /// KILL, of another connection.
+    fn kill(&self, sql: &str) -> Result<Said, Complaint> {
+        // Who comes to say so has no place among those that are counted.
+        self.server.judge.overlook(self.seen);
+        let mut words = sql.split_whitespace().skip(1);
+        let statement_only = words.next() == Some("QUERY");
+        let number = words.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        let orders = self.server.orders.borrow();
+        let Some(order) = orders.get(&number) else { return Err(Complaint(1094, format!("Unknown thread id: {number}"))) };
+        if statement_only { order.statement.set(true) } else { order.connection.set(true) }
+        order.bell.notify_one();
+        Ok(Said::Ok)
     }
 
     async fn log_in(&self, conn: &mut Conn) -> Result<Option<(Caps, Mind)>, NetError> {
@@ -217,7 +285,11 @@ impl Guest {
                     let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
                     self.server.judge.accuse(&format!("server {}", self.server.name), &words);
                 }
-                mind.query(&text, self.id, &mut self.server.ground.borrow_mut())
+                if text.starts_with("KILL ") {
+                    self.kill(&text)
+                } else {
+                    mind.query(&text, self.id, &mut self.server.ground.borrow_mut())
+                }
             }
             Command::InitDb(name) => {
                 let said = mind.use_schema(&String::from_utf8_lossy(name));

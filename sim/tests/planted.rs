@@ -2,7 +2,7 @@
 #![cfg(feature = "planted")]
 
 use backend::Hold;
-use backend::planted::{FORGET_HOLD, FORGET_SETS, NEVER_DISTURBED, TELL_OTHERS};
+use backend::planted::{FORGET_HOLD, FORGET_SETS, KILL_ANOTHER, NEVER_DISTURBED, TELL_OTHERS};
 use sim::{Weather, World, run};
 
 /// So many calm worlds may have a bug before it is seen.
@@ -72,6 +72,13 @@ fn a_count_of_rows_of_another_statement_is_seen() {
     NEVER_DISTURBED.set(true);
     assert_seen(&["ROW_COUNT()"]);
     NEVER_DISTURBED.set(false);
+}
+
+#[test]
+fn a_statement_that_is_ended_for_another_is_seen() {
+    KILL_ANOTHER.set(true);
+    assert_seen(&["Query execution was interrupted"]);
+    KILL_ANOTHER.set(false);
 }
 
 #[test]

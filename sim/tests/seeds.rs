@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 13] = [
+const HITS: [(&str, u64); 14] = [
     ("handed on", 300),
     ("variables", 100),
     ("a reset", 50),
@@ -17,6 +17,7 @@ const HITS: [(&str, u64); 13] = [
     ("an insert id", 20),
     ("warnings", 15),
     ("a cursor", 5),
+    ("a statement killed", 1),
     ("a user lock", 2),
     ("a temporary table", 2),
     ("locked tables", 1),

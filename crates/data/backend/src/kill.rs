@@ -88,8 +88,11 @@ impl Pools {
             Err(Attempt::Again(_) | Attempt::Final(_)) => return Err(()),
         };
         let what = if killing.statement_only { "QUERY" } else { "CONNECTION" };
+        let thread_id = killing.thread_id;
+        #[cfg(feature = "planted")]
+        let thread_id = if crate::planted::KILL_ANOTHER.get() { thread_id - 1 } else { thread_id };
         let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, format!("KILL {what} {}", killing.thread_id).as_bytes(), hello.caps);
+        wire::command::write_query(&mut payload, format!("KILL {what} {thread_id}").as_bytes(), hello.caps);
         let mut framed = Vec::new();
         packet::append(&mut framed, &mut 0, &payload);
         conn.send(framed).await.map_err(drop)?;

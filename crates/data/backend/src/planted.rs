@@ -11,6 +11,8 @@ thread_local! {
     pub static TELL_OTHERS: Cell<bool> = const { Cell::new(false) };
     /// Every connection is taken for the one where the session's last statement ran.
     pub static NEVER_DISTURBED: Cell<bool> = const { Cell::new(false) };
+    /// KILL names another connection of the server.
+    pub static KILL_ANOTHER: Cell<bool> = const { Cell::new(false) };
     /// What a client has SET is not brought onto the next connection.
     pub static FORGET_SETS: Cell<bool> = const { Cell::new(false) };
 }
