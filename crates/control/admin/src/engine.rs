@@ -309,7 +309,8 @@ impl Engine {
         let before = self.conn.total_changes();
         let mut statement = self.conn.prepare(sql)?;
         if statement.column_count() == 0 {
-            if statement.expanded_sql().is_none() {
+            // Nothing but comments and blanks. The text is copied to find out: of what writes, nobody has to ask.
+            if statement.readonly() && statement.expanded_sql().is_none() {
                 return Err(SqlError("not an error".into()));
             }
             statement.execute(params_from_iter(values))?;
