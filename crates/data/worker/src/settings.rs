@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn writes_may_run_triggers_that_read_user_variables() {
         let sees = |sql: &str| sees_user_variables(&sql::class(sql.as_bytes()));
-        for sql in ["INSERT INTO t VALUES (1)", "SELECT @a", "SELECT my_function(1)", "CALL p()"] {
+        for sql in ["INSERT INTO t VALUES (1)", "SELECT @a", "SELECT my_function(1)", "CALL p()", "SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)"] {
             assert_eq!(sees(sql), Sees::Variables, "{sql}");
         }
         assert_eq!(sees("SELECT 1 FROM t"), Sees::InViews);

@@ -97,6 +97,15 @@ fn plain_reads_are_those_that_nobody_notices_twice() {
 }
 
 #[test]
+fn a_set_for_a_statement_writes_what_the_statement_writes() {
+    let writes = |sql: &str| class(sql.as_bytes()).may_write();
+    for verb in ["INSERT INTO t VALUES (1)", "UPDATE t SET a = 1", "DELETE FROM t"] {
+        assert!(writes(&format!("SET STATEMENT max_statement_time=1 FOR {verb}")), "{verb}");
+    }
+    assert!(!writes("SET sql_mode=''") && !writes("SET @a = 1"));
+}
+
+#[test]
 fn what_a_statement_may_leave_behind_is_marked() {
     for (sql, marks) in [
         ("SELECT 1", Leaves::NONE),
