@@ -17,6 +17,7 @@ fn main() {
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
         ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
         ("what_a_digest_does_not_show_is_named_by_no_rule", what_a_digest_does_not_show),
+        ("a_text_inside_of_a_statement_is_looked_at_as_if_it_came_by_itself", texts_inside),
         ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
         ("a_log_is_no_way_past_the_firewall", a_log_is_no_way_past_the_firewall),
         ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
@@ -409,4 +410,69 @@ fn a_saved_firewall_comes_back(driver: Driver) -> Outcome {
     refused(run(&proxy, "SELECT 1 FROM dual"), BLOCKED)?;
     proxy.admin("LEARN MYSQL FIREWALL FROM HISTORY; LOAD MYSQL FIREWALL TO RUNTIME")?;
     same(&run(&proxy, "SELECT 1 FROM dual")?, "1")
+}
+
+/// What is prepared in SQL on a connection that is kept, by words outside that a rule allows.
+fn texts_inside(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+        inside(vendor, driver).map_err(|error| format!("{vendor}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn inside(vendor: Vendor, driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, vendor)?;
+    server.root("CREATE PROCEDURE conf.harmless() SET @ran = 'harmless'; CREATE PROCEDURE conf.harmful() SET @ran = 'harmful';")?;
+    // The same words outside, with one text or the other inside; whether the proxy can read it.
+    let mut ways: Vec<(&[&str], bool)> = vec![
+        (&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], true),
+        (&["SET @v = 'CALL conf.?()'", "PREPARE s FROM @v", "EXECUTE s"], true),
+        (&["SET @v = CONCAT('CALL conf.', '?()')", "PREPARE s FROM @v", "EXECUTE s"], true),
+        // Nobody knows what the session has on its connection.
+        (&["SET @v = 'CALL conf.?()'", "SET insert_id = 5", "PREPARE s FROM @v", "EXECUTE s"], false),
+    ];
+    if vendor == Vendor::MariaDb {
+        ways.push((&["EXECUTE IMMEDIATE 'CALL conf.?()'"], true));
+        ways.push((&["EXECUTE IMMEDIATE CONCAT('CALL conf.', '?()')"], false));
+        ways.push((&["PREPARE s FROM CONCAT('CALL conf.', '?()')", "EXECUTE s"], false));
+        ways.push((&["BEGIN NOT ATOMIC PREPARE s FROM 'CALL conf.?()'; EXECUTE s; END"], false));
+        ways.push((&["BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'CALL conf.?()'; END"], false));
+    }
+    // What ran with this inside, or the first error.
+    let run = |way: &[&str], text: &str| -> Result<String, String> {
+        let all: String = way.iter().chain(&["SELECT @ran"]).map(|sql| format!("{}//\n", sql.replace('?', text))).collect();
+        command_line(proxy.port, "app", "secret", &[], &format!("DELIMITER //\n{all}")).map(|said| said.trim_end().to_owned())
+    };
+    proxy.admin(DETECTING)?;
+    proxy.admin(ON)?;
+    for (way, _) in &ways {
+        same(&run(way, "harmless")?, "harmless")?;
+    }
+    proxy.admin("LEARN MYSQL FIREWALL FROM DETECTED; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    proxy.admin(PROTECTING)?;
+    for (way, is_read) in &ways {
+        let why = |said: &Result<String, String>| format!("{way:?}: {said:?}");
+        let said = run(way, "harmful");
+        expect(said.as_ref().is_err_and(|said| said.contains("Firewall blocked this query")), || why(&said))?;
+        let said = run(way, "harmless");
+        if *is_read {
+            expect(said.as_ref().is_ok_and(|said| said == "harmless"), || why(&said))?;
+        } else {
+            expect(said.as_ref().is_err_and(|said| said.contains("cannot read the text")), || why(&said))?;
+        }
+    }
+    let blocked = proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE action = 'blocked' AND digest_text = 'CALL conf.harmful()'")?;
+    same(&blocked, "1")?;
+    // An error of a rule is one for the text inside, too.
+    proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply)
+        VALUES (1, 1, '^CALL conf.harmful', 'not here', 1), (2, 1, '^DEALLOCATE', 'kept', 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let said = run(&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], "harmful");
+    expect(said.as_ref().is_err_and(|said| said.contains("not here")), || format!("by a rule: {said:?}"))?;
+    same(&run(&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], "harmless")?, "harmless")?;
+    // A name that a rule does not let go is still there.
+    let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    let mut said = |sql: &str| client.ask(sql).map(|rows| rows.concat().concat()).map_err(|error| error.to_string());
+    said("PREPARE t FROM 'SELECT 4'")?;
+    expect(said("DEALLOCATE PREPARE t").is_err_and(|error| error.contains("kept")), || "a rule's error".to_owned())?;
+    same(&said("EXECUTE t")?, "4")
 }

@@ -205,18 +205,22 @@ impl Session {
                 self.whole(epoch, &inner, &class, "Query", What::Dynamic(&dynamic)).await
             }
             Some(sql::dynamic::Dynamic::Deallocate { name }) => {
-                if !self.forget_name(&name) {
+                if self.statements.names.as_ref().is_none_or(|names| !names.0.contains_key(&*name)) {
                     return self.unknown_name(epoch, text, class, attributes, &name, "DEALLOCATE PREPARE").await;
                 }
                 let class = Class { leaves: class.leaves.without(DYNAMIC), ..class };
                 let dynamic = Dynamic { outer: text, at: 0..text.len(), attributes, does: Does::Deallocate };
-                self.whole(epoch, text, &class, "Query", What::Dynamic(&dynamic)).await
+                self.whole(epoch, text, &class, "Query", What::Dynamic(&dynamic)).await?;
+                if !self.turn.failed {
+                    self.forget_name(&name);
+                }
+                Ok(())
             }
             _ => self.whole(epoch, text, &class, "Query", What::Query(attributes)).await,
         }
     }
 
-    fn read_dynamic<'t>(&self, text: &'t [u8]) -> Option<sql::dynamic::Dynamic<'t>> {
+    pub(crate) fn read_dynamic<'t>(&self, text: &'t [u8]) -> Option<sql::dynamic::Dynamic<'t>> {
         let told = self.modes & wire::status::ANSI_QUOTES != 0;
         let set = || self.state.variable("sql_mode").is_some_and(|mode| mode.to_ascii_uppercase().contains("ANSI"));
         dynamic(text, self.lexing(), told || set())
@@ -314,7 +318,7 @@ impl Session {
     }
 
     /// What is to be prepared or executed, if that is certain.
-    async fn text_of<'s>(&mut self, source: &'s Source<'_>) -> Result<Option<Cow<'s, [u8]>>, Ended> {
+    pub(crate) async fn text_of<'s>(&mut self, source: &'s Source<'_>) -> Result<Option<Cow<'s, [u8]>>, Ended> {
         let name = match source {
             Source::Text(text) => return Ok(Some(Cow::Borrowed(text))),
             Source::Variable(name) => name,

@@ -24,6 +24,7 @@ mod greet;
 mod held;
 mod hosts;
 mod infile;
+mod inside;
 mod insert_id;
 mod keeper;
 mod kill;

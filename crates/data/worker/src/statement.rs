@@ -3,6 +3,7 @@
 use crate::answer::Complaint;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
+use crate::inside::may_hold_others;
 use crate::preparing::{Preparing, quiet};
 use crate::session::{Ended, Session};
 use crate::stats::Seen;
@@ -151,6 +152,10 @@ impl Session {
             let rewritten = (!std::ptr::eq(sent, text)).then_some(sent);
             self.raise(epoch, alarm, class, rewritten, digested.as_ref().map(|digested| &*digested.text));
         }
+        if plan.answer.is_none() && may_hold_others(epoch, class, what) {
+            let sent = what.sent(&plan, text).to_vec();
+            Box::pin(self.look_inside(epoch, class, &sent, &mut plan)).await?;
+        }
         self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
 
         // Rules have made another statement of it: what follows is about that one.
@@ -229,7 +234,7 @@ impl Session {
         Ok(told)
     }
 
-    fn decide(&self, epoch: &Epoch, class: &Class<'_>, statement: &plan::Statement<'_>) -> Plan {
+    pub(crate) fn decide(&self, epoch: &Epoch, class: &Class<'_>, statement: &plan::Statement<'_>) -> Plan {
         let v = &epoch.snapshot.variables;
         let default_hostgroup = self.user.default_hostgroup;
         // With autocommit off everything is in a transaction, begun or about to begin.
