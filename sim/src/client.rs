@@ -74,6 +74,9 @@ pub(crate) struct Client {
     /// The id that the last OK told, and the rows that it has affected.
     pub(crate) insert_id: u64,
     pub(crate) affected: u64,
+    pub(crate) compression: Option<net::Compression>,
+    /// How many rows came last.
+    pub(crate) rows: usize,
     /// Flags of the end of the last rows.
     pub(crate) status: u16,
     /// What the greeting said.
@@ -105,7 +108,7 @@ impl Client {
             host: "millrace",
         };
         let hello = net::login(&mut conn, &account).await?;
-        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0, affected: 0, status: 0, number: hello.thread_id })
+        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0, affected: 0, compression, rows: 0, status: 0, number: hello.thread_id })
     }
 
     /// Sends a command without waiting for anything.
@@ -119,6 +122,7 @@ impl Client {
     /// A command and its answer.
     pub(crate) async fn ask(&mut self, payload: &[u8], due: Due) -> Result<Reply, Broken> {
         self.send(payload).await?;
+        self.rows = 0;
         if let Due::Fetched { columns } = due {
             return self.read_rows(columns, true).await;
         }
@@ -159,6 +163,7 @@ impl Client {
                 Some(&ok::ERR_HEADER) => return self.error(&payload),
                 Some(&ok::EOF_HEADER) if payload.len() < 0xFF_FFFF => {
                     self.end(&payload)?;
+                    self.rows = rows.len();
                     return Ok(Reply::Rows(rows));
                 }
                 _ if binary => rows.push(binary_row(&payload, columns)?),

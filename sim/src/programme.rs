@@ -20,6 +20,10 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// What every client asks alike.
 pub(crate) const SAME: &str = "SELECT 'same' FROM state";
+/// Of a row of `big`, so many bytes are certain.
+const ROW_LEN_MIN: u64 = 110;
+/// A client may be sent so much before it has to wait for more.
+const AT_ONCE: u64 = 100_000;
 const USERS: [&str; 2] = ["miller", "baker"];
 /// latin1, utf8mb3, utf8mb4, and utf8mb4 as only MySQL 8 has it: logins have room for a byte.
 const CHARSETS: [u16; 4] = [8, 33, 45, 255];
@@ -97,11 +101,12 @@ pub(crate) struct Manners {
     /// There are connections for everybody: who keeps one and waits for another waits for nobody.
     room: bool,
     users: usize,
+    bytes_per_second: u64,
 }
 
 impl Manners {
     pub(crate) fn of(world: &crate::World) -> Self {
-        Self { room: u64::from(world.connections) >= world.clients, users: world.users }
+        Self { room: u64::from(world.connections) >= world.clients, users: world.users, bytes_per_second: world.bytes_per_second }
     }
 }
 
@@ -396,8 +401,20 @@ impl Session<'_> {
             self.client.rest = Some((self.chance.between(1, 400), Duration::from_micros(self.chance.below(20_000))));
         }
         let sql = format!("SELECT '{tag}' FROM big LIMIT {n}");
+        let began = self.rt.now();
         let done = self.plain(&sql, &tag, usize::try_from(n).unwrap_or(0)).await;
         self.client.rest = None;
+        let (took, rate) = (self.rt.now() - began, self.manners.bytes_per_second);
+        if rate > 0 && done.is_ok() && self.client.compression.is_none() {
+            // What is sent at once is paid for afterwards.
+            let paid = (n * ROW_LEN_MIN).saturating_sub(AT_ONCE);
+            let least = Duration::from_millis(paid * 1000 / rate);
+            let whole = self.client.rows as u64 == n;
+            self.judge.check(took >= least || !whole, &self.who, || format!("{sql}: {rate} bytes per second, and {took:?} instead of {least:?}"));
+            if paid > 0 && whole {
+                self.judge.hit("a client throttled", 1);
+            }
+        }
         done
     }
 

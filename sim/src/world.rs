@@ -43,6 +43,8 @@ pub struct World {
     pub users: usize,
     /// How many statements may be in flight on one connection.
     pub depth: u32,
+    /// So many bytes per second a client is sent at most; 0 for no limit.
+    pub bytes_per_second: u64,
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -84,7 +86,8 @@ impl World {
         let cores = u32::try_from(chance.between(1, 3)).unwrap_or(1);
         let depth = *chance.one_of(&[0, 2, 3, 16]);
         let users = if chance.percent(75) { 1 } else { 2 };
-        Self { seed, weather, clients, cores, connections, users, depth, faults }
+        let bytes_per_second = if chance.percent(20) { chance.between(50_000, 1_000_000) } else { 0 };
+        Self { seed, weather, clients, cores, connections, users, depth, bytes_per_second, faults }
     }
 
     fn rough(&self) -> bool {
@@ -295,7 +298,9 @@ fn address(text: &str) -> Address {
 
 /// Two servers, two hostgroups, and the two classic rules.
 fn snapshot(world: &World) -> Snapshot {
+    let bytes_per_second = world.bytes_per_second.to_string();
     let settings = [
+        ("mysql-throttle_max_bytes_per_second_to_client", bytes_per_second.as_str()),
         ("mysql-have_ssl", "false"),
         ("mysql-query_cache_soft_ttl_pct", "50"),
         ("mysql-default_authentication_plugin", "mysql_native_password"),

@@ -2,7 +2,7 @@
 #![cfg(feature = "planted")]
 
 use backend::Hold;
-use backend::planted::{FORGET_HOLD, FORGET_SETS, KILL_ANOTHER, NEVER_DISTURBED, TELL_OTHERS};
+use backend::planted::{FORGET_HOLD, FORGET_LENT, FORGET_SETS, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, TELL_OTHERS};
 use sim::{Weather, World, run};
 
 /// So many calm worlds may have a bug before it is seen.
@@ -79,6 +79,20 @@ fn a_statement_that_is_ended_for_another_is_seen() {
     KILL_ANOTHER.set(true);
     assert_seen(&["Query execution was interrupted"]);
     KILL_ANOTHER.set(false);
+}
+
+#[test]
+fn a_connection_whose_variables_do_not_travel_to_another_core_is_seen() {
+    FORGET_LENT.set(true);
+    assert_seen(&["the connection has"]);
+    FORGET_LENT.set(false);
+}
+
+#[test]
+fn a_client_that_is_sent_too_much_at_once_is_seen() {
+    NO_PACE.set(true);
+    assert_seen(&["bytes per second"]);
+    NO_PACE.set(false);
 }
 
 #[test]

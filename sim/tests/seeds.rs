@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 14] = [
+const HITS: [(&str, u64); 15] = [
     ("handed on", 300),
     ("variables", 100),
     ("a reset", 50),
@@ -18,6 +18,7 @@ const HITS: [(&str, u64); 14] = [
     ("warnings", 15),
     ("a cursor", 5),
     ("a statement killed", 1),
+    ("a client throttled", 1),
     ("a user lock", 2),
     ("a temporary table", 2),
     ("locked tables", 1),
