@@ -9,6 +9,7 @@ use crate::tracked::changes_by_itself;
 use backend::{Backend, BackendFailed, Hold, Holds, Sees, State, Unreported};
 use bridge::Failure;
 use rt::{Chunk, Either};
+use sql::words::Words;
 use sql::{CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::future::Future;
@@ -34,6 +35,13 @@ pub(crate) fn sees(job: &Job<'_>) -> Sees {
     match job.what {
         What::Prepare(..) => Sees::Nothing,
         What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
+        // No view without FROM; and taking others' variables away would take the warnings away that it asks for.
+        _ if job.class.reads.intersects(Reads::WARNINGS) && !Words::new(job.sent()).any(|token| token.is("FROM")) => {
+            match sees_user_variables(job.class) {
+                Sees::InViews => Sees::Nothing,
+                other => other,
+            }
+        }
         _ => sees_user_variables(job.class),
     }
 }
