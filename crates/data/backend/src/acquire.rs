@@ -129,7 +129,7 @@ impl Pools {
                 Ok(backend) if backend.place().is_cut_off() => self.release(backend),
                 Ok(backend) => return Ok(backend),
                 Err(Attempt::Final(failed)) => return Err(failed),
-                Err(Attempt::Again(why)) => last = Some(why),
+                Err(Attempt::Again(why) | Attempt::Unreached(why)) => last = Some(why),
             }
             attempts += 1;
             let quick = attempts <= v.mysql_connect_retries_on_failure;

@@ -59,6 +59,8 @@ fn at_login(collation: u16) -> u16 {
 pub(crate) enum Attempt {
     /// Another try, or another server, may do.
     Again(String),
+    /// Nobody was reached at that address: another of the server's may do.
+    Unreached(String),
     /// Nobody will do better: tell the client.
     Final(BackendFailed),
 }
@@ -155,7 +157,7 @@ impl Pools {
                         self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
                     }
                 }
-                if let Attempt::Again(why) = &failed {
+                if let Attempt::Again(why) | Attempt::Unreached(why) = &failed {
                     // Who comes back may be another version.
                     place.tracks.take();
                     place.made_of.take();
@@ -176,10 +178,19 @@ impl Pools {
         let server = place.server();
         let again = |error: std::io::Error| Attempt::Again(error.to_string());
         let addresses = self.rt.resolve(&server.hostname, server.port).await.map_err(again)?;
-        let Some(address) = addresses.first() else {
-            return Err(Attempt::Again(format!("'{}' has no address", server.hostname)));
-        };
-        self.log_in_at(address, place, want).await
+        self.log_in_at_one_of(&addresses, place, want).await
+    }
+
+    /// At the first address that somebody answers at, if only with an error: a name may have one at which the server does not listen.
+    async fn log_in_at_one_of(&self, addresses: &[Address], place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+        let mut why = format!("'{}' has no address", place.server().hostname);
+        for address in addresses {
+            match self.log_in_at(address, place, want).await {
+                Err(Attempt::Unreached(reason)) => why = reason,
+                answered => return answered,
+            }
+        }
+        Err(Attempt::Again(why))
     }
 
     /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one.
@@ -209,8 +220,7 @@ impl Pools {
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
-        let again = |error: std::io::Error| Attempt::Again(error.to_string());
-        let socket = self.rt.connect(address).await.map_err(again)?;
+        let socket = self.rt.connect(address).await.map_err(|error| Attempt::Unreached(error.to_string()))?;
         if want.snapshot.variables.mysql_use_tcp_keepalive {
             let idle = u32::try_from(want.snapshot.variables.mysql_tcp_keepalive_time).unwrap_or(u32::MAX);
             // A Unix socket has none; traffic does not depend on it.
@@ -332,4 +342,76 @@ fn init_connect<'a>(want: &Want<'a>) -> Option<&'a str> {
     let own = want.snapshot.servers.hostgroup(want.hostgroup).and_then(|h| h.attributes.init_connect.as_deref());
     let text = own.unwrap_or(&want.snapshot.variables.mysql_init_connect);
     (!text.is_empty() && text != "(null)").then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tally;
+    use config::{Snapshot, Status};
+    use rt::permits::Registry;
+    use rt::sim::{Faults, Limits};
+    use std::cell::RefCell;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_name_leads_to_the_first_of_its_addresses_that_somebody_is_at() {
+        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+            let addresses: Vec<Address> = ["10.9.9.1:3306", "10.9.9.2:3306", "10.9.9.3:3306"].iter().map(|at| at.parse().unwrap()).collect();
+            let came = Rc::new(RefCell::new(Vec::new()));
+            for at in &addresses[1..] {
+                let listener = rt.listen(at, rt::ListenOptions::default()).unwrap();
+                let (came, at) = (came.clone(), at.clone());
+                rt.spawn(async move {
+                    while listener.accept().await.is_ok() {
+                        came.borrow_mut().push(at.clone());
+                    }
+                });
+            }
+            let registry = Registry::new();
+            let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
+            let server = Server {
+                hostgroup: 0,
+                hostname: "several".into(),
+                port: 3306,
+                status: Status::Online,
+                weight: 1,
+                compression: false,
+                max_connections: 10,
+                max_replication_lag: 0,
+                use_ssl: false,
+                max_latency_ms: 0,
+                gtid_port: 0,
+                comment: "".into(),
+                ssl: None,
+                ssl_of_users: Box::default(),
+            };
+            let place = Place::new(Arc::new(server), registry.get("several"));
+            let (attributes, state, snapshot) = (wire::connect_attributes::ConnectAttributes::default(), State::new("", 45), Snapshot::default());
+            let want = Want {
+                hostgroup: 0,
+                user: "app",
+                secret: &Secret::None,
+                caps: 0,
+                collation: 45,
+                session: 0,
+                attributes: &attributes,
+                client: None,
+                state: &state,
+                user_variables: crate::Sees::Nothing,
+                remembered: None,
+                tracking: crate::Tracking::Any,
+                snapshot: &snapshot,
+                new_connection: true,
+                like: None,
+            };
+            // Who has let us in and left without a word is not asked again elsewhere.
+            let failed = pools.log_in_at_one_of(&addresses, &place, &want).await;
+            assert!(matches!(failed, Err(Attempt::Again(_))));
+            assert_eq!(*came.borrow(), addresses[1..2]);
+            let failed = pools.log_in_at_one_of(&addresses[..1], &place, &want).await;
+            assert!(matches!(failed, Err(Attempt::Again(_))));
+        });
+    }
 }
