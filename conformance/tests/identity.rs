@@ -20,6 +20,7 @@ fn main() {
         ("a_server_is_logged_in_to_with_the_password_that_it_knows", the_password_that_a_server_knows),
         ("a_session_outlives_the_change_of_its_password", a_session_outlives_the_change),
         ("a_certificate_says_who_a_client_is", certificates),
+        ("who_is_loaded_while_a_client_logs_in_is_let_in_and_who_is_gone_is_told", loaded_in_between),
         ("an_address_that_fails_too_often_is_turned_away", brute_force),
         ("a_header_from_who_may_send_none_gets_an_error", untrusted_header),
         ("a_server_is_told_who_the_client_is", servers_are_told),
@@ -290,6 +291,36 @@ fn plugins_of_servers(driver: Driver) -> Outcome {
         expect(there > 0, || "no plugin was tried".to_owned())?;
     }
     Ok(())
+}
+
+/// The password is looked up when it comes, and so is all else of the user.
+fn loaded_in_between(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let login = |client: &mut by_hand::Raw| -> Result<Vec<u8>, String> {
+        let mut login = 0x0008_a201_u32.to_le_bytes().to_vec();
+        login.extend_from_slice(&(1_u32 << 24).to_le_bytes());
+        login.push(45);
+        login.extend_from_slice(&[0; 23]);
+        login.extend_from_slice(b"open\0\0mysql_native_password\0");
+        client.send(&login).map_err(|error| error.to_string())?;
+        client.packet().map_err(|error| error.to_string())
+    };
+    let come = || -> Result<by_hand::Raw, String> {
+        let mut client = by_hand::Raw::connect(proxy.port, b"").map_err(|error| error.to_string())?;
+        client.packet().map_err(|error| error.to_string())?;
+        Ok(client)
+    };
+    let mut client = come()?;
+    proxy.admin("UPDATE mysql_users SET active = 0 WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME")?;
+    let answer = login(&mut client)?;
+    let words = by_hand::complaint(&answer).to_string();
+    expect(words.contains("1045") && words.contains("Access denied for user 'open'"), || words)?;
+    let mut client = come()?;
+    proxy.admin("UPDATE mysql_users SET active = 1, default_schema = 'conf2' WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME")?;
+    let answer = login(&mut client)?;
+    expect(answer.first() == Some(&0), || by_hand::complaint(&answer).to_string())?;
+    let schema = client.ask("SELECT DATABASE()").map_err(|error| error.to_string())?;
+    same(&format!("{schema:?}"), "[[\"conf2\"]]")
 }
 
 fn brute_force(driver: Driver) -> Outcome {

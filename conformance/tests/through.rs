@@ -262,6 +262,21 @@ fn changed(driver: Driver) -> Outcome {
     expect(answer.first() == Some(&0xff) && words.contains("Access denied"), || words)?;
     same(&asked(&mut client, "SELECT CURRENT_USER(), @mine IS NULL")?, "open@%\t1")?;
     same(&proxy.admin(SESSIONS)?, "1")?;
+    // Whose users are too many is told so before a server is asked.
+    proxy.admin(
+        "INSERT INTO mysql_users (username, password, default_hostgroup, fast_forward, max_connections) VALUES ('stranger', '', 0, 1, 0); LOAD MYSQL USERS TO RUNTIME; \
+         UPDATE mysql_users SET max_connections = 1 WHERE username = 'stranger'; LOAD MYSQL USERS TO RUNTIME",
+    )?;
+    let mut first = log_in(&proxy)?;
+    let answer = change(&mut first, "stranger")?;
+    expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;
+    let created = || proxy.admin("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'");
+    let before = created()?;
+    let answer = change(&mut client, "stranger")?;
+    let words = String::from_utf8_lossy(&answer).into_owned();
+    expect(answer.first() == Some(&0xff) && words.contains("max_user_connections"), || words)?;
+    same(&created()?, &before)?;
+    drop(first);
     // Somebody without fast_forward: rules apply from there on, and the connection that was its own is gone.
     let answer = change(&mut client, "plain")?;
     expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;

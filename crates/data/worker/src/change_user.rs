@@ -41,7 +41,12 @@ impl Session {
             }
             Ok(Err(LoginFailed::Net(_) | LoginFailed::TurnedAway)) | Err(_) => return Err(Ended::Gone),
         };
-        let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else { return Err(Ended::Gone) };
+        // It may have been loaded while the client thought about its password.
+        let epoch = self.core.epoch();
+        let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else {
+            core.tally.up(Counter::AccessDeniedWrongPassword);
+            return self.turned_away(&denied(&change.user, &self.entry.client.0.clone(), true)).await;
+        };
         if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
@@ -50,6 +55,15 @@ impl Session {
             Some(Err(complaint)) => return self.turned_away(&complaint).await,
             None => self.collation,
         };
+        let same = user.username == self.user.username;
+        let mut seat = None;
+        if !same {
+            seat = core.user_seat(&user.username, user.max_connections);
+            if seat.is_none() {
+                let words = format!("User '{}' has exceeded the 'max_user_connections' resource", user.username);
+                return self.turned_away(&answer::Complaint::with(1226, "42000", words)).await;
+            }
+        }
         let mut through = None;
         if user.fast_forward {
             let database = change.database.as_deref().or(user.default_schema.as_deref());
@@ -60,12 +74,7 @@ impl Session {
                 Err(complaint) => return self.turned_away(&complaint).await,
             }
         }
-        let same = user.username == self.user.username;
-        if !same {
-            let Some(seat) = core.user_seat(&user.username, user.max_connections) else {
-                let words = format!("User '{}' has exceeded the 'max_user_connections' resource", user.username);
-                return self.turned_away(&answer::Complaint::with(1226, "42000", words)).await;
-            };
+        if let Some(seat) = seat {
             self.seats[1] = seat;
         }
         self.let_go();

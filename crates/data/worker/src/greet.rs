@@ -182,7 +182,15 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             return None;
         }
     };
-    let user = epoch.snapshot.users.frontend(&entered.login.user)?.clone();
+    // It may have been loaded while the client thought about its password.
+    let epoch = core.epoch();
+    let v = &epoch.snapshot.variables;
+    let Some(user) = epoch.snapshot.users.frontend(&entered.login.user).cloned() else {
+        core.tally.up(Counter::AccessDeniedWrongPassword);
+        core.tally.up(Counter::ClientConnectionsAborted);
+        refuse_next(core, conn, &denied(&entered.login.user, &client.0, true)).await;
+        return None;
+    };
     if let Some(complaint) = unfit(core, &user, &conn) {
         core.tally.up(Counter::ClientConnectionsAborted);
         core.login_failed(address);
