@@ -212,9 +212,21 @@ impl Conn {
     async fn more_of_tls(&mut self) -> Result<Chunk, NetError> {
         let Some(tls) = &mut self.tls else { return Ok(Chunk::from(Vec::new())) };
         loop {
-            let plain = tls.read()?;
+            let plain = match tls.read() {
+                Ok(plain) => plain,
+                Err(error) => {
+                    // It tells the other side why.
+                    self.socket.queue(tls.take_out())?;
+                    return Err(error);
+                }
+            };
             if !plain.is_empty() {
                 return Ok(Chunk::from(plain));
+            }
+            // Updates of keys and the like want answers, and the other side may wait for them.
+            let answer = tls.take_out();
+            if !answer.is_empty() {
+                self.socket.send(answer).await?;
             }
             if tls.is_over() {
                 return Ok(Chunk::from(Vec::new()));
@@ -225,11 +237,6 @@ impl Conn {
             }
             self.received += chunk.len() as u64;
             tls.feed(&chunk);
-            // Key updates and alerts want answers.
-            let answer = tls.plain_to_send(&[])?;
-            if !answer.is_empty() {
-                self.socket.send(answer).await?;
-            }
         }
     }
 
@@ -612,6 +619,7 @@ fn take_headers_out(bytes: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use rt::Rt;
+    use std::rc::Rc;
     use rt::sim::{Faults, Limits};
 
     /// One end that says what it is told to, and a connection at the other.
@@ -672,6 +680,46 @@ mod tests {
                 assert_eq!(conn.packet(100).await.unwrap().payload(), b"next");
             });
         }
+    }
+
+    #[test]
+    fn who_sends_what_cannot_be_decrypted_is_told_at_once() {
+        with(|rt, socket, mut conn| async move {
+            let own = crate::tls::SelfSigned::generate().unwrap();
+            let acceptor = Acceptor::new(&own.certificate, &own.key).unwrap();
+            let mut session = Connector::new(&crate::tls::Settings::default()).unwrap().begin("10.0.0.1").unwrap();
+            let heard = Rc::new(Cell::new(None));
+            rt.spawn({
+                let heard = heard.clone();
+                async move {
+                    loop {
+                        let done = session.step().unwrap();
+                        socket.send(session.take_out()).await.unwrap();
+                        if done {
+                            break;
+                        }
+                        session.feed(&socket.recv().await.unwrap());
+                    }
+                    socket.send(session.plain_to_send(b"hello").unwrap()).await.unwrap();
+                    socket.send([&[23, 3, 3, 0, 40][..], &[7; 40]].concat()).await.unwrap();
+                    let error = loop {
+                        session.feed(&socket.recv().await.unwrap());
+                        match session.read() {
+                            Ok(_ticket) => assert!(!session.is_over()),
+                            Err(error) => break error,
+                        }
+                    };
+                    heard.set(Some(error.to_string()));
+                    std::future::pending::<()>().await;
+                }
+            });
+            conn.accept_tls(&acceptor).await.unwrap();
+            assert_eq!(conn.recv().await.unwrap().to_vec(), b"hello");
+            assert!(conn.recv().await.is_err());
+            rt.sleep(Duration::from_secs(1)).await;
+            let heard = heard.take().unwrap_or_default();
+            assert!(heard.contains("bad record mac"), "{heard}");
+        });
     }
 
     #[test]
