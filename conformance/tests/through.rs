@@ -23,6 +23,7 @@ fn main() {
         ("a_server_that_dies_ends_the_session_and_nothing_else", died),
         ("a_client_that_reads_slowly_stops_its_server_and_nobody_else", slow),
         ("a_change_of_user_is_ours_to_allow", changed),
+        ("what_looks_like_a_file_hides_no_change_of_user", hidden),
         ("a_log_is_followed_by_its_tool", followed),
         ("a_replica_replicates_through_it", replicated),
         ("old_commands_are_answered_or_refused", old_commands),
@@ -288,6 +289,57 @@ fn changed(driver: Driver) -> Outcome {
     expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;
     same(&asked(&mut client, "SELECT CURRENT_USER()")?, "open@%")?;
     same(&proxy.admin(SESSIONS)?, "1")
+}
+
+/// A server that unpacks does not look at the numbers of packets.
+fn hidden(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_with(driver, vendor, &["--local-infile=1"])?;
+        server.root("CREATE USER stranger@'%'")?;
+        proxy.admin("SET mysql-enable_load_data_local_infile = 1; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        let numbered = |number: u8, payload: &[u8]| {
+            let mut bytes = (payload.len() as u32).to_le_bytes().to_vec();
+            bytes[3] = number;
+            [bytes, payload.to_vec()].concat()
+        };
+        let change = b"\x11stranger\0\0\0\x2D\0mysql_native_password\0";
+        for compression in [1, 0] {
+            proxy.admin(&format!("UPDATE mysql_servers SET compression = {compression}; LOAD MYSQL SERVERS TO RUNTIME"))?;
+            for numbers in [&[1][..], &[2], &[255, 0]] {
+                for at_once in [true, false] {
+                    let case = format!("{vendor}, compression {compression}, {numbers:?}, {at_once}");
+                    let mut client = log_in(&proxy)?;
+                    client.bytes(&numbered(0, b"\x0e")).map_err(|error| error.to_string())?;
+                    if !at_once {
+                        client.packet().map_err(|error| format!("{case}: {error}"))?;
+                    }
+                    let hidden = numbers.iter().flat_map(|number| numbered(*number, change)).collect::<Vec<u8>>();
+                    // It may be gone before all is said.
+                    let _gone = client.bytes(&[hidden, numbered(0, b"\x03SELECT 'the end'")].concat());
+                    let mut words = String::new();
+                    while let Ok(packet) = client.packet() {
+                        words.push_str(&String::from_utf8_lossy(&packet));
+                        if words.contains("the end") || words.contains("_password") {
+                            break;
+                        }
+                    }
+                    // Whoever is asked for his proof has been heard.
+                    expect(!words.contains("_password") && !words.contains("Access denied"), || format!("{case}: {words}"))?;
+                }
+            }
+            // Files go on as they did, behind other results too, and the session is not confused by them.
+            let file = proxy.data().join("lines");
+            std::fs::write(&file, "\x11line\n".repeat(300_000)).map_err(|error| error.to_string())?;
+            let load = format!(
+                "SELECT 1; LOAD DATA LOCAL INFILE '{}' INTO TABLE conf.lines; LOAD DATA LOCAL INFILE '{0}' INTO TABLE conf.lines; SELECT COUNT(*) FROM conf.lines",
+                file.display()
+            );
+            server.root("DROP TABLE IF EXISTS conf.lines; CREATE TABLE conf.lines (line VARCHAR(20))")?;
+            let said = command_line(proxy.port, by_hand::USER, "", &["--local-infile=1", "--skip-column-names"], &format!("DELIMITER $\n{load}$\nSELECT CURRENT_USER()$"))?;
+            same(&said, "1\n600000\nopen@%")?;
+        }
+    }
+    Ok(())
 }
 
 const LOG: &[&str] = &["--log-bin=binlog", "--server-id=1", "--binlog-format=ROW"];

@@ -21,7 +21,7 @@ use std::task::Poll;
 use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
 use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP};
-use wire::upstream::Upstream;
+use wire::upstream::{Begins, Then, Upstream};
 use wire::command;
 
 /// How often a session looks whether it has been silent for too long, if that is later.
@@ -227,23 +227,31 @@ impl Session {
                 }
                 Event::Up(Ok(chunk)) if !chunk.is_empty() => {
                     let mut chunk = glued(&mut kept, chunk);
-                    let (mut commands, mut begins) = (0, Vec::new());
+                    let (mut commands, mut begun) = (0, Vec::new());
                     let packed = backend.conn.compression().is_some();
-                    let passed = upstream.follow(&chunk, |at, command| {
-                        let passes = if log.is_some() { Log::lets_through(command) } else { command != COM_CHANGE_USER };
-                        if passes {
+                    let passed = upstream.follow(&chunk, |at, begins| {
+                        let passes = match begins {
+                            Begins::File => log.is_none(),
+                            Begins::Command(command) if log.is_some() => Log::lets_through(command),
+                            Begins::Command(command) => command != COM_CHANGE_USER,
+                        };
+                        if let (Begins::Command(command), true) = (begins, passes) {
                             commands += u64::from(log.is_none());
                             last = if command == COM_QUIT || log.is_none() { command } else { last };
-                            if packed {
-                                begins.push(at);
-                            }
+                        }
+                        if packed && passes {
+                            begun.push((at, begins));
                         }
                         passes
                     });
+                    if passed.then == Then::OutOfOrder {
+                        // In the middle of an answer there is no room for words.
+                        break if waits.get() { Ended::Broken } else { Ended::Told(out_of_order()) };
+                    }
                     if passed.len < chunk.len() {
                         let front = chunk.split_to(passed.len);
                         let rest = std::mem::replace(&mut chunk, front);
-                        if passed.stopped {
+                        if passed.then == Then::Stop {
                             self.client.put_back(rest);
                             reads = false;
                         } else {
@@ -257,10 +265,10 @@ impl Session {
                     self.entry.since.set(self.core.rt.now());
                     self.core.tally.add(Counter::Questions, commands);
                     backend.carried_up(chunk.len(), commands);
-                    if send_up(&mut backend.conn, chunk, &begins).is_err() {
+                    if send_up(&mut backend.conn, chunk, &begun).is_err() {
                         break Ended::Broken;
                     }
-                    if passed.stopped && log.is_none() {
+                    if passed.then == Then::Stop && log.is_none() {
                         return Ok(());
                     }
                 }
@@ -313,13 +321,20 @@ fn glued(kept: &mut Vec<u8>, chunk: Chunk) -> Chunk {
     Chunk::from(all)
 }
 
-/// To the server. `begins`: where commands begin, if it is compressed.
-fn send_up(server: &mut Conn, mut chunk: Chunk, begins: &[usize]) -> Result<(), NetError> {
+/// To the server. `begun`: what begins where, if it is compressed.
+///
+/// A server that unpacks looks at the numbers of frames and not at those of the packets in them. So what may be a file begins a frame, with the number that is next: it is
+/// taken for one where the server has asked for it, and for a command nowhere, as long as the number is not that of a command.
+fn send_up(server: &mut Conn, mut chunk: Chunk, begun: &[(usize, Begins)]) -> Result<(), NetError> {
     let mut from = 0;
-    for begin in begins {
+    for (begin, begins) in begun {
         let before = chunk.split_to(begin - from);
         server.queue(before)?;
-        server.begin_command();
+        match begins {
+            Begins::Command(_) => server.begin_command(),
+            Begins::File if server.is_next_frame_first() => return Err(NetError::Malformed(wire::Malformed::new("packets out of order"))),
+            Begins::File => {}
+        }
         from = *begin;
     }
     server.queue(chunk)
@@ -401,4 +416,9 @@ async fn stopped(core: Rc<Core>, entry: Rc<Entry>, waits: Rc<Cell<bool>>) -> Sto
 /// For a client that has said nothing for too long.
 pub(crate) fn silent() -> Complaint {
     Complaint::with(4031, "HY000", "The client was disconnected by the proxy because of inactivity")
+}
+
+/// For a client whose packets do not follow each other.
+fn out_of_order() -> Complaint {
+    Complaint::with(1156, "08S01", "Got packets out of order")
 }

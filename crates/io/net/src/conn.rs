@@ -330,6 +330,12 @@ impl Conn {
         }
     }
 
+    /// Whether the next frame that is sent has the number of a command's first.
+    #[must_use]
+    pub fn is_next_frame_first(&self) -> bool {
+        self.packed.as_ref().is_some_and(|packed| packed.frames.is_next_first())
+    }
+
     async fn send_commands_packed(&mut self, mut bytes: Chunk) -> Result<(), NetError> {
         while !bytes.is_empty() {
             let command = bytes.split_to(packet::command_len(&bytes));

@@ -113,6 +113,12 @@ impl Frames {
         self.first = false;
     }
 
+    /// Whether the next frame that we send has the number of a command's first.
+    #[must_use]
+    pub fn is_next_first(&self) -> bool {
+        self.seq == 0
+    }
+
     /// A whole command is sent, and its answer is all that may come next. One of several frames may be answered before its end, and
     /// is not looked at.
     pub fn expect_answer(&mut self) {

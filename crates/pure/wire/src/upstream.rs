@@ -8,10 +8,23 @@ use crate::packet::{HEADER_LEN, MAX_PAYLOAD, header};
 pub struct Upstream {
     /// Bytes of the packet that are still to come.
     left: usize,
-    /// Number of the last packet, and whether it had a payload, and whether the next one continues it.
+    /// Number of the last packet.
     seq: u8,
-    filled: bool,
-    full: bool,
+    last: Last,
+}
+
+/// What was passed on last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Last {
+    /// A whole command, or nothing yet, or the empty packet that ends a file.
+    #[default]
+    Whole,
+    /// A piece of a file of LOAD DATA LOCAL: another follows.
+    Piece,
+    /// A packet that the next one continues; of a file?
+    Full {
+        file: bool,
+    },
 }
 
 /// What may be passed on of some bytes.
@@ -20,31 +33,66 @@ pub struct Passed {
     /// So many of them. The rest is the beginning of a packet of which too little has come (at most [`HEADER_LEN`] bytes, to be shown again
     /// with what follows), or a command that is not to be passed on.
     pub len: usize,
-    /// Such a command begins there. Nothing of it was followed.
-    pub stopped: bool,
+    /// Why no more.
+    pub then: Then,
+}
+
+/// What comes behind bytes that may be passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// More has to come first.
+    More,
+    /// A command that is not to be passed on. Nothing of it was followed.
+    Stop,
+    /// A packet with a number that none has there.
+    OutOfOrder,
+}
+
+/// What begins in a client's stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// A command of this kind.
+    Command(u8),
+    /// A file, says the client: only its server knows whether it has asked for one. Where the packets' numbers tell that (no compression), the
+    /// server sees to it.
+    File,
 }
 
 impl Upstream {
-    /// Follows these bytes; `see` hears where a command begins, and its byte, and says whether it is to be passed on.
+    /// Follows these bytes; `see` hears what begins where, and says whether it is to be passed on.
     #[inline]
-    pub fn follow(&mut self, bytes: &[u8], mut see: impl FnMut(usize, u8) -> bool) -> Passed {
+    pub fn follow(&mut self, bytes: &[u8], mut see: impl FnMut(usize, Begins) -> bool) -> Passed {
         let mut at = 0;
         loop {
             let now = self.left.min(bytes.len() - at);
             self.left -= now;
             at += now;
             let rest = &bytes[at..];
-            let Some(head) = rest.first_chunk::<HEADER_LEN>() else { return Passed { len: at, stopped: false } };
+            let passed = |then| Passed { len: at, then };
+            let Some(head) = rest.first_chunk::<HEADER_LEN>() else { return passed(Then::More) };
             let (len, seq) = header(head);
-            // A file of LOAD DATA LOCAL may have more packets than there are numbers; it ends with an empty one.
-            let goes_on = self.full || seq != 0 || (self.seq == u8::MAX && self.filled);
-            if !goes_on && len > 0 {
-                let Some(&command) = rest.get(HEADER_LEN) else { return Passed { len: at, stopped: false } };
-                if !see(at, command) {
-                    return Passed { len: at, stopped: true };
+            let next = self.seq.wrapping_add(1);
+            let (begins, file) = match self.last {
+                Last::Full { .. } | Last::Piece if seq == next => (false, self.last != Last::Full { file: false }),
+                Last::Full { .. } => return passed(Then::OutOfOrder),
+                // A file that its server did not want to its end, or never asked for.
+                Last::Piece if seq != 0 => return passed(Then::OutOfOrder),
+                Last::Piece | Last::Whole => (true, seq != 0),
+            };
+            if begins && len > 0 {
+                let Some(&command) = rest.get(HEADER_LEN) else { return passed(Then::More) };
+                if !see(at, if file { Begins::File } else { Begins::Command(command) }) {
+                    return passed(Then::Stop);
                 }
             }
-            (self.seq, self.filled, self.full) = (seq, len > 0, len == MAX_PAYLOAD);
+            self.last = match (len, file) {
+                (MAX_PAYLOAD, file) => Last::Full { file },
+                // It ends a piece that was full, not the file.
+                (0, true) if self.last == Last::Full { file: true } => Last::Piece,
+                (0, _) | (_, false) => Last::Whole,
+                (_, true) => Last::Piece,
+            };
+            self.seq = seq;
             self.left = len;
             at += HEADER_LEN;
         }
@@ -53,7 +101,7 @@ impl Upstream {
     /// Whether the next packet is no more of what was passed on last, as far as can be told from that.
     #[must_use]
     pub const fn is_between(&self) -> bool {
-        self.left == 0 && !self.full
+        self.left == 0 && !matches!(self.last, Last::Full { .. })
     }
 }
 
@@ -65,29 +113,30 @@ pub fn fuzz_upstream(data: &[u8]) {
 }
 
 /// Bytes passed on and commands seen when no more than `cut` bytes come at once.
-fn walk(bytes: &[u8], cut: usize) -> (usize, Vec<(usize, u8)>, bool) {
+fn walk(bytes: &[u8], cut: usize) -> (usize, Vec<(usize, Begins)>, Then) {
     let (mut upstream, mut seen, mut kept, mut passed) = (Upstream::default(), Vec::new(), Vec::new(), 0);
     for piece in bytes.chunks(cut) {
         kept.extend_from_slice(piece);
-        let went = upstream.follow(&kept, |at, command| {
-            let passes = command != COM_CHANGE_USER;
+        let went = upstream.follow(&kept, |at, begins| {
+            let passes = begins != Begins::Command(COM_CHANGE_USER);
             if passes {
-                seen.push((passed + at, command));
+                seen.push((passed + at, begins));
             }
             passes
         });
         kept.drain(..went.len);
         passed += went.len;
-        if went.stopped {
-            return (passed, seen, true);
+        if went.then != Then::More {
+            return (passed, seen, went.then);
         }
         assert!(kept.len() <= HEADER_LEN);
     }
-    (passed, seen, false)
+    (passed, seen, Then::More)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Begins::{Command, File};
     use super::*;
     use crate::packet;
 
@@ -100,9 +149,9 @@ mod tests {
     #[test]
     fn commands_are_seen_wherever_the_bytes_are_cut() {
         let bytes = [framed(0, b"\x03SELECT 1"), framed(0, b"\x19abcd"), framed(0, b"\x03x")].concat();
-        let seen = vec![(0, 3), (13, 0x19), (22, 3)];
+        let seen = vec![(0, Command(3)), (13, Command(0x19)), (22, Command(3))];
         for cut in 1..=bytes.len() {
-            assert_eq!(walk(&bytes, cut), (bytes.len(), seen.clone(), false), "{cut}");
+            assert_eq!(walk(&bytes, cut), (bytes.len(), seen.clone(), Then::More), "{cut}");
         }
     }
 
@@ -111,7 +160,7 @@ mod tests {
         let inside = framed(0, b"\x03xx\x06\0\0\0\x11user");
         let bytes = [inside.clone(), framed(0, b"\x11other"), framed(0, b"\x0e")].concat();
         for cut in 1..=bytes.len() {
-            assert_eq!(walk(&bytes, cut), (inside.len(), vec![(0, 3)], true), "{cut}");
+            assert_eq!(walk(&bytes, cut), (inside.len(), vec![(0, Command(3))], Then::Stop), "{cut}");
         }
     }
 
@@ -120,7 +169,7 @@ mod tests {
         let mut long = framed(0, &[&[3][..], &vec![0x11; 2 * MAX_PAYLOAD]].concat());
         let first = long.len();
         long.extend(framed(0, b"\x0e"));
-        assert_eq!(walk(&long, 1 << 14), (long.len(), vec![(0, 3), (first, 0x0e)], false));
+        assert_eq!(walk(&long, 1 << 14), (long.len(), vec![(0, Command(3)), (first, Command(0x0e))], Then::More));
     }
 
     #[test]
@@ -133,9 +182,31 @@ mod tests {
         bytes.extend(framed((600 + 2) as u32 as u8, b""));
         let end = bytes.len();
         bytes.extend(framed(0, b"\x0e"));
-        assert!(begin < end);
         for cut in [1, 7, bytes.len()] {
-            assert_eq!(walk(&bytes, cut), (bytes.len(), vec![(0, 3), (end, 0x0e)], false));
+            assert_eq!(walk(&bytes, cut), (bytes.len(), vec![(0, Command(3)), (begin, File), (end, Command(0x0e))], Then::More));
         }
+    }
+
+    #[test]
+    fn a_packet_whose_number_is_nowhere_next_ends_it() {
+        let whole = framed(0, b"\x03SELECT 1");
+        let full = framed(0, &[&[3][..], &vec![b'x'; MAX_PAYLOAD - 1]].concat())[..HEADER_LEN + MAX_PAYLOAD].to_vec();
+        let piece = framed(255, b"line");
+        for (before, seq) in [(vec![&full], 0), (vec![&full], 2), (vec![&whole, &piece], 1), (vec![&whole, &piece], 255)] {
+            let before = before.into_iter().flatten().copied().collect::<Vec<u8>>();
+            let bytes = [before.clone(), framed(seq, b"\x11other")].concat();
+            let (len, _, then) = walk(&bytes, 1 << 14);
+            assert_eq!((len, then), (before.len(), Then::OutOfOrder), "{seq}");
+        }
+        // A file that is over has no next packet.
+        let bytes = [whole.clone(), framed(2, b""), framed(0, b"\x11other")].concat();
+        assert_eq!(walk(&bytes, 3).2, Then::Stop);
+    }
+
+    #[test]
+    fn a_number_after_the_last_one_is_no_file_without_one() {
+        // Numbers that have not run up to 255 do not begin again.
+        let bytes = [framed(0, b"\x03x"), framed(254, b""), framed(255, b""), framed(0, b"\x11other")].concat();
+        assert_eq!(walk(&bytes, 5).2, Then::Stop);
     }
 }
