@@ -220,7 +220,8 @@ impl Session {
                             return Ok(());
                         }
                         Came::Ended => {
-                            let _sent_or_told = rt::select(self.client.flush(), stop.as_mut()).await;
+                            let told = rt::select(self.client.flush(), rt::select(stop.as_mut(), self.core.rt.sleep(LOOK_AGAIN)));
+                            let _sent_or_told = told.await;
                             break Ended::Broken;
                         }
                     }
