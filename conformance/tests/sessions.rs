@@ -33,9 +33,9 @@ fn remembered_of_others(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one_of(driver, vendor)?;
         let core = log_in(proxy.port)?;
-        for between in ["SELECT 1", "SET @mine = 1", "SET SESSION max_error_count = 10", "COMMIT", "BEGIN", "SELECT @@version", "USE conf"] {
+        for between in ["SELECT 1", "SET @mine = 1", "SET SESSION max_error_count = 10", "COMMIT", "BEGIN", "DO 1", "SHOW GRANTS"] {
             for ask in ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS"] {
-                for quits in [false, true] {
+                for quits in [false, true].into_iter().filter(|quits| ask == "SHOW WARNINGS" || !quits) {
                     narrow(&proxy)?;
                     let mut first = beside(&proxy, &core)?;
                     asked(&mut first, WARNS)?;
@@ -53,6 +53,15 @@ fn remembered_of_others(driver: Driver) -> Outcome {
                 }
             }
         }
+        // One's own are not mixed with them.
+        let mut first = beside(&proxy, &core)?;
+        asked(&mut first, WARNS)?;
+        soon("", || held(&proxy, &first))?;
+        let mut second = beside(&proxy, &core)?;
+        asked(&mut second, "SELECT CAST('own' AS SIGNED)")?;
+        let found = asked(&mut second, "SHOW WARNINGS")?;
+        expect(found.len() == 1 && found[0][2].contains("own"), || format!("{vendor}: {found:?}"))?;
+        drop((first, second));
         let mut first = beside(&proxy, &core)?;
         asked(&mut first, "SET profiling = 1")?;
         asked(&mut first, "SELECT 'secret'")?;

@@ -99,8 +99,10 @@ const STATS_TIME: Duration = Duration::from_secs(10);
 const ADMIN_TIME: Duration = Duration::from_mins(10);
 /// The largest answer in bytes.
 const ANSWER_BYTES: usize = 512 << 20;
-/// The largest single value of a statistics user in bytes; SQLite's own limit is a billion.
-const STATS_VALUE_BYTES: i32 = 16 << 20;
+/// The largest single value in a statement of a statistics user, in bytes, and the text of the statement itself; SQLite's own limit is a billion.
+const STATS_VALUE_BYTES: i32 = 1 << 20;
+/// The largest pattern of a LIKE of his, in bytes.
+const STATS_PATTERN_BYTES: i32 = 500;
 
 /// When the statement of an operator has to be over.
 #[derive(Debug)]
@@ -141,9 +143,6 @@ impl Engine {
             give_way();
             watched.is_over()
         }));
-        if view == View::Stats {
-            conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, STATS_VALUE_BYTES)?;
-        }
         let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
         let schemas: &[(Schema, String)] = &match view {
             View::Admin => vec![
@@ -294,15 +293,46 @@ impl Engine {
         if let Some(words) = self.refusal(sql) {
             return Err(SqlError(words));
         }
+        self.limited(|| self.run_to_end(sql, values))
+    }
+
+    /// As long as an operator's statement may take, and no value larger than it may have.
+    fn limited(&self, work: impl FnOnce() -> Result<Reply, SqlError>) -> Result<Reply, SqlError> {
         let may_take = if self.view == View::Stats { STATS_TIME } else { ADMIN_TIME };
+        // One call of a function is not interrupted: with small values none takes long.
+        let lengths = [(Limit::SQLITE_LIMIT_LENGTH, STATS_VALUE_BYTES), (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, STATS_PATTERN_BYTES)];
+        let lengths: &[_] = if self.view == View::Stats { &lengths } else { &[] };
+        let mut before = Vec::with_capacity(lengths.len());
+        for (limit, length) in lengths {
+            before.push((*limit, self.conn.limit(*limit)?));
+            self.conn.set_limit(*limit, *length)?;
+        }
         self.limit.starts(may_take);
-        let outcome = self.run_to_end(sql, values);
+        let outcome = work();
         let is_over = self.limit.is_over();
         self.limit.ends();
+        for (limit, length) in before {
+            self.conn.set_limit(limit, length)?;
+        }
         if outcome.is_err() && is_over {
             return Err(SqlError(format!("the statement was ended: it took more than {} seconds", may_take.as_secs())));
         }
         outcome
+    }
+
+    /// The rows of an answer, within its bounds.
+    fn gather(names: Vec<String>, mut rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
+        let mut grid = Grid::new(names);
+        let width = grid.names.len();
+        while let Some(row) = rows.next()? {
+            for column in 0..width {
+                push(&mut grid, row.get_ref(column)?);
+                if grid.bytes_held() > ANSWER_BYTES {
+                    return Err(SqlError(format!("the answer has more than {ANSWER_BYTES} bytes; ask for less at once")));
+                }
+            }
+        }
+        Ok(Reply::Rows(grid))
     }
 
     fn run_to_end(&self, sql: &str, values: &[Value]) -> Result<Reply, SqlError> {
@@ -317,36 +347,24 @@ impl Engine {
             let affected = if self.conn.total_changes() == before { 0 } else { self.conn.changes() };
             return Ok(Reply::Done { affected, info: String::new() });
         }
-        let mut grid = Grid::new(statement.column_names());
-        let width = grid.names.len();
-        let mut rows = statement.query(params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
-            for column in 0..width {
-                push(&mut grid, row.get_ref(column)?);
-            }
-            if grid.bytes_held() > ANSWER_BYTES {
-                return Err(SqlError(format!("the answer has more than {ANSWER_BYTES} bytes; ask for less at once")));
-            }
-        }
-        Ok(Reply::Rows(grid))
+        let names = statement.column_names().into_iter().map(str::to_owned).collect();
+        Self::gather(names, statement.query(params_from_iter(values))?)
     }
 
     /// A statement of ours that answers for an operator; what it asks by name, `value` knows.
     pub fn query(&self, sql: &str, value: impl Fn(&str) -> String) -> Result<Reply, SqlError> {
+        // It may be an operator's text with names of ours in it.
+        self.limited(|| self.query_to_end(sql, value))
+    }
+
+    fn query_to_end(&self, sql: &str, value: impl Fn(&str) -> String) -> Result<Reply, SqlError> {
         let mut statement = self.conn.prepare(sql)?;
         for parameter in 1..=statement.parameter_count() {
             let name = statement.parameter_name(parameter).unwrap_or_default().trim_start_matches(':').to_owned();
             statement.raw_bind_parameter(parameter, value(&name))?;
         }
-        let mut grid = Grid::new(statement.column_names());
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next()? {
-            for column in 0..grid.names.len() {
-                push(&mut grid, row.get_ref(column)?);
-            }
-        }
-        drop(rows);
-        Ok(Reply::Rows(grid))
+        let names = statement.column_names().into_iter().map(str::to_owned).collect();
+        Self::gather(names, statement.raw_query())
     }
 
     /// How many `?` a statement has, and its columns.

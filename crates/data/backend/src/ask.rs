@@ -97,7 +97,7 @@ impl Backend {
             return Ok(());
         }
         self.ask("SELECT 1 FROM (SELECT 1) nothing").await?;
-        self.others_warnings = false;
+        (self.warnings_left, self.others_warnings) = (false, false);
         Ok(())
     }
 

@@ -85,7 +85,9 @@ pub struct Backend {
     pub idle: Idle,
     /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
     pub last_session: u32,
-    /// The server may still show warnings of another session's statement: none of this session's has ended them.
+    /// The server may still show warnings, of whichever statement.
+    pub warnings_left: bool,
+    /// They may be another session's: no statement of this one has ended them.
     pub others_warnings: bool,
     /// Number of the session's statement that was the last command there; none if one of ours came after it.
     pub undisturbed: Option<u32>,
@@ -154,7 +156,7 @@ impl Backend {
     /// A statement of this session runs there now.
     pub fn serves(&mut self, session: u32) {
         if self.last_session != session {
-            self.others_warnings = self.last_session != 0;
+            self.others_warnings = self.warnings_left;
             self.last_session = session;
         }
     }
@@ -278,6 +280,10 @@ impl Backend {
                 Follow::More => {}
                 Follow::Ended { used } => {
                     self.ended(used, chunk.len());
+                    if response.warnings() > 0 || matches!(response.outcome(), Outcome::Err { .. }) {
+                        // No session's.
+                        (self.warnings_left, self.others_warnings) = (true, true);
+                    }
                     return Ok(response);
                 }
             }
@@ -456,7 +462,7 @@ impl Backend {
             self.state.unset(sync::ROLE);
         }
         self.last_session = 0;
-        self.others_warnings = false;
+        (self.warnings_left, self.others_warnings) = (false, false);
         (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
         self.insert_id = Some(0);
         self.holds = Holds::default();

@@ -103,6 +103,7 @@ impl Pools {
                     owned: None,
                     glimpse: None,
                     insert_id: Some(0),
+                    warnings_left: false,
                     others_warnings: false,
                     undisturbed: None,
                     insert_id_left: 0,

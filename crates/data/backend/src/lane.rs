@@ -267,6 +267,7 @@ impl Pools {
 
     fn begin(self: &Rc<Self>, group: &Rc<Group>, mut backend: Box<Backend>) -> Rc<Lane> {
         backend.last_session = NOBODY;
+        backend.warnings_left = true;
         let lane = Rc::new(Lane {
             place: backend.place.clone(),
             local: backend.conn.socket().local(),
@@ -298,6 +299,8 @@ impl Pools {
 
 fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
     backend.holds.is_empty()
+        // Others join it that have none, and a view's function may read them.
+        && backend.state.user_variables().next().is_none()
         && !backend.several
         && backend.conn.compression().is_none()
         && backend.need(want.state, want.user_variables, None, want.tracking) == Need::Nothing

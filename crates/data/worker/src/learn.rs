@@ -37,9 +37,10 @@ impl Session {
             // Nothing was selected yet.
             backend.holds.put(Hold::FoundRows, found_rows);
         }
-        let ends_those_before = !matches!(job.what, What::Prepare(_) | What::Raw(..)) && !leaves_warnings(job);
-        if error || response.warnings() > 0 || ends_those_before {
-            backend.others_warnings = false;
+        if error || response.warnings() > 0 {
+            (backend.warnings_left, backend.others_warnings) = (true, false);
+        } else if backend.warnings_left && surely_ends_warnings(job) {
+            (backend.warnings_left, backend.others_warnings) = (false, false);
         }
         if !job.class.reads.intersects(Reads::WARNINGS) {
             if warned && !backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb() && leaves_warnings(job) {
@@ -237,6 +238,12 @@ fn is_dynamic(job: &Job<'_>) -> bool {
 /// Whether it may set a role, which no reset takes away.
 fn mentions_a_role(text: &[u8]) -> bool {
     text.windows(4).any(|four| four.eq_ignore_ascii_case(b"role"))
+}
+
+/// Whether no server shows the warnings of before any more. What is not certain leaves them.
+fn surely_ends_warnings(job: &Job<'_>) -> bool {
+    use CommandCounter as C;
+    !matches!(job.what, What::Prepare(_) | What::Raw(..)) && matches!(job.class.command, C::Insert | C::Replace | C::Update | C::Delete)
 }
 
 /// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.

@@ -232,6 +232,7 @@ impl Copy {
         };
         // What the server remembers afterwards is no session's.
         backend.last_session = backend::NOBODY;
+        backend.warnings_left = true;
         backend.insert_id = None;
         let limit_ms = self.timeout_ms.unwrap_or(epoch.snapshot.variables.mysql_default_query_timeout);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;

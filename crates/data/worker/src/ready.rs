@@ -33,7 +33,7 @@ pub(crate) fn executes_unread(job: &Job<'_>) -> bool {
 /// What a statement may see of user variables.
 pub(crate) fn sees(job: &Job<'_>) -> Sees {
     match job.what {
-        What::Prepare(..) => Sees::Nothing,
+        What::Prepare(..) | What::Raw(..) => Sees::Nothing,
         What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
         // No view without FROM; and taking others' variables away would take the warnings away that it asks for.
         _ if job.class.reads.intersects(Reads::WARNINGS) && !Words::new(job.sent()).any(|token| token.is("FROM")) => {

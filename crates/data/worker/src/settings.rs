@@ -167,7 +167,12 @@ pub(crate) fn sees_user_variables(class: &Class<'_>) -> Sees {
     if class.reads.intersects(Reads::USER_VARIABLE) || may_run_programs(class) {
         return Sees::Variables;
     }
-    if class.plain_read || class.command == CommandCounter::Select { Sees::InViews } else { Sees::Nothing }
+    use CommandCounter as C;
+    let reads_nothing = matches!(
+        class.command,
+        C::Begin | C::Commit | C::ReleaseSavepoint | C::Rollback | C::RollbackSavepoint | C::Savepoint | C::StartTransaction
+    );
+    if reads_nothing || class.use_db.is_some() { Sees::Nothing } else { Sees::InViews }
 }
 
 /// May it run triggers, procedures, functions of users, or statements that its text does not show?
@@ -243,8 +248,18 @@ mod tests {
         for sql in ["INSERT INTO t VALUES (1)", "SELECT @a", "SELECT my_function(1)", "CALL p()", "SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)"] {
             assert_eq!(sees(sql), Sees::Variables, "{sql}");
         }
-        assert_eq!(sees("SELECT 1 FROM t"), Sees::InViews);
-        for sql in ["SET NAMES utf8", "BEGIN", "COMMIT"] {
+        for sql in [
+            "SELECT 1 FROM t",
+            "SELECT a FROM v FOR UPDATE",
+            "WITH x AS (SELECT 1) SELECT a FROM v, x FOR SHARE",
+            "DO (SELECT a FROM v)",
+            "CREATE TABLE t AS SELECT a FROM v",
+            "SET SESSION sort_buffer_size = (SELECT a FROM v)",
+            "EXPLAIN SELECT a FROM v",
+        ] {
+            assert_ne!(sees(sql), Sees::Nothing, "{sql}");
+        }
+        for sql in ["USE conf", "BEGIN", "COMMIT"] {
             assert_eq!(sees(sql), Sees::Nothing, "{sql}");
         }
     }
