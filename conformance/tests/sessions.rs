@@ -24,6 +24,7 @@ fn main() {
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
         ("what_a_server_remembers_of_a_statement_is_shown_to_its_session_only", remembered_of_others),
         ("a_view_whose_function_reads_a_user_variable_shows_nothing_of_anothers", variables_in_views),
+        ("a_schema_that_was_dropped_is_nobody_elses_error", dropped_schema),
         ("what_was_brought_for_a_statement_is_there_after_it_was_prepared", prepared_as_meant),
     ])
 }
@@ -118,6 +119,32 @@ fn variables_in_views(driver: Driver) -> Outcome {
                     let found = asked(client, read)?.concat().concat();
                     expect(found == wanted, || format!("{vendor}, after a write: {found} instead of {wanted}, cached: {cached}"))?;
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn dropped_schema(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        narrow(&proxy)?;
+        let core = log_in(proxy.port)?;
+        for round in 0..2 {
+            server.root("CREATE DATABASE passing")?;
+            let mut second = beside(&proxy, &core)?;
+            asked(&mut second, "USE conf")?;
+            asked(&mut second, "SELECT 1 FROM counted LIMIT 1")?;
+            let mut first = beside(&proxy, &core)?;
+            asked(&mut first, "USE passing")?;
+            // Only a reset takes it away again.
+            asked(&mut first, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+            asked(&mut first, "SELECT 1 FROM conf.counted LIMIT 1")?;
+            drop(first);
+            server.root("DROP DATABASE passing")?;
+            for sql in ["SELECT 1 FROM counted LIMIT 1", "SELECT DATABASE()"] {
+                let found = asked(&mut second, sql).map_err(|why| format!("{vendor}, round {round}: {why}"))?;
+                expect(sql != "SELECT DATABASE()" || found == [["conf"]], || format!("{vendor}: {found:?}"))?;
             }
         }
     }

@@ -15,6 +15,8 @@ const SHORT: [Hold; 5] = [Hold::Diagnostics, Hold::InsertId, Hold::Unread, Hold:
 fn is_spare(backend: &Backend, reads: Reads) -> bool {
     let asks = |what, hold| reads.intersects(what) && backend.holds.has(hold);
     backend.holds.are_only(&SHORT)
+        // Asked for warnings, a server forgets how many rows it found.
+        && !(backend.holds.has(Hold::Diagnostics) && backend.holds.has(Hold::FoundRows))
         && backend.idle == Idle::Proven
         && !asks(Reads::WARNINGS, Hold::Diagnostics)
         && !asks(Reads::FOUND_ROWS, Hold::FoundRows)
@@ -25,7 +27,8 @@ fn is_spare(backend: &Backend, reads: Reads) -> bool {
 impl Session {
     /// Gives back what can be spared. The second of an error: whether state of the session went with a connection.
     pub(crate) async fn give_back_what_is_spare(&mut self, job: &Job<'_>) -> Result<(), (Failed, bool)> {
-        let limit_ms = self.limit_ms(job);
+        // A server that does not answer is not what the statement waits for.
+        let limit_ms = self.limit_ms(job).min(job.epoch.snapshot.variables.mysql_connect_timeout_server);
         while let Some((hostgroup, mut backend)) = self.held.take_that(|backend| is_spare(backend, job.class.reads)) {
             let carries = backend.holds.carry_state();
             let asked = self.ask_what_is_short(job, hostgroup, &mut backend, limit_ms).await;
