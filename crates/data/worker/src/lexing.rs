@@ -3,7 +3,7 @@
 use crate::epoch::Epoch;
 use crate::session::Session;
 use backend::Names;
-use plan::SplitFacts;
+use plan::{AnsiQuotes, SplitFacts};
 use sql::template::Rewritten;
 use sql::{Class, Lexing, Shift};
 
@@ -36,6 +36,13 @@ impl Session {
         }
     }
 
+    fn ansi_quotes(&self) -> AnsiQuotes<'_> {
+        if self.modes & wire::status::ANSI_QUOTES != 0 {
+            return AnsiQuotes::Told;
+        }
+        self.state.variable("sql_mode").map_or(AnsiQuotes::Unknown, AnsiQuotes::Written)
+    }
+
     /// What a template of `mysql_query_rewrite` makes of a statement, and which one.
     pub(crate) fn rewritten(&self, epoch: &Epoch, sql: &[u8]) -> Option<(i64, Rewritten)> {
         let rewrites = &epoch.snapshot.rewrites;
@@ -45,9 +52,9 @@ impl Session {
         rewrites.find(&self.user.username, &self.state.schema, sql, self.lexing())
     }
 
-    pub(crate) fn split_facts<'a>(&self, class: &'a Class<'a>) -> SplitFacts<'a> {
+    pub(crate) fn split_facts<'a>(&'a self, class: &'a Class<'a>) -> SplitFacts<'a> {
         let since = |at| u64::try_from((self.core.rt.now() - at).as_millis()).unwrap_or(u64::MAX);
-        SplitFacts { class: Some(class), lexing: self.lexing(), since_write_ms: self.wrote.map(since) }
+        SplitFacts { class: Some(class), lexing: self.lexing(), ansi_quotes: self.ansi_quotes(), since_write_ms: self.wrote.map(since) }
     }
 }
 

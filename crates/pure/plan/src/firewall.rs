@@ -18,6 +18,35 @@ pub struct Alarm {
     pub digest: Option<u64>,
 }
 
+/// What is known of whether `ANSI_QUOTES` is in a session's `sql_mode`: whether double quotes make a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnsiQuotes<'a> {
+    /// A server has said that it is.
+    Told,
+    /// The session has set its `sql_mode` to this.
+    Written(&'a str),
+    /// Nothing.
+    Unknown,
+}
+
+/// The modes of MariaDB and MySQL that are `ANSI_QUOTES` or imply it.
+const QUOTING_MODES: [&str; 6] = ["ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
+
+impl AnsiQuotes<'_> {
+    /// Whether double quotes may make a name.
+    #[must_use]
+    pub fn may_be(self) -> bool {
+        match self {
+            // Of a number or an expression, nothing is known.
+            Self::Written(mode) => {
+                let mode = mode.to_ascii_uppercase();
+                !mode.starts_with(['\'', '"']) || QUOTING_MODES.iter().any(|name| mode.contains(name))
+            }
+            Self::Told | Self::Unknown => true,
+        }
+    }
+}
+
 /// What was done about a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
@@ -126,7 +155,7 @@ fn mode_of_unlisted<T: Trace>(
     }
     let named = digest.is_some_and(|digest| firewall.allows(user, client, session.schema, flag, digest));
     // A digest says what runs only where a server reads nothing else.
-    let allowed = named && sql::is_shown(sent, session.split.lexing);
+    let allowed = named && sql::is_shown(sent, session.split.lexing, session.split.ansi_quotes.may_be());
     trace.saw("firewall", || {
         let key = format!("schemaname '{}', flagIN {flag}", session.schema);
         let named = match (digest, named) {

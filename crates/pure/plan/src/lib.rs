@@ -22,7 +22,7 @@ mod transaction;
 mod why;
 
 pub use explain::{COLUMNS, Explanation, Step, explain};
-pub use firewall::{Action, Alarm};
+pub use firewall::{Action, Alarm, AnsiQuotes};
 pub use outcome::{Answer, Leg, Legs, Mirror, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use replay::{Replay, flag_at_end, replay};

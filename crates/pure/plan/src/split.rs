@@ -3,7 +3,7 @@
 //! Every doubt leaves the statement where it is, with the writer.
 
 use crate::trace::Trace;
-use crate::{By, Plan, SessionFacts, Statement};
+use crate::{AnsiQuotes, By, Plan, SessionFacts, Statement};
 use config::{Snapshot, Split, User};
 use sql::{Class, Lexing, Unread};
 use std::borrow::Cow;
@@ -16,13 +16,15 @@ pub struct SplitFacts<'a> {
     pub class: Option<&'a Class<'a>>,
     /// What the session's mode and character set mean for its strings.
     pub lexing: Lexing,
+    /// What is known of double quotes.
+    pub ansi_quotes: AnsiQuotes<'a>,
     /// How long ago the session may have written.
     pub since_write_ms: Option<u64>,
 }
 
 impl SplitFacts<'_> {
     /// Nothing is known.
-    pub const NONE: Self = Self { class: None, lexing: Lexing::Escapes, since_write_ms: None };
+    pub const NONE: Self = Self { class: None, lexing: Lexing::Escapes, ansi_quotes: AnsiQuotes::Unknown, since_write_ms: None };
 }
 
 /// Why a statement stays with the writer.

@@ -22,7 +22,7 @@ use config::{
     FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, RuleRow, Rules,
     Servers, Snapshot, User, UserRow, Users, Variables,
 };
-use plan::{Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
+use plan::{AnsiQuotes, Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
 use sql::digest::{DigestOptions, digest_with_comment};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -75,6 +75,7 @@ struct Session {
     digests: bool,
     commands: bool,
     lexing: sql::Lexing,
+    sql_mode: Option<String>,
     wrote: Option<u64>,
     random: u64,
 }
@@ -93,9 +94,16 @@ impl Default for Session {
             digests: true,
             commands: false,
             lexing: sql::Lexing::Escapes,
+            sql_mode: None,
             wrote: None,
             random: 0,
         }
+    }
+}
+
+impl Session {
+    fn ansi_quotes(&self) -> AnsiQuotes<'_> {
+        self.sql_mode.as_deref().map_or(AnsiQuotes::Unknown, AnsiQuotes::Written)
     }
 }
 
@@ -199,7 +207,7 @@ impl World {
             locked: session.locked,
             next_flag_in: session.flag,
             autocommit: session.autocommit,
-            split: SplitFacts { class: Some(&class), lexing: session.lexing, since_write_ms: session.wrote },
+            split: SplitFacts { class: Some(&class), lexing: session.lexing, ansi_quotes: session.ansi_quotes(), since_write_ms: session.wrote },
         };
         let statement = Statement {
             text: sql.as_bytes(),
@@ -269,6 +277,7 @@ fn session(text: &str) -> Session {
             "attributes" => session.user.attributes = value.into(),
             "wrote" => session.wrote = Some(value.parse().unwrap()),
             "lexing" => session.lexing = if value == "shifts" { sql::Lexing::Shifts(sql::Shift::Gbk) } else { sql::Lexing::NoEscapes },
+            "sql_mode" => session.sql_mode = Some(value.to_owned()),
             "digests" => session.digests = value == "1",
             "commands" => session.commands = value == "1",
             "random" => session.random = (value.parse::<f64>().unwrap() * u64::MAX as f64) as u64,

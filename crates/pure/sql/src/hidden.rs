@@ -5,20 +5,32 @@
 //! of one digest are not two statements of one shape.
 
 use crate::reading::Lexing;
-use crate::words::{Kind, Words, end_of_quoted};
+use crate::words::{Kind, Token, end_of_quoted};
 use std::ops::Range;
 
-/// Whether all that the digest of this text leaves out is, to a server, comments and the insides of strings.
+/// Whether all that the digest of this text leaves out is, to a server, comments and the insides of strings. `ansi_quotes`: what stands in double quotes
+/// may be a name to it.
 #[must_use]
-pub fn is_shown(sql: &[u8], lexing: Lexing) -> bool {
-    if !lexing.is_sure_of(sql) {
+pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
+    if lexing.shifts() && !sql.is_ascii() {
         return false;
     }
+    let is_sure = |token: Token<'_>| match token.kind {
+        // A name knows no escapes: it would end elsewhere.
+        Kind::String => !ansi_quotes || token.text[0] != b'"' || memchr::memmem::find(token.text, b"\\\"").is_none(),
+        // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
+        Kind::Word => memchr::memchr_iter(0xA0, token.text).all(|at| at > 0 && !token.text[at - 1].is_ascii()),
+        Kind::Name | Kind::Sign => true,
+    };
     let mut words = lexing.words(sql);
-    let mut token = words.next();
+    let tokens = words.by_ref();
+    let mut token = tokens.next();
     for hidden in (Hidden { sql, at: 0 }) {
-        while token.is_some_and(|token| token.end() <= hidden.start) {
-            token = words.next();
+        while let Some(passed) = token.filter(|token| token.end() <= hidden.start) {
+            if !is_sure(passed) {
+                return false;
+            }
+            token = tokens.next();
         }
         let is_harmless = token.is_none_or(|token| {
             token.start >= hidden.end || token.kind == Kind::String && token.start <= hidden.start && hidden.end <= token.end()
@@ -27,13 +39,22 @@ pub fn is_shown(sql: &[u8], lexing: Lexing) -> bool {
             return false;
         }
     }
+    let are_sure = token.is_none_or(is_sure) && tokens.all(is_sure);
     // What some servers skip, the digest shows.
-    memchr::memmem::find(sql, b"/*").is_none() || !is_conditional(words)
+    are_sure && (!words.is_conditional() || is_one_conditional_comment(sql))
 }
 
-fn is_conditional(mut words: Words<'_>) -> bool {
-    while words.next().is_some() {}
-    words.is_conditional()
+/// Whether the text is one `/*!80000 … */` and nothing else, of which a server runs all that the digest shows, or nothing. What a digest shows of such a
+/// comment has blanks for ends of lines, so there may be no comment in it.
+fn is_one_conditional_comment(sql: &[u8]) -> bool {
+    let inside = sql.trim_ascii().strip_prefix(b"/*!").and_then(|rest| rest.strip_suffix(b"*/"));
+    let Some(inside) = inside else { return false };
+    let version = inside.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (text, signs) = (inside[version..].trim_ascii_start(), [&b"/*"[..], b"*/", b"--", b"#", b"\\"]);
+    matches!(version, 5 | 6)
+        && inside[version..].first().is_some_and(u8::is_ascii_whitespace)
+        && text.first().is_some_and(u8::is_ascii_alphabetic)
+        && signs.iter().all(|sign| memchr::memmem::find(text, sign).is_none())
 }
 
 /// Strings and comments as a digest finds them, but for executable comments, whose text it shows.
@@ -84,7 +105,7 @@ mod tests {
     use crate::{DigestOptions, digest};
 
     fn shown(sql: &[u8]) -> bool {
-        is_shown(sql, Lexing::Escapes)
+        is_shown(sql, Lexing::Escapes, false)
     }
 
     #[test]
@@ -100,8 +121,8 @@ mod tests {
         ] {
             assert!(shown(sql.as_bytes()), "{sql}");
         }
-        assert!(is_shown(b"SELECT 'a' '\\\\b'", Lexing::NoEscapes));
-        assert!(is_shown(b"SELECT 'a'", Lexing::Shifts(crate::Shift::Gbk)));
+        assert!(is_shown(b"SELECT 'a' '\\\\b'", Lexing::NoEscapes, false));
+        assert!(is_shown(b"SELECT 'a'", Lexing::Shifts(crate::Shift::Gbk), false));
     }
 
     #[test]
@@ -119,8 +140,52 @@ mod tests {
         ] {
             assert!(!shown(sql.as_bytes()), "{sql}");
         }
-        assert!(!is_shown(br"SELECT a FROM t WHERE b='\' UNION SELECT password FROM users -- '", Lexing::NoEscapes));
-        assert!(!is_shown(b"SELECT a FROM t WHERE b='\xbf\\' UNION SELECT password FROM users -- '", Lexing::Shifts(crate::Shift::Gbk)));
+        assert!(!is_shown(br"SELECT a FROM t WHERE b='\' UNION SELECT password FROM users -- '", Lexing::NoEscapes, false));
+        assert!(!is_shown(b"SELECT a FROM t WHERE b='\xbf\\' UNION SELECT password FROM users -- '", Lexing::Shifts(crate::Shift::Gbk), false));
+    }
+
+    #[test]
+    fn bytes_of_values_hide_nothing() {
+        for sql in [
+            &b"INSERT INTO f VALUES (1,_binary'\x01\xa0\\'\xff', \"\xa0\")"[..],
+            b"INSERT INTO f VALUES ('caf\xe9\xa0') /* \xa0 */ -- \xa0",
+            "SELECT a AS à FROM t".as_bytes(),
+            b"SELECT a FROM t WHERE b=\"say \\\"hello\\\" to it\"",
+        ] {
+            assert!(shown(sql), "{}", sql.escape_ascii());
+        }
+        // This byte is a blank in Latin-1, which makes the comment.
+        assert!(!shown(b"DELETE FROM t WHERE a=1 --\xa0 AND b=2"));
+        // A name ends there, if it is one.
+        let sql = br#"SELECT a FROM t WHERE b="\", password FROM users -- ""#;
+        assert!(shown(sql) && !is_shown(sql, Lexing::Escapes, true));
+        for sql in [&br#"SELECT "a" FROM "t" WHERE "b"='\"'"#[..], br#"SELECT "a\b", "\n" FROM t"#] {
+            assert!(is_shown(sql, Lexing::Escapes, true), "{}", sql.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_comment_for_some_servers_is_shown_if_it_is_all_there_is() {
+        for sql in ["/*!80000 SET SESSION information_schema_stats_expiry=0 */", " /*!100100 SET a='x', b = \"y\"*/\n", "/*!080400 SET a=1 */"] {
+            assert!(shown(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "/*!80000 SET a=1 */ , b=2",
+            "SET a=1 /*!80000 , b=2 */",
+            "/*!80000 DELETE FROM t WHERE a=1 */ /*!99999 AND b=2 */",
+            "/*!80000 DELETE FROM t WHERE a=1 */ /*!40000 AND b=2 */",
+            "/*!80000 SELECT '*/ DROP TABLE t -- ' */",
+            "/*!80000 DELETE FROM t -- WHERE a=1 */",
+            "/*!80000 DELETE FROM t #\n WHERE a=1 */",
+            "/*!80000 SET a='\\', b='x' */",
+            "/*!80000 1 SET a=1 */",
+            "/*!80000SET a=1 */",
+            "/*M!100100 SET a=1 */",
+            "/*!80000 SET a=1",
+            "/*!80000*/",
+        ] {
+            assert!(!shown(sql.as_bytes()), "{sql}");
+        }
     }
 
     #[test]
