@@ -15,8 +15,8 @@ const SHORT: [Hold; 5] = [Hold::Diagnostics, Hold::InsertId, Hold::Unread, Hold:
 fn is_spare(backend: &Backend, reads: Reads) -> bool {
     let asks = |what, hold| reads.intersects(what) && backend.holds.has(hold);
     backend.holds.are_only(&SHORT)
-        // Asked for warnings, a server forgets how many rows it found.
-        && !(backend.holds.has(Hold::Diagnostics) && backend.holds.has(Hold::FoundRows))
+        // Asked for the number of warnings, as after an error, a server forgets how many rows it found.
+        && !(backend.holds.has(Hold::Diagnostics) && backend.holds.has(Hold::FoundRows) && backend.warned.is_none())
         && backend.idle == Idle::Proven
         && !asks(Reads::WARNINGS, Hold::Diagnostics)
         && !asks(Reads::FOUND_ROWS, Hold::FoundRows)
