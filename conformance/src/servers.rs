@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use std::{env, fmt, io};
 
 use crate::cache;
@@ -114,6 +115,12 @@ impl Server {
     /// Sends a signal by its name (`STOP` and `CONT` make it hang for a while).
     pub fn signal(&self, name: &str) {
         self.process.signal(name);
+        // It is stopped when the kernel says so, not when it was asked to.
+        let state = || fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
+        let until = Instant::now() + Duration::from_secs(10);
+        while name == "STOP" && !state().contains(") T ") && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Starts it again on the port that it had.
@@ -261,7 +268,7 @@ fn tls_files(data: &Path) -> Result<(), String> {
 }
 
 fn run_sql(client: &Path, socket: &Path, sql: &str) -> Result<String, String> {
-    let file = socket.with_file_name(format!("sql-{:?}", std::thread::current().id()).replace(['(', ')'], ""));
+    let file = socket.with_file_name(format!("sql-{:?}", thread::current().id()).replace(['(', ')'], ""));
     fs::write(&file, sql).map_err(|error| error.to_string())?;
     let mut command = Command::new(client);
     command.args(["--no-defaults", "--user=root", "--protocol=socket", "--batch"]).arg(format!("--socket={}", socket.display()));

@@ -294,12 +294,19 @@ fn hanging(driver: Driver) -> Outcome {
             same(asked(client, &format!("SELECT {n}"))?, vec![vec![n.to_string()]])?;
         }
     }
-    running(&proxy, 12)?;
     hangs.signal("CONT");
+    let mut served = 0;
     for client in &mut stuck {
-        same(client.rows().map_err(|error| error.to_string())?, vec![vec!["1".to_owned()]])?;
+        match client.rows() {
+            Ok(rows) => {
+                same(rows, vec![vec!["1".to_owned()]])?;
+                served += 1;
+            }
+            // One that stood in line for a connection that could not be opened meanwhile.
+            Err(error) => expect(error.to_string().starts_with("9001"), || error.to_string())?,
+        }
     }
-    Ok(())
+    expect(served > 0, || "the server was forgotten, and nobody was served when it went on".to_owned())
 }
 
 fn pipeline(proxy: &Proxy, hostgroups: &[u32], depth: u32) -> Outcome {
