@@ -298,7 +298,7 @@ impl Backend {
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
         let strange = free && self.strange_variables;
-        let foreign = Foreign { statement: foreign, variables: free && sees == Sees::Variables, strange };
+        let foreign = Foreign { statement: foreign, variables: free && sees != Sees::Nothing, strange };
         let brings = self.brings_variables(want, sees);
         let need = sync::whole_need(&self.state, want, brings, foreign, self.ways);
         let need = if need == Need::Another { self.need_as_made(want, brings, foreign) } else { need };
