@@ -69,12 +69,9 @@ fn a_statement_without_an_end_is_ended_and_an_endless_answer_is_refused() {
         // One call of a function is not interrupted.
         let said = bench.ask(View::Stats, "SELECT instr(hex(zeroblob(7000000)), hex(zeroblob(3500000)) || '1')").await;
         assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("too big")), "{said:?}");
-        let endless = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(1000000) FROM c";
-        let wide = format!("SELECT {}", vec!["zeroblob(1000000)"; 600].join(", "));
-        for text in [endless, &wide] {
-            let said = bench.ask(View::Stats, text).await;
-            assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("ask for less at once")), "{said:?}");
-        }
+        let endless = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(200000) FROM c";
+        let said = bench.ask(View::Stats, endless).await;
+        assert!(matches!(&said, Err(Said::Sql(words)) if words.contains("ask for less at once")), "{said:?}");
         assert_eq!(bench.rows("SELECT 1").await, [["1"]]);
     });
 }
