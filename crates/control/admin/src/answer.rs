@@ -299,10 +299,12 @@ impl Shared {
         if module == Module::AdminVariables {
             self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
         }
-        self.put_in_force(next).await?;
+        let put = self.put_in_force(next).await;
         if events.ends {
+            // It is in force also where a core is late.
             self.log_events(None).await?;
         }
+        put?;
         Ok(notices.join("; "))
     }
 

@@ -28,6 +28,11 @@ impl Shared {
         let is_other = wish != self.snapshot.borrow().variables.events_log();
         if is_other && wish.is_some() {
             let begun = self.log_events(wish.clone()).await;
+            if begun.is_err() {
+                // It may come to what it was told when nobody waits any more: what is in force is told behind it.
+                let as_before = self.snapshot.borrow().variables.events_log();
+                (self.hooks.log_events)(as_before, Box::new(|_done| {}));
+            }
             begun.map_err(|words| format!("{} not loaded, nothing was changed: {words}", module.words()))?;
         }
         let wanted = next.variables.mysql_eventslog_default_log == 1 || next.rules.chain().iter().any(|rule| rule.log == Some(true));

@@ -14,6 +14,13 @@ pub(crate) struct Open {
     pub(crate) len: u64,
 }
 
+/// Nothing more was written.
+pub(crate) struct Failed {
+    pub(crate) error: io::Error,
+    /// There are whole records only in the file. If not, nothing may be written behind them.
+    pub(crate) is_whole: bool,
+}
+
 impl Open {
     /// Begins the next one of this name.
     ///
@@ -57,16 +64,13 @@ impl Open {
     }
 
     /// Writes whole records, all or none: what was written of them when it failed is taken away again.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(bytes);
-        match &written {
-            Ok(()) => self.len += bytes.len() as u64,
-            Err(_) => {
-                self.file.set_len(self.len)?;
-                self.file.seek(io::SeekFrom::Start(self.len))?;
-            }
-        }
-        written
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failed> {
+        let Err(error) = self.file.write_all(bytes) else {
+            self.len += bytes.len() as u64;
+            return Ok(());
+        };
+        let taken_back = self.file.set_len(self.len).and_then(|()| self.file.seek(io::SeekFrom::Start(self.len)));
+        Err(Failed { error, is_whole: taken_back.is_ok() })
     }
 }
 

@@ -158,8 +158,11 @@ impl Log {
                 (self.note)("a defect: the events log was handed what is no record");
                 return left;
             }
-            if let Err(error) = open.write(buffer) {
-                let words = format!("{} cannot be written: {error}", open.path.display());
+            if let Err(failed) = open.write(buffer) {
+                let words = format!("{} cannot be written: {}", open.path.display(), failed.error);
+                if !failed.is_whole {
+                    self.open = None;
+                }
                 self.failed(&words);
                 return left;
             }
@@ -335,8 +338,11 @@ mod tests {
         let written = bench.log.open.take().unwrap();
         bench.log.open = Some(Open::that_is_full());
         assert_eq!(bench.log.write(&bytes, n), 1);
-        assert_eq!(bench.log.write(&bytes, n), 1);
+        // Nothing can be taken back from a device: another file is begun.
+        assert!(bench.log.open.is_none());
         assert_eq!(bench.notes.borrow().len(), 1, "{:?}", bench.notes);
+        assert_eq!(bench.log.write(&bytes, n), 0);
+        assert_eq!(texts(&bench.file(2)), ["one"]);
         bench.log.open = Some(written);
         assert_eq!(bench.log.write(&bytes, n), 0);
         assert_eq!(texts(&bench.file(1)), ["one", "one"]);
