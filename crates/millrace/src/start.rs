@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const MAILBOX_LEN: usize = 1024;
 /// Pieces of the events log that wait at most, besides their bound in bytes.
 const LETTERS_LEN: usize = 16 << 10;
+/// A script on the admin port sends its next statement so soon after an answer: its client needs some 20 µs for it.
+const OPERATORS_WATCHED: Duration = Duration::from_micros(50);
 /// How long the end waits for cores, and for the disk.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Tells the process that stays that it was started by one that waits for it.
@@ -191,17 +193,17 @@ impl Threads {
     fn start<F>(
         &mut self,
         name: String,
-        driver: rt::Driver,
+        options: impl Into<rt::Options>,
         main: impl FnOnce(Rt, Ready) -> F + Send + 'static,
     ) -> Result<(), Reasons>
     where
         F: Future<Output = Result<(), String>>,
     {
         let (tell, ready) = mpsc::channel();
-        let events = self.events.clone();
+        let (events, options) = (self.events.clone(), options.into());
         let (called, failed) = (name.clone(), tell.clone());
         let body = move || {
-            let ended = rt::run(driver, |rt| main(rt, Ready(tell))).map_err(|error| error.to_string()).and_then(|r| r);
+            let ended = rt::run_with(options, |rt| main(rt, Ready(tell))).map_err(|error| error.to_string()).and_then(|r| r);
             // Heard if it was not ready yet.
             let _serving = failed.send(ended.clone());
             // Nobody listens any more when the process ends anyway.
@@ -303,7 +305,8 @@ impl Threads {
                 Ok(Some(acceptor))
             }),
         };
-        self.start("admin".into(), rt::Driver::Epoll, move |rt, ready| async move {
+        let watchful = rt::Options { watch: OPERATORS_WATCHED, ..rt::Driver::Epoll.into() };
+        self.start("admin".into(), watchful, move |rt, ready| async move {
             let listeners = listen_all(&rt, &listen)?;
             ready.say();
             admin.serve(rt, listeners, cores, hooks).await;

@@ -8,6 +8,7 @@ use crate::random::Random;
 use crate::resolve::Names;
 use crate::timer::{Key, Wheel};
 use crate::turns::{Clockwork, Turns};
+use crate::vigil::Vigil;
 use crate::{Address, Driver, ListenOptions, Listener, Socket, resolve, sys};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -100,6 +101,7 @@ pub(crate) struct Core {
     began_ns: u64,
     looked: Cell<u64>, // the clock when it was last looked at
     turns: Clockwork,
+    vigil: Vigil,
     wheel: RefCell<Wheel>,
     random: RefCell<Random>,
     news: RefCell<Vec<Rc<Conn>>>, // connections with something new to send
@@ -110,7 +112,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(exec: Executor, io: Io, pool: Rc<Pool>, clock: Clock, random: Random) -> Rc<Self> {
+    pub(crate) fn new(exec: Executor, io: Io, pool: Rc<Pool>, clock: Clock, watch: Duration, random: Random) -> Rc<Self> {
         let began_ns = match &clock {
             Clock::Real => sys::monotonic_ns(),
             Clock::Virtual(ns) => ns.get(),
@@ -124,6 +126,7 @@ impl Core {
             began_ns,
             looked: Cell::new(began_ns),
             turns: Clockwork::starting(began_ns, sys::thread_cpu_ns()),
+            vigil: Vigil::new(watch),
             wheel: RefCell::new(Wheel::new()),
             random: RefCell::new(random),
             news: RefCell::default(),
@@ -194,10 +197,36 @@ impl Core {
             }
         };
         self.turns.end(self.look().0, sys::thread_cpu_ns);
-        self.io.turn(self, wait);
+        match wait {
+            Wait::Until(_) | Wait::Forever if self.vigil.is_kept() => self.watch(wait),
+            _ => self.io.turn(self, wait),
+        }
         self.turns.begin(self.look().0, sys::thread_cpu_ns);
         self.exec.collect_remote();
         self.fire_timers();
+    }
+
+    /// Looks for a while where that is worth it, then sleeps.
+    fn watch(self: &Rc<Self>, wait: Wait) {
+        let began_ns = self.now().0;
+        if let Some(look_ns) = self.vigil.begins() {
+            loop {
+                self.io.turn(self, Wait::Not);
+                let took_ns = self.look().0.saturating_sub(began_ns);
+                if self.has_work() {
+                    return self.vigil.found(took_ns);
+                }
+                if took_ns >= look_ns {
+                    break self.vigil.missed();
+                }
+            }
+        }
+        self.io.turn(self, wait);
+        self.vigil.slept(self.look().0.saturating_sub(began_ns));
+    }
+
+    fn has_work(&self) -> bool {
+        self.exec.ready() > 0 || self.exec.remote().is_told() || !self.news.borrow().is_empty()
     }
 
     /// Wakes whose time has come.

@@ -13,6 +13,7 @@ use std::future::Future;
 use std::io;
 use std::str::FromStr;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// A way to talk to the kernel, or to a world without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -75,11 +76,22 @@ pub struct Options {
     /// How many receive buffers of [`CHUNK_LEN`](crate::CHUNK_LEN) the core has. Their memory is taken from the
     /// kernel when they are first used.
     pub buffers: u16,
+    /// How long the core looks for what comes next before it sleeps, while one thing comes quickly after the other; zero for sleeping at
+    /// once. Clients that ask again as soon as they are answered are answered sooner, at the cost of that much of a processor; well below a
+    /// millisecond.
+    pub watch: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { driver: Driver::Auto, buffers: 1024 }
+        Self { driver: Driver::Auto, buffers: 1024, watch: Duration::ZERO }
+    }
+}
+
+impl From<Driver> for Options {
+    /// The usual ones, with this driver.
+    fn from(driver: Driver) -> Self {
+        Self { driver, ..Self::default() }
     }
 }
 
@@ -103,7 +115,7 @@ pub fn choose(wanted: Driver) -> (Driver, String) {
 /// Makes this thread a core until `main` ends. Other tasks are dropped then, and what their sockets have queued gets a
 /// second to be sent.
 pub fn run<T, F: Future<Output = T>>(driver: Driver, main: impl FnOnce(Rt) -> F) -> io::Result<T> {
-    run_with(Options { driver, ..Options::default() }, main)
+    run_with(driver.into(), main)
 }
 
 /// [`run`] with more to choose.
@@ -121,6 +133,6 @@ pub fn run_with<T, F: Future<Output = T>>(options: Options, main: impl FnOnce(Rt
         Driver::Auto | Driver::Uring => Io::Uring(Uring::new(pool.clone(), bell)?),
     };
     let key = [sys::entropy(), sys::entropy(), sys::entropy(), sys::entropy()];
-    let core = Core::new(exec, io, pool, Clock::Real, Random::keyed(key));
+    let core = Core::new(exec, io, pool, Clock::Real, options.watch, Random::keyed(key));
     Ok(core.drive(main))
 }

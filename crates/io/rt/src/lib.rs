@@ -47,6 +47,7 @@
 //! | `core.rs` | the loop, and [`Rt`], the handle that everything is asked of |
 //! | `executor.rs` | tasks, wakers, the ready queue |
 //! | `timer.rs` | the wheel |
+//! | `vigil.rs` | how long a core looks before it sleeps |
 //! | `chunk.rs` | [`Chunk`]s and the pool of buffers |
 //! | `conn.rs` | what all drivers keep of a connection: inbox, outbox, who waits |
 //! | `socket.rs` | [`Socket`] and [`Listener`], the same over all drivers |
@@ -118,6 +119,7 @@ mod sys;
 mod timer;
 mod turns;
 mod uring;
+mod vigil;
 
 pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};

@@ -24,6 +24,7 @@ on_both_drivers! {
     two_thousand_connections_are_served;
     a_socket_that_outlives_its_core_only_fails;
     a_small_pool_serves_many;
+    a_watchful_core_answers_the_quick_and_the_slow_and_hears_other_threads;
 }
 
 fn a_mailbox_wakes_another_core(driver: Driver) {
@@ -156,8 +157,49 @@ fn a_socket_that_outlives_its_core_only_fails(driver: Driver) {
     });
 }
 
+fn a_watchful_core_answers_the_quick_and_the_slow_and_hears_other_threads(driver: Driver) {
+    use std::io::{Read as _, Write as _};
+    let (tell, told) = rt::mailbox::channel::<u8>(100);
+    let options = rt::Options { watch: Duration::from_micros(100), ..driver.into() };
+    let heard = rt::run_with(options, |rt| async move {
+        let listener = listen(&rt);
+        let rt::Address::Tcp(at) = listener.local() else { panic!() };
+        let client = std::thread::spawn(move || {
+            let mut socket = std::net::TcpStream::connect(at).unwrap();
+            socket.set_nodelay(true).unwrap();
+            for n in 0..2000_u16 {
+                if n % 500 == 499 {
+                    std::thread::sleep(Duration::from_millis(20));
+                    while tell.try_send(1).is_err() {}
+                }
+                let (sent, mut came) = (n.to_le_bytes(), [0; 2]);
+                socket.write_all(&sent).unwrap();
+                socket.read_exact(&mut came).unwrap();
+                assert_eq!(came, sent);
+            }
+        });
+        let socket = listener.accept().await.unwrap();
+        rt.spawn(async move {
+            while let Ok(bytes) = socket.recv().await
+                && !bytes.is_empty()
+            {
+                socket.send(bytes).await.unwrap();
+            }
+        });
+        let mut heard = 0;
+        while let Some(more) = told.recv().await {
+            // Timers go on, too.
+            rt.sleep(Duration::from_millis(1)).await;
+            heard += more;
+        }
+        client.join().unwrap();
+        heard
+    });
+    assert_eq!(heard.unwrap(), 4);
+}
+
 fn a_small_pool_serves_many(driver: Driver) {
-    let options = rt::Options { driver, buffers: 8 };
+    let options = rt::Options { buffers: 8, ..driver.into() };
     rt::run_with(options, |rt| async move {
         megabytes_go_both_ways_at_once_in_order(rt.clone()).await;
         connections(rt, 50).await;

@@ -100,7 +100,7 @@ pub fn run_with<T, F: Future<Output = T>>(seed: u64, faults: Faults, limits: Lim
         limits,
         spare: RefCell::default(),
     };
-    let core = Core::new(exec, Io::Sim(sim), pool, Clock::Virtual(now), Random::seeded(seed));
+    let core = Core::new(exec, Io::Sim(sim), pool, Clock::Virtual(now), Duration::ZERO, Random::seeded(seed));
     core.drive(main)
 }
 
