@@ -105,12 +105,11 @@ impl Shared {
 
     async fn sql(&self, asker: &Asker, sql: &str, values: &[Value]) -> Result<Reply, Said> {
         let sql = if sql.contains(';') { door::split::statements(sql).next().unwrap_or(sql) } else { sql };
-        self.refresh(asker.view, sql).await?;
-        let engine = self.engine(asker.view).borrow();
-        let reply = engine.run(sql, values)?;
+        let named = self.refresh(asker.view, sql).await?;
+        let reply = self.engine(asker.view).borrow().run(sql, values)?;
         if matches!(reply, Reply::Done { .. }) {
             // What an operator wrote into a table of ours does not stay there.
-            for table in engine.filled_tables_in(sql) {
+            for table in &named {
                 self.filled.borrow_mut().remove(&table.name);
             }
         }
@@ -146,13 +145,13 @@ impl Shared {
 
     // Reading
 
-    /// Fills the tables that a statement names from what is in force and from the cores.
-    async fn refresh(&self, view: View, sql: &str) -> Result<(), Said> {
+    /// Fills the tables that a statement names from what is in force and from the cores; which those are.
+    async fn refresh(&self, view: View, sql: &str) -> Result<Vec<TableCopy>, Said> {
         let named: Vec<TableCopy> = self.engine(view).borrow().filled_tables_in(sql).into_iter().cloned().collect();
-        for copy in named {
-            self.fill(view, &copy).await?;
+        for copy in &named {
+            self.fill(view, copy).await?;
         }
-        Ok(())
+        Ok(named)
     }
 
     async fn fill(&self, view: View, copy: &TableCopy) -> Result<(), Said> {

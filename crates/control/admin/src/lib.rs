@@ -39,6 +39,7 @@ mod rows;
 #[cfg(test)]
 mod scripts;
 mod session;
+mod shape;
 mod shared;
 pub mod tables;
 #[cfg(test)]

@@ -61,6 +61,9 @@ fn is_blank(sql: &str) -> bool {
 
 /// Where the first statement ends: at its `;`, or at the end of the text.
 fn end_of(sql: &str) -> usize {
+    if !sql.contains(';') {
+        return sql.len();
+    }
     let (mut at, mut words) = (0, 0);
     // CREATE [TEMP|TEMPORARY] TRIGGER … END: semicolons stand inside.
     let (mut creates, mut is_trigger, mut ended) = (false, false, false);

@@ -100,6 +100,11 @@ pub use route::Question;
 pub fn parse(text: &str, view: View) -> Command {
     let text = text.trim();
     let text = text.strip_suffix(';').unwrap_or(text).trim_end();
+    let first = text.split_whitespace().next().unwrap_or_default();
+    if ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
+        // Scripts have tens of thousands of them, and no command of ours begins like this.
+        return Command::Sql(text.to_owned());
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
     let [first, ..] = words[..] else { return Command::Blank };
     let known = match first.to_ascii_uppercase().as_str() {
