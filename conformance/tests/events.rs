@@ -27,6 +27,9 @@ fn main() {
         ("a_log_that_cannot_be_written_is_told_and_harms_nobody", no_file),
         ("what_waits_is_written_when_the_proxy_ends", what_waits_is_written),
         ("what_ends_with_its_client_is_logged", what_ends_with_its_client_is_logged),
+        ("what_is_refused_before_rules_are_asked_is_logged_by_default", what_is_refused_before_rules_are_asked),
+        ("what_was_answered_before_the_log_ends_is_in_it_and_nothing_is_lost", what_was_answered_before_the_log_ends),
+        ("a_reader_that_goes_ends_the_showing_without_a_word", a_reader_that_goes),
     ])
 }
 
@@ -341,4 +344,61 @@ fn what_ends_with_its_client_is_logged(driver: Driver) -> Outcome {
     soon("1", || counted(&proxy, "logged").map(|logged| logged.to_string()))?;
     let events = logged(&proxy)?;
     expect(queries(&events) == ["SELECT SLEEP(600)"] && events[0]["hostgroup_id"] == 0, || format!("{events:#?}"))
+}
+
+fn what_is_refused_before_rules_are_asked(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    begin(&proxy, 1, "SET mysql-eventslog_default_log = 1; SET mysql-stmts_per_client_max = 1;")?;
+    let mut client = log_in(&proxy)?;
+    prepared(&mut client, "SELECT 1")?;
+    expect(prepared(&mut client, "SELECT 2").is_err(), || "there is one already".to_owned())?;
+    expect(client.ask("PREPARE s FROM 'SELECT 3'").is_err(), || "there is one already".to_owned())?;
+    let events = logged(&proxy)?;
+    expect(queries(&events) == ["SELECT 1", "SELECT 2", "PREPARE s FROM 'SELECT 3'"], || format!("{events:#?}"))?;
+    for (event, kind) in events.iter().skip(1).zip(["COM_STMT_PREPARE", "COM_QUERY"]) {
+        expect(event["event"] == kind && event["hostgroup_id"] == -1 && event["server"] == Value::Null, || format!("{event:#}"))?;
+    }
+    expect(events[1]["client_stmt_id"] == 0, || format!("{:#}", events[1]))?;
+    // A rule logs what it matches, and this is shown to none.
+    proxy.admin(
+        "SET mysql-eventslog_default_log = 0; LOAD MYSQL VARIABLES TO RUNTIME;
+         INSERT INTO mysql_query_rules (rule_id, active, match_digest, log) VALUES (1, 1, 'SELECT', 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    expect(prepared(&mut client, "SELECT 4").is_err(), || "there is one already".to_owned())?;
+    expect(!queries(&logged(&proxy)?).contains(&"SELECT 4"), || "it is logged".to_owned())
+}
+
+fn what_was_answered_before_the_log_ends(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    all(&proxy)?;
+    let mut clients = [log_in(&proxy)?, log_in(&proxy)?];
+    for client in &mut clients {
+        asked(client, "SELECT 'last words'")?;
+    }
+    // One that is still at work when it ends.
+    clients[1].query("SELECT SLEEP(1)").map_err(|error| error.to_string())?;
+    soon("1", || proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query' AND info = 'SELECT SLEEP(1)'").map(|n| n.trim().to_owned()))?;
+    proxy.admin("SET mysql-eventslog_filename = ''; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let events = shown(&files(&proxy)?)?;
+    expect(queries(&events) == ["SELECT 'last words'"; 2], || format!("{events:#?}"))?;
+    soon("0", || proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query' AND info = 'SELECT SLEEP(1)'").map(|n| n.trim().to_owned()))?;
+    // The thread of the log has it when it has been told to begin another file.
+    proxy.admin("PROXYSQL FLUSH LOGS")?;
+    expect(counted(&proxy, "logged")? == 2 && counted(&proxy, "dropped")? == 0, || "counted otherwise".to_owned())
+}
+
+fn a_reader_that_goes(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    for format in [1, 2] {
+        begin(&proxy, format, "SET mysql-eventslog_default_log = 1;")?;
+        let mut client = log_in(&proxy)?;
+        asked(&mut client, "SELECT 1")?;
+        proxy.admin("PROXYSQL FLUSH LOGS")?;
+        let (reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
+        drop(reader);
+        let mut command = Command::new(program()?);
+        let ended = command.arg("events").args(files(&proxy)?).stdout(writer).output().map_err(|error| error.to_string())?;
+        expect(ended.status.success() && ended.stderr.is_empty(), || format!("{ended:?}"))?;
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ mod log;
 mod start;
 
 use clap::Parser;
+use events::Unshown;
 use flags::{Flags, Instead};
 use std::fs::File;
 use std::io;
@@ -46,9 +47,14 @@ fn show_events(files: &[PathBuf]) -> Result<(), String> {
         let shown = if path.as_os_str() == "-" {
             events::show(io::stdin().lock(), &mut out)
         } else {
-            File::open(path).map_err(|error| format!("cannot be read: {error}")).and_then(|file| events::show(file, &mut out))
+            let file = File::open(path).map_err(|error| Unshown::Because(format!("cannot be read: {error}")));
+            file.and_then(|file| events::show(file, &mut out))
         };
-        shown.map_err(|words| format!("{}: {words}", path.display()))?;
+        match shown {
+            Ok(()) => {}
+            Err(Unshown::Unwanted) => break,
+            Err(Unshown::Because(words)) => return Err(format!("{}: {words}", path.display())),
+        }
     }
     Ok(())
 }

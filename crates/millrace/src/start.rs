@@ -161,7 +161,7 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
     let ended = until_the_end(&events, &happens, &cores, &letters, &log);
-    write_what_is_left(&cores, &letters);
+    write_what_is_left(&cores, &letters, LAST_WORDS);
     // It may have been removed already; a process that starts writes it anew.
     let _gone = fs::remove_file(pidfile);
     ended
@@ -413,10 +413,10 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     }
 }
 
-/// What the events log still lacks is written, if cores and disk are quick.
-fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>) {
-    let until = Instant::now() + LAST_WORDS;
-    let wait = |heard: &mpsc::Receiver<()>| heard.recv_timeout(until.saturating_duration_since(Instant::now()));
+/// What the events log still lacks is written, if cores and disk are quick. Half of the time is the disk's, however long a core takes.
+fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>, within: Duration) {
+    let began = Instant::now();
+    let wait = |heard: &mpsc::Receiver<()>, within| heard.recv_timeout((began + within).saturating_duration_since(Instant::now()));
     let (tell, heard) = mpsc::channel();
     for core in cores {
         let tell = tell.clone();
@@ -427,13 +427,13 @@ fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>) {
     }
     drop(tell);
     // Until the last has said so, or has ended.
-    while wait(&heard).is_ok() {}
+    while wait(&heard, within / 2).is_ok() {}
     let (tell, heard) = mpsc::channel();
     let done = Box::new(move |()| {
         let _late = tell.send(());
     });
     drop(letters.try_send(Letter::Done(done)));
-    let _late = wait(&heard);
+    let _late = wait(&heard, within);
 }
 
 /// Waits for what ends the proxy. The first wish to end drains; the second ends at once.
@@ -481,4 +481,29 @@ fn until_the_end(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_core_that_is_silent_leaves_the_disk_its_time() {
+        let (silent, _unread) = mailbox::channel(1);
+        let (letters, unread) = mailbox::channel(1);
+        let written = Arc::new(AtomicBool::new(false));
+        let writes = written.clone();
+        let disk = thread::spawn(move || {
+            rt::run(rt::Driver::Epoll, |_rt| async move {
+                let Some(Letter::Done(done)) = unread.recv().await else { panic!("something else") };
+                thread::sleep(Duration::from_millis(20));
+                writes.store(true, Ordering::SeqCst);
+                done(());
+            })
+        });
+        write_what_is_left(&[silent], &letters, Duration::from_secs(4));
+        assert!(written.load(Ordering::SeqCst), "the end has not waited for the disk");
+        disk.join().unwrap().unwrap();
+    }
 }

@@ -300,7 +300,8 @@ impl Shared {
         }
         let put = self.put_in_force(next).await;
         if events.ends {
-            // It is in force also where a core is late.
+            // It is in force also where a core is late. What was answered before is still logged.
+            let _late = self.cores.hand_over_events().await;
             self.log_events(None).await?;
         }
         put?;

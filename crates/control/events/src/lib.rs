@@ -7,4 +7,4 @@ mod log;
 mod show;
 
 pub use log::{Letter, Log};
-pub use show::show;
+pub use show::{Unshown, show};

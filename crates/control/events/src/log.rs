@@ -2,7 +2,7 @@
 
 use crate::file::Open;
 use crate::json;
-use bridge::{Event, Events, Reply};
+use bridge::{Event, Events, Fate, Reply};
 use config::{EventsForm, EventsLog};
 use rt::mailbox::Receiver;
 use std::path::PathBuf;
@@ -55,15 +55,24 @@ impl Log {
     pub async fn obey(mut self, letters: Receiver<Letter>) {
         while let Some(letter) = letters.recv().await {
             match letter {
-                Letter::Write(events) => {
-                    let lost = self.write(&events.bytes, events.records);
-                    (events.done)(lost);
-                }
+                Letter::Write(events) => self.take(events),
                 Letter::Use { wish, anyway, done } => done(self.work_like(wish, anyway)),
                 Letter::Next(done) => done(self.next()),
                 Letter::Done(done) => done(()),
             }
         }
+    }
+
+    /// What comes when there is no log any more was answered under a configuration of before: it is no loss.
+    fn take(&mut self, events: Events) {
+        let fate = match self.wish {
+            None => Fate::default(),
+            Some(_) => {
+                let lost = self.write(&events.bytes, events.records);
+                Fate { written: events.records - lost, lost }
+            }
+        };
+        (events.done)(fate);
     }
 
     fn work_like(&mut self, wish: Option<EventsLog>, anyway: bool) -> Result<(), String> {
@@ -189,6 +198,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
     use std::rc::Rc;
+    use std::sync::mpsc;
 
     /// A folder, a log in it, and what it has noted.
     struct Bench {
@@ -207,12 +217,30 @@ mod tests {
             Self { folder, log, notes }
         }
 
+        /// With a log whose files are called `ev` and have no more bytes than these.
+        fn begun(words: &str, bytes_max: u64) -> Self {
+            let mut bench = Self::new(words);
+            bench.begin("ev", bytes_max, EventsForm::Binary).unwrap();
+            bench
+        }
+
         fn begin(&mut self, name: &str, bytes_max: u64, form: EventsForm) -> Result<(), String> {
             self.log.work_like(Some(EventsLog { name: name.into(), bytes_max, form }), false)
         }
 
+        /// How many of these are lost.
+        fn write(&mut self, texts: &[&str]) -> u64 {
+            let (bytes, records) = records(texts);
+            self.log.write(&bytes, records)
+        }
+
         fn file(&self, number: u32) -> Vec<u8> {
             fs::read(self.folder.join(format!("ev.{number:08}"))).unwrap_or_default()
+        }
+
+        /// The statements in a file.
+        fn texts(&self, number: u32) -> Vec<String> {
+            texts(&self.file(number))
         }
     }
 
@@ -261,37 +289,33 @@ mod tests {
         let mut bench = Bench::new("full");
         fs::write(bench.folder.join("ev.00000041"), "of before").unwrap();
         fs::write(bench.folder.join("ev.00000099.gz"), "of somebody else").unwrap();
-        let (bytes, n) = records(&["one", "two", "three", "four"]);
-        bench.begin("ev", bytes.len() as u64 / 2 - 3, EventsForm::Binary).unwrap();
-        assert_eq!(bench.log.write(&bytes, n), 0);
-        assert_eq!(texts(&bench.file(42)), ["one", "two"]);
-        assert_eq!(texts(&bench.file(43)), ["three", "four"]);
+        let four = ["one", "two", "three", "four"];
+        bench.begin("ev", records(&four).0.len() as u64 / 2 - 3, EventsForm::Binary).unwrap();
+        assert_eq!(bench.write(&four), 0);
+        assert_eq!(bench.texts(42), ["one", "two"]);
+        assert_eq!(bench.texts(43), ["three", "four"]);
         bench.log.next().unwrap();
-        let (bytes, n) = records(&["five"]);
-        assert_eq!(bench.log.write(&bytes, n), 0);
-        assert_eq!(texts(&bench.file(44)), ["five"]);
+        assert_eq!(bench.write(&["five"]), 0);
+        assert_eq!(bench.texts(44), ["five"]);
         assert!(bench.notes.borrow().is_empty(), "{:?}", bench.notes);
     }
 
     #[test]
     fn another_format_begins_another_file() {
-        let mut bench = Bench::new("form");
-        let (bytes, n) = records(&["one"]);
-        bench.begin("ev", 1000, EventsForm::Binary).unwrap();
-        bench.log.write(&bytes, n);
+        let mut bench = Bench::begun("form", 1000);
+        bench.write(&["one"]);
         bench.begin("ev", 2000, EventsForm::Binary).unwrap();
-        bench.log.write(&bytes, n);
+        bench.write(&["two"]);
         bench.begin("ev", 2000, EventsForm::Json).unwrap();
-        bench.log.write(&bytes, n);
-        assert_eq!(texts(&bench.file(1)), ["one", "one"]);
+        bench.write(&["three"]);
+        assert_eq!(bench.texts(1), ["one", "two"]);
         let json = String::from_utf8(bench.file(2)).unwrap();
-        assert!(json.contains(r#""query":"one""#) && json.ends_with("}\n"), "{json}");
+        assert!(json.contains(r#""query":"three""#) && json.ends_with("}\n"), "{json}");
     }
 
     #[test]
     fn a_name_that_cannot_be_is_refused_and_what_was_there_goes_on() {
-        let mut bench = Bench::new("names");
-        bench.begin("ev", 1000, EventsForm::Binary).unwrap();
+        let mut bench = Bench::begun("names", 1000);
         let folder = bench.folder.display().to_string();
         fs::write(bench.folder.join("file"), "").unwrap();
         for (name, words) in [
@@ -303,9 +327,8 @@ mod tests {
             let refused = bench.begin(name, 1000, EventsForm::Binary).unwrap_err();
             assert_eq!(refused, format!("mysql-eventslog_filename = '{name}': {words}"));
         }
-        let (bytes, n) = records(&["one"]);
-        assert_eq!(bench.log.write(&bytes, n), 0);
-        assert_eq!(texts(&bench.file(1)), ["one"]);
+        assert_eq!(bench.write(&["one"]), 0);
+        assert_eq!(bench.texts(1), ["one"]);
         assert!(bench.notes.borrow().is_empty(), "{:?}", bench.notes);
     }
 
@@ -314,13 +337,12 @@ mod tests {
         let mut bench = Bench::new("missing");
         let wish = EventsLog { name: "later/ev".into(), bytes_max: 1000, form: EventsForm::Binary };
         assert!(bench.log.work_like(Some(wish), true).is_err());
-        let (bytes, n) = records(&["one", "two"]);
-        assert_eq!(bench.log.write(&bytes, n), 2);
-        assert_eq!(bench.log.write(&bytes, n), 2);
+        assert_eq!(bench.write(&["one", "two"]), 2);
+        assert_eq!(bench.write(&["one", "two"]), 2);
         assert_eq!(bench.notes.borrow().len(), 1, "{:?}", bench.notes);
         fs::create_dir(bench.folder.join("later")).unwrap();
         bench.log.next().unwrap();
-        assert_eq!(bench.log.write(&bytes, n), 0);
+        assert_eq!(bench.write(&["one", "two"]), 0);
         let told = bench.notes.borrow().last().cloned().unwrap();
         assert_eq!(told, "the events log is written again; 4 statements are not in it");
         assert_eq!(texts(&fs::read(bench.folder.join("later/ev.00000001")).unwrap()), ["one", "two"]);
@@ -328,24 +350,39 @@ mod tests {
 
     #[test]
     fn a_full_disk_leaves_whole_records() {
-        let mut bench = Bench::new("disk");
+        let mut bench = Bench::begun("disk", 1000);
         if !Path::new("/dev/full").exists() {
             return;
         }
-        bench.begin("ev", 1000, EventsForm::Binary).unwrap();
-        let (bytes, n) = records(&["one"]);
-        assert_eq!(bench.log.write(&bytes, n), 0);
+        assert_eq!(bench.write(&["one"]), 0);
         let written = bench.log.open.take().unwrap();
         bench.log.open = Some(Open::that_is_full());
-        assert_eq!(bench.log.write(&bytes, n), 1);
+        assert_eq!(bench.write(&["lost"]), 1);
         // Nothing can be taken back from a device: another file is begun.
         assert!(bench.log.open.is_none());
         assert_eq!(bench.notes.borrow().len(), 1, "{:?}", bench.notes);
-        assert_eq!(bench.log.write(&bytes, n), 0);
-        assert_eq!(texts(&bench.file(2)), ["one"]);
+        assert_eq!(bench.write(&["two"]), 0);
+        assert_eq!(bench.texts(2), ["two"]);
         bench.log.open = Some(written);
-        assert_eq!(bench.log.write(&bytes, n), 0);
-        assert_eq!(texts(&bench.file(1)), ["one", "one"]);
+        assert_eq!(bench.write(&["three"]), 0);
+        assert_eq!(bench.texts(1), ["one", "three"]);
         assert_eq!(bench.notes.borrow().len(), 2, "{:?}", bench.notes);
+    }
+
+    #[test]
+    fn what_comes_when_the_log_has_ended_is_neither_written_nor_lost() {
+        let mut bench = Bench::begun("ended", 1000);
+        let (tell, told) = mpsc::channel();
+        let fate = |log: &mut Log| {
+            let (tell, (bytes, records)) = (tell.clone(), records(&["one", "two"]));
+            log.take(Events { bytes, records, done: Box::new(move |fate| tell.send(fate).unwrap()) });
+            told.recv().unwrap()
+        };
+        assert_eq!(fate(&mut bench.log), Fate { written: 2, lost: 0 });
+        bench.log.open = None;
+        fs::remove_dir_all(&bench.folder).unwrap();
+        assert_eq!(fate(&mut bench.log), Fate { written: 0, lost: 2 });
+        bench.log.work_like(None, false).unwrap();
+        assert_eq!(fate(&mut bench.log), Fate::default());
     }
 }

@@ -5,7 +5,7 @@ use crate::epoch::Epoch;
 use crate::prepared::{Bound, ClientStatement, Execution, unknown};
 use crate::session::{Ended, Session};
 use crate::statement::What;
-use bridge::Counter;
+use bridge::{Counter, EventKind};
 use std::cell::Cell;
 use std::rc::Rc;
 use wire::attributes::Attributes;
@@ -36,7 +36,8 @@ impl Session {
         statement: &mut ClientStatement,
     ) -> Result<(), Ended> {
         if statement.moves() {
-            return self.refuse(&Complaint::with(UNSUPPORTED.0, "HY000", UNSUPPORTED.1)).await;
+            let complaint = Complaint::with(UNSUPPORTED.0, "HY000", UNSUPPORTED.1);
+            return self.refuse_unasked(epoch, (EventKind::Execute, client), &statement.prepared().sql, &complaint).await;
         }
         let params = statement.params();
         let mut payload = Vec::with_capacity(rest.len() + 2 * params + 8);
@@ -49,7 +50,8 @@ impl Session {
             Ok(_) => {}
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
-                return self.refuse(&Complaint::with(1210, "HY000", malformed.to_string())).await;
+                let complaint = Complaint::with(1210, "HY000", malformed.to_string());
+                return self.refuse_unasked(epoch, (EventKind::Execute, client), &statement.prepared().sql, &complaint).await;
             }
         }
         let prepared = Rc::clone(statement.prepared());

@@ -9,7 +9,7 @@ use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Interest, Prepared, slot_name};
-use bridge::Counter;
+use bridge::{Counter, EventKind};
 use sql::dynamic::{Source, dynamic, literal};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
@@ -255,7 +255,8 @@ impl Session {
         let Some(inner) = inner.filter(|inner| may_move(&self.lexing().class(inner))) else {
             if backend::is_ours(&naming.name) {
                 let words = format!("The name '{}' is one of those that the proxy gives on servers", naming.name);
-                return self.refuse(&Complaint::with(1235, "42000", words)).await;
+                let complaint = Complaint::with(1235, "42000", words);
+                return self.refuse_unasked(epoch, (EventKind::Query, 0), &naming.outer, &complaint).await;
             }
             let mut class = class;
             if bound {
@@ -272,7 +273,8 @@ impl Session {
         let max = epoch.snapshot.variables.mysql_stmts_per_client_max;
         if self.statements.len() as u64 >= max {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
-            return self.refuse(&Complaint::with(1461, "42000", words)).await;
+            let complaint = Complaint::with(1461, "42000", words);
+            return self.refuse_unasked(epoch, (EventKind::Query, 0), &naming.outer, &complaint).await;
         }
         // A template that leaves the parameters where they are counts here, too.
         let rewritten = self.rewritten(epoch, &inner).filter(|(_, made)| made.params.iter().copied().eq(0..made.params_before));
@@ -295,7 +297,8 @@ impl Session {
     ) -> Result<(), Ended> {
         if backend::is_ours(name) {
             let words = format!("Unknown prepared statement handler ({name}) given to {verb}");
-            return self.refuse(&Complaint::with(1243, "HY000", words)).await;
+            let complaint = Complaint::with(1243, "HY000", words);
+            return self.refuse_unasked(epoch, (EventKind::Query, 0), text, &complaint).await;
         }
         let mut class = class;
         if self.may_know_names() {

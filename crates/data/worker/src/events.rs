@@ -1,8 +1,10 @@
 //! Statements for the events log: a core gathers them in memory, within a bound, and hands them over to the thread that writes files.
 
-use crate::session::Session;
+use crate::answer::Complaint;
+use crate::epoch::Epoch;
+use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use bridge::{Event, EventKind, Events};
+use bridge::{Event, EventKind, Events, Fate};
 use rt::Instant;
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -71,19 +73,23 @@ impl Outbox {
     }
 
     fn hand_over_these(&self, gathered: &mut Gathered) {
-        let (bytes, records) = (std::mem::take(&mut gathered.bytes), std::mem::take(&mut gathered.records));
+        let (mut bytes, records) = (std::mem::take(&mut gathered.bytes), std::mem::take(&mut gathered.records));
         if records == 0 {
             return;
         }
+        if bytes.capacity() > 2 * bytes.len() {
+            // It may wait long, and what is counted is what is in it.
+            bytes.shrink_to_fit();
+        }
         let (flow, len) = (self.flow.clone(), bytes.len() as u64);
         flow.waiting.fetch_add(len, Ordering::Relaxed);
-        let done = move |lost: u64| {
+        let done = move |fate: Fate| {
             flow.waiting.fetch_sub(len, Ordering::Relaxed);
-            flow.written.fetch_add(records - lost.min(records), Ordering::Relaxed);
-            flow.lost.fetch_add(lost, Ordering::Relaxed);
+            flow.written.fetch_add(fate.written, Ordering::Relaxed);
+            flow.lost.fetch_add(fate.lost, Ordering::Relaxed);
         };
         if let Err(back) = (self.hand)(Events { bytes, records, done: Box::new(done) }) {
-            (back.done)(records);
+            (back.done)(Fate { written: 0, lost: records });
         }
     }
 
@@ -91,6 +97,18 @@ impl Outbox {
     pub(crate) fn written_and_lost(&self) -> (u64, u64) {
         (self.flow.written.load(Ordering::Relaxed), self.flow.lost.load(Ordering::Relaxed))
     }
+}
+
+/// What of a record is not the session's.
+struct Done<'a> {
+    kind: EventKind,
+    statement_id: u32,
+    text: &'a [u8],
+    digest: u64,
+    began: Instant,
+    told: Told,
+    /// Rules have sent it somewhere.
+    is_routed: bool,
 }
 
 impl Session {
@@ -104,22 +122,42 @@ impl Session {
             What::Execute(execution) => (EventKind::Execute, execution.client),
             What::Raw(..) => return,
         };
-        let v = &job.epoch.snapshot.variables;
+        self.put_event(job.epoch, &Done { kind, statement_id, text: job.sent(), digest, began, told, is_routed: true });
+    }
+
+    /// Refuses a statement about which rules are not asked any more. Whether it is logged is said by `mysql-eventslog_default_log` then.
+    pub(crate) async fn refuse_unasked(
+        &mut self,
+        epoch: &Epoch,
+        (kind, statement_id): (EventKind, u32),
+        text: &[u8],
+        complaint: &Complaint,
+    ) -> Result<(), Ended> {
+        let began = self.core.rt.now();
+        let refused = self.refuse(complaint).await;
+        if epoch.logs == Some(true) {
+            self.put_event(epoch, &Done { kind, statement_id, text, digest: 0, began, told: Told::default(), is_routed: false });
+        }
+        refused
+    }
+
+    fn put_event(&self, epoch: &Epoch, done: &Done<'_>) {
+        let v = &epoch.snapshot.variables;
         let schema = if self.state.schema.is_empty() { &*v.mysql_default_schema } else { &*self.state.schema };
         let ended_us = self.core.rt.wall_us();
-        let took_us = u64::try_from((self.core.rt.now() - began).as_micros()).unwrap_or(u64::MAX);
+        let took_us = u64::try_from((self.core.rt.now() - done.began).as_micros()).unwrap_or(u64::MAX);
         let outbox = &self.core.outbox;
         let mut gathered = outbox.gathered.borrow_mut();
         let (mut client, mut server) = (std::mem::take(&mut gathered.client), std::mem::take(&mut gathered.server));
         let (host, port) = &self.entry.client;
         write_address(&mut client, host, *port);
         let asked = self.entry.server.borrow();
-        let asked = asked.as_ref().filter(|_| self.entry.asks_a_server()).zip(self.entry.hostgroup.get());
+        let asked = asked.as_ref().filter(|_| done.is_routed && self.entry.asks_a_server()).zip(self.entry.hostgroup.get());
         if let Some(((place, _), _)) = asked {
             write_address(&mut server, place.host(), place.server().port);
         }
         let event = Event {
-            kind,
+            kind: done.kind,
             session: u64::from(self.entry.id),
             user: self.user_name.as_bytes(),
             schema: schema.as_bytes(),
@@ -127,12 +165,12 @@ impl Session {
             server: asked.map(|(_, hostgroup)| (u64::from(hostgroup), &*server)),
             began_us: ended_us.saturating_sub(took_us),
             ended_us,
-            statement_id: u64::from(statement_id),
-            rows_affected: told.rows_affected,
-            insert_id: told.insert_id,
-            rows_sent: told.rows_sent,
-            digest,
-            text: job.sent(),
+            statement_id: u64::from(done.statement_id),
+            rows_affected: done.told.rows_affected,
+            insert_id: done.told.insert_id,
+            rows_sent: done.told.rows_sent,
+            digest: done.digest,
+            text: done.text,
         };
         outbox.put(&event, &mut gathered, self.core.share(v.mysql_eventslog_buffer_MB << 20));
         (gathered.client, gathered.server) = (client, server);
@@ -186,7 +224,7 @@ mod tests {
         assert_eq!(outbox.written_and_lost(), (0, 92), "what was handed over still counts");
         let events = taken.try_recv().unwrap();
         assert_eq!(events.records, 9);
-        (events.done)(3);
+        (events.done)(Fate { written: 6, lost: 3 });
         assert_eq!(outbox.written_and_lost(), (6, 95));
         put(&outbox, 10_000);
         assert_eq!(outbox.written_and_lost(), (6, 95), "there is room again");
@@ -200,5 +238,21 @@ mod tests {
             outbox.hand_over();
         }
         assert_eq!(outbox.written_and_lost(), (0, 100));
+    }
+    /// A disk that hangs leaves pieces waiting, four a second from each core.
+    #[test]
+    fn a_piece_that_waits_takes_about_as_much_memory_as_is_counted() {
+        let (hand, taken) = rt::mailbox::channel(10);
+        let outbox = Outbox::new(Arc::new(move |events| hand.try_send(events).map_err(rt::mailbox::SendError::into_inner)));
+        for count in [1, 10, 100] {
+            (0..count).for_each(|_| put(&outbox, 1_000_000));
+            outbox.hand_over();
+            let mut memory = 0;
+            while let Some(events) = taken.try_recv() {
+                assert!(events.bytes.capacity() <= 2 * events.bytes.len(), "{} for {events:?}", events.bytes.capacity());
+                memory += events.bytes.len();
+            }
+            assert!(memory > count * 1000);
+        }
     }
 }

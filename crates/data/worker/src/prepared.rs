@@ -6,7 +6,7 @@ use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
 use backend::{Interest, Prepared};
-use bridge::Counter;
+use bridge::{Counter, EventKind};
 use rt::Chunk;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -293,7 +293,8 @@ impl Session {
     ) -> Result<(), Ended> {
         if statement.overflow {
             let words = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
-            return self.refuse(&Complaint::with(1105, "HY000", words)).await;
+            let complaint = Complaint::with(1105, "HY000", words);
+            return self.refuse_unasked(epoch, (EventKind::Execute, id), &statement.prepared.sql, &complaint).await;
         }
         let params = statement.params();
         let mut payload = Vec::with_capacity(execute.params.len() + 16);
@@ -318,7 +319,8 @@ impl Session {
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
                 let code = if epoch.claims_mariadb() { 1210 } else { 1835 };
-                return self.refuse(&Complaint::with(code, "HY000", malformed.to_string())).await;
+                let complaint = Complaint::with(code, "HY000", malformed.to_string());
+                return self.refuse_unasked(epoch, (EventKind::Execute, id), &statement.prepared.sql, &complaint).await;
             }
         };
         let prepared = Rc::clone(&statement.prepared);

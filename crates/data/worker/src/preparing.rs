@@ -7,7 +7,7 @@ use crate::prepared::{ClientStatement, seen_params};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::Prepared;
-use bridge::Counter;
+use bridge::{Counter, EventKind};
 use sql::{Class, Leaves, Lexing};
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -84,7 +84,7 @@ impl Session {
         let max = epoch.snapshot.variables.mysql_stmts_per_client_max;
         if self.statements.len() as u64 >= max {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
-            return self.refuse(&Complaint::with(1461, "42000", words)).await;
+            return self.refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &Complaint::with(1461, "42000", words)).await;
         }
         let rewritten = self.rewritten(epoch, sql);
         let moved = rewritten.as_ref().and_then(|(_, made)| Moved::new(made.params_before, &made.params));

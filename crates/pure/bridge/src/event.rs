@@ -198,8 +198,17 @@ pub struct Events {
     pub bytes: Vec<u8>,
     /// How many.
     pub records: u64,
-    /// Called when they are written, or will not be: with how many were lost.
-    pub done: Reply<u64>,
+    /// Called when they are written, or will not be.
+    pub done: Reply<Fate>,
+}
+
+/// What became of records that were handed over. Those that are neither came when there was no log any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fate {
+    /// They are in files.
+    pub written: u64,
+    /// They should be, and never will.
+    pub lost: u64,
 }
 
 impl std::fmt::Debug for Events {

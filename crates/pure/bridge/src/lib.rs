@@ -14,7 +14,7 @@ mod report;
 pub use alarm::AlarmRow;
 pub use calendar::{date, utc};
 pub use counters::{Counter, Counts};
-pub use event::{Event, EventKind, Events};
+pub use event::{Event, EventKind, Events, Fate};
 pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use mirror::MirrorRow;
