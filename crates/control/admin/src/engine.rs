@@ -110,24 +110,39 @@ const STATS_PATTERN_BYTES: i32 = 500;
 #[derive(Debug)]
 struct TimeLimit {
     opened: Instant,
-    /// Milliseconds since `opened`; 0 for what is not an operator's.
+    /// Microseconds since `opened`; 0 for what is not an operator's.
     until: AtomicU64,
 }
 
 impl TimeLimit {
+    fn new() -> Self {
+        Self { opened: Instant::now(), until: AtomicU64::new(0) }
+    }
+
     fn is_over(&self) -> bool {
         let until = self.until.load(Ordering::Relaxed);
-        until != 0 && self.opened.elapsed() >= Duration::from_millis(until)
+        until != 0 && self.opened.elapsed() >= Duration::from_micros(until)
     }
 
     fn starts(&self, may_take: Duration) {
-        let until = self.opened.elapsed() + may_take;
-        self.until.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.until.store(micros(self.opened.elapsed() + may_take).max(1), Ordering::Relaxed);
+    }
+
+    /// What others have had of the processor meanwhile is not its time.
+    fn gave_away(&self, took: Duration) {
+        let until = self.until.load(Ordering::Relaxed);
+        if until != 0 {
+            self.until.store(until.saturating_add(micros(took)), Ordering::Relaxed);
+        }
     }
 
     fn ends(&self) {
         self.until.store(0, Ordering::Relaxed);
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Engine {
@@ -139,10 +154,12 @@ impl Engine {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, true)?;
         functions::add(&conn)?;
         // A statement may go through a million rows: whoever waits for this processor gets it now and then.
-        let limit = Arc::new(TimeLimit { opened: Instant::now(), until: AtomicU64::new(0) });
+        let limit = Arc::new(TimeLimit::new());
         let watched = limit.clone();
         conn.progress_handler(STEPS_AT_ONCE, Some(move || {
+            let began = Instant::now();
             give_way();
+            watched.gave_away(began.elapsed());
             watched.is_over()
         }));
         let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
@@ -170,6 +187,10 @@ impl Engine {
         let disk = file(DISK_FILE);
         let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new(), limit };
         engine.create_tables()?;
+        if view == View::Stats {
+            // A long text takes much memory to understand, also where it is never run.
+            engine.conn.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, STATS_VALUE_BYTES)?;
+        }
         // Drivers try connections with it. Temporary: it is in no list and in no copy.
         engine.conn.execute_batch("CREATE TEMP VIEW dual AS SELECT 'X' AS DUMMY")?;
         if view == View::Admin {
@@ -299,7 +320,7 @@ impl Engine {
     }
 
     /// As long as an operator's statement may take, and no value larger than it may have.
-    fn limited(&self, work: impl FnOnce() -> Result<Reply, SqlError>) -> Result<Reply, SqlError> {
+    fn limited<T>(&self, work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError> {
         let may_take = if self.view == View::Stats { STATS_TIME } else { ADMIN_TIME };
         // One call of a function is not interrupted: with small values none takes long.
         let lengths = [(Limit::SQLITE_LIMIT_LENGTH, STATS_VALUE_BYTES), (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, STATS_PATTERN_BYTES)];
@@ -322,18 +343,10 @@ impl Engine {
         outcome
     }
 
-    /// The rows of an answer, within its bounds.
-    fn gather(names: Vec<String>, mut rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
+    /// The rows of an answer.
+    fn gather(names: Vec<String>, rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
         let mut grid = Grid::new(names);
-        let width = grid.names.len();
-        while let Some(row) = rows.next()? {
-            for column in 0..width {
-                push(&mut grid, row.get_ref(column)?);
-                if grid.bytes_held() > ANSWER_BYTES {
-                    return Err(SqlError(format!("the answer has more than {ANSWER_BYTES} bytes; ask for less at once")));
-                }
-            }
-        }
+        fill(&mut grid, rows, ANSWER_BYTES)?;
         Ok(Reply::Rows(grid))
     }
 
@@ -387,8 +400,10 @@ impl Engine {
 
     /// How many `?` a statement has, and its columns.
     pub fn describe(&self, sql: &str) -> Result<(usize, Vec<String>), SqlError> {
-        let statement = self.conn.prepare(sql)?;
-        Ok((statement.parameter_count(), statement.column_names().into_iter().map(str::to_owned).collect()))
+        self.limited(|| {
+            let statement = self.conn.prepare(sql)?;
+            Ok((statement.parameter_count(), statement.column_names().into_iter().map(str::to_owned).collect()))
+        })
     }
 
     /// What SQLite would do and an operator may not.
@@ -451,6 +466,20 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$' || c == '@'
 }
 
+/// Within this bound, also where one row is wide: it may have two thousand values.
+fn fill(grid: &mut Grid, mut rows: rusqlite::Rows<'_>, bytes_max: usize) -> Result<(), SqlError> {
+    let width = grid.names.len();
+    while let Some(row) = rows.next()? {
+        for column in 0..width {
+            push(grid, row.get_ref(column)?);
+            if grid.bytes_held() > bytes_max {
+                return Err(SqlError(format!("the answer has more than {bytes_max} bytes; ask for less at once")));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn push(grid: &mut Grid, cell: ValueRef<'_>) {
     match cell {
         ValueRef::Null => grid.push(None),
@@ -470,4 +499,35 @@ fn set_disk_pragmas(conn: &Connection) -> Result<(), SqlError> {
 
 fn set_pragma(conn: &Connection, schema: &str, name: &str, value: &str) -> Result<(), SqlError> {
     Ok(conn.pragma_update(Some(schema), name, value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_row_is_refused_before_all_of_it_is_copied() {
+        let engine = Engine::open(None, View::Stats).unwrap();
+        let wide = vec!["zeroblob(10000)"; 2000].join(", ");
+        for (rows, bytes_max) in [(1, 100_000), (2, 25_000_000)] {
+            let mut statement = engine.conn.prepare(&format!("SELECT {wide} FROM (VALUES (1), (2)) LIMIT {rows}")).unwrap();
+            let mut grid = Grid::new(vec![String::new(); 2000]);
+            let refused = fill(&mut grid, statement.query([]).unwrap(), bytes_max).unwrap_err();
+            assert_eq!(refused.0, format!("the answer has more than {bytes_max} bytes; ask for less at once"));
+            assert!(grid.bytes_held() < bytes_max + 20_000, "{} of {bytes_max}", grid.bytes_held());
+        }
+    }
+
+    #[test]
+    fn time_that_a_statement_gives_away_is_not_its_own() {
+        let limit = TimeLimit { opened: Instant::now().checked_sub(Duration::from_secs(1)).unwrap(), ..TimeLimit::new() };
+        limit.gave_away(Duration::from_secs(1));
+        assert!(!limit.is_over(), "it is nobody's");
+        limit.starts(Duration::ZERO);
+        assert!(limit.is_over());
+        limit.gave_away(Duration::from_hours(1));
+        assert!(!limit.is_over());
+        limit.ends();
+        assert!(!limit.is_over());
+    }
 }
