@@ -296,13 +296,16 @@ impl Threads {
                 let acceptor = pair.acceptor()?;
                 let (certificate, key): (Arc<[u8]>, Arc<[u8]>) = (pair.certificate.into(), pair.key.into());
                 let authorities: Arc<[u8]> = pair.authorities.into();
-                for core in &told {
+                let is_untold = |core: &&Sender<ToCore>| {
                     let (certificate, key, authorities) = (certificate.clone(), key.clone(), authorities.clone());
-                    let message = ToCore::ReloadTls { certificate, key, authorities };
-                    core.try_send(message).map_err(|_| "a core does not listen".to_owned())?;
-                }
+                    core.try_send(ToCore::ReloadTls { certificate, key, authorities }).is_err()
+                };
+                let untold = told.iter().filter(is_untold).count();
                 embedded.offer(acceptor.clone());
-                Ok(Some(acceptor))
+                match untold {
+                    0 => Ok(Some(acceptor)),
+                    _ => Err(format!("{untold} of {} cores could not be told and use the certificate of before; try again", told.len())),
+                }
             }),
         };
         let watchful = rt::Options { watch: OPERATORS_WATCHED, ..rt::Driver::Epoll.into() };

@@ -13,6 +13,8 @@ use bridge::{Ask, Report};
 use config::{Refusal, Snapshot};
 use rusqlite::types::Value;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -106,14 +108,16 @@ impl Shared {
     async fn sql(&self, asker: &Asker, sql: &str, values: &[Value]) -> Result<Reply, Said> {
         let sql = if sql.contains(';') { door::split::statements(sql).next().unwrap_or(sql) } else { sql };
         let named = self.refresh(asker.view, sql).await?;
-        let reply = self.engine(asker.view).borrow().run(sql, values)?;
-        if matches!(reply, Reply::Done { .. }) {
-            // What an operator wrote into a table of ours does not stay there.
+        let engine = self.engine(asker.view).borrow();
+        let before = engine.conn().total_changes();
+        let reply = engine.run(sql, values);
+        if engine.conn().total_changes() != before {
+            // What an operator wrote into a table of ours does not stay there, be it that the statement failed in the end.
             for table in &named {
                 self.filled.borrow_mut().remove(&table.name);
             }
         }
-        Ok(reply)
+        Ok(reply?)
     }
 
     /// How many parameters and which columns a statement has.
@@ -328,15 +332,16 @@ impl Shared {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
         self.aside.later(move || drop(before));
-        let confirmed = self.cores.load(&next, &self.aside).await;
+        let (confirmed, untold) = self.cores.load(&next, &self.aside).await;
         let all = self.cores.len();
         if confirmed == all {
             return Ok(());
         }
-        Err(Said::Sql(format!(
-            "only {confirmed} of {all} cores have confirmed generation {generation} in time; the others work by an older one until they \
-             come to it"
-        )))
+        let others = match untold {
+            0 => "the others work by an older one until they come to it".to_owned(),
+            _ => format!("{untold} could not even be told, and work by an older one until it is loaded again"),
+        };
+        Err(Said::Sql(format!("only {confirmed} of {all} cores have confirmed generation {generation} in time; {others}")))
     }
 
     fn load_config(&self, module: Module) -> Result<Reply, Said> {
@@ -351,9 +356,11 @@ impl Shared {
             return Err(Said::Sql("ProxySQL Admin Error: empty file name".into()));
         }
         let text = file::saved(self.engine.borrow().conn())?;
-        if write_private(path, &text).is_err() {
+        if let Err(error) = write_private(Path::new(path), &text) {
             let twice = if select { "" } else { "ProxySQL Admin Error: " };
-            return Err(Said::Sql(format!("{twice}Cannot open file {path}")));
+            // ProxySQL's words for the most common.
+            let why = if error.kind() == io::ErrorKind::NotFound { String::new() } else { format!(": {error}") };
+            return Err(Said::Sql(format!("{twice}Cannot open file {path}{why}")));
         }
         let affected = if select { text.len() as u64 } else { 0 };
         Ok(Reply::Done { affected, info: format!("File {path} is saved.") })
@@ -369,8 +376,11 @@ impl Shared {
                 return Err(Said::Sql("ProxySQL MySQL module is not paused, impossible to resume".into()));
             }
             Verb::Pause | Verb::Resume => {
+                let untold = self.cores.accept(verb == Verb::Resume).await;
+                if untold > 0 {
+                    return Err(Said::Sql(format!("{untold} of {} cores could not be told; try again", self.cores.len())));
+                }
                 self.paused.set(verb == Verb::Pause);
-                self.cores.accept(verb == Verb::Resume);
             }
             Verb::Shutdown => (self.hooks.shutdown)(false),
             Verb::Kill => (self.hooks.shutdown)(true),
@@ -482,11 +492,26 @@ pub(crate) fn because(words: &str, refused: &[Refusal]) -> Said {
     Said::Sql(format!("{words} not loaded, nothing was changed: {}", reasons.join("; ")))
 }
 
-/// A file that only its owner can read: there are passwords in it.
-fn write_private(path: &str, text: &str) -> std::io::Result<()> {
+/// A file that only its owner can read: there are passwords in it. What stood there before stays until all of it is written.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    // A link leads to the file that is meant.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut beside = path.clone().into_os_string();
+    beside.push(".tmp");
+    let beside = PathBuf::from(beside);
+    // One that was left behind by a crash.
+    let _none = fs::remove_file(&beside);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, &path));
+    if written.is_err() {
+        let _gone = fs::remove_file(&beside);
+    }
+    written?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    fs::File::open(folder)?.sync_all()
 }

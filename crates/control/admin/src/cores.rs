@@ -3,8 +3,8 @@
 use crate::aside::{Aside, give_way};
 use bridge::{Ask, FlushCache, Killed, Report, ToCore};
 use config::{Rules, Snapshot};
-use rt::mailbox::{self, Sender};
-use rt::{Address, Rt};
+use rt::mailbox::{self, SendError, Sender};
+use rt::{Address, Instant, Rt};
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use std::time::Duration;
 
 /// How long cores may take to answer. They look into their mailboxes many times a millisecond.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// How often one whose mailbox is full is tried again.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// Some cores have not answered in time: what the others said is not the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,27 +115,45 @@ impl Cores {
         self.senders.len()
     }
 
-    /// Sends each core a message that answers, and gathers the answers that come in time.
-    async fn gather<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> Vec<T> {
+    /// Leaves each core its message, again and again where a mailbox is full; how many could not be told until then.
+    async fn tell(&self, messages: Vec<ToCore>, until: Instant) -> usize {
+        let mut full: Vec<_> = self.senders.iter().zip(messages).collect();
+        loop {
+            let again = full.into_iter().filter_map(|(sender, message)| match sender.try_send(message) {
+                Err(SendError::Full(message)) => Some((sender, message)),
+                // Of a core that has ended nothing more is to be had.
+                Ok(()) | Err(SendError::Closed(_)) => None,
+            });
+            full = again.collect();
+            if full.is_empty() || self.rt.now() >= until {
+                return full.len();
+            }
+            self.rt.sleep(AGAIN).await;
+        }
+    }
+
+    /// Sends each core a message that answers, and gathers the answers that come in time; and how many could not be told.
+    async fn gather<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> (Vec<T>, usize) {
         let (answers, arrived) = mailbox::channel(self.senders.len().max(1));
-        for sender in &self.senders {
+        let with_reply = |_: &Sender<ToCore>| {
             let answers = answers.clone();
             // Nobody waits any more if it comes too late.
-            let reply: bridge::Reply<T> = Box::new(move |answer| drop(answers.try_send(answer)));
-            drop(sender.try_send(message(reply)));
-        }
+            message(Box::new(move |answer| drop(answers.try_send(answer))))
+        };
+        let messages = self.senders.iter().map(with_reply).collect();
         // What is left are the replies' own: when the last is used or dropped, the mailbox ends.
         drop(answers);
-        let mut all = Vec::new();
         let until = self.rt.now() + ANSWER;
+        let untold = self.tell(messages, until).await;
+        let mut all = Vec::new();
         while let Ok(Some(answer)) = self.rt.timeout(until - self.rt.now(), arrived.recv()).await {
             all.push(answer);
         }
-        all
+        (all, untold)
     }
 
-    /// Puts a configuration into force; how many cores have confirmed it.
-    pub(crate) async fn load(&self, snapshot: &Snapshot, aside: &Aside) -> usize {
+    /// Puts a configuration into force; how many cores have confirmed it, and how many could not be told of it.
+    pub(crate) async fn load(&self, snapshot: &Snapshot, aside: &Aside) -> (usize, usize) {
         let behind = Arc::new(AtomicUsize::new(self.senders.len()));
         self.behind.replace(behind.clone());
         let all = RefCell::new(self.for_cores(snapshot, aside).await);
@@ -147,9 +168,9 @@ impl Cores {
             let snapshot = all.borrow_mut().pop().expect("there is one for each core");
             ToCore::Load { snapshot, done }
         };
-        let confirmed = self.gather(message).await.len();
+        let (confirmed, untold) = self.gather(message).await;
         self.sweep(aside);
-        confirmed
+        (confirmed.len(), untold)
     }
 
     /// How many cores still work by an older configuration than the latest. One that was late has caught up when it confirms.
@@ -159,7 +180,7 @@ impl Cores {
 
     /// The answers of all cores, or how many there are.
     async fn everybody<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> Result<Vec<T>, Silent> {
-        let (answers, all) = (self.gather(message).await, self.senders.len());
+        let (answers, all) = (self.gather(message).await.0, self.senders.len());
         if answers.len() == all { Ok(answers) } else { Err(Silent { answered: answers.len(), all }) }
     }
 
@@ -180,7 +201,7 @@ impl Cores {
     /// Ends a session, or only what it runs; whether there was one.
     pub(crate) async fn kill(&self, session: u32, statement_only: bool) -> Result<bool, Silent> {
         let message = |reply| ToCore::Kill { session, statement_only, owner: None, reply };
-        let answers = self.gather(message).await;
+        let (answers, _untold) = self.gather(message).await;
         match answers.contains(&Killed::Done) {
             false if answers.len() < self.senders.len() => Err(Silent { answered: answers.len(), all: self.senders.len() }),
             killed => Ok(killed),
@@ -202,11 +223,10 @@ impl Cores {
         self.everybody(|done| ToCore::FlushClientHosts { done }).await.map(drop)
     }
 
-    /// Stops or resumes accepting clients.
-    pub(crate) fn accept(&self, accept: bool) {
-        for sender in &self.senders {
-            drop(sender.try_send(ToCore::Accept(accept)));
-        }
+    /// Stops or resumes accepting clients; how many cores could not be told.
+    pub(crate) async fn accept(&self, accept: bool) -> usize {
+        let messages = self.senders.iter().map(|_| ToCore::Accept(accept)).collect();
+        self.tell(messages, self.rt.now() + ANSWER).await
     }
 }
 

@@ -1,11 +1,14 @@
 //! What is shown is so: variables with and without effect, what a LOAD says of them, a database that was replaced, a core that is silent.
 
-use crate::answer::Said;
+use crate::answer::{Asker, Said};
 use crate::engine::{Reply, View};
 use crate::open::Options;
 use crate::testing::{self, Directory};
+use bridge::ToCore;
 use std::cell::Cell;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 #[test]
 fn every_variable_says_whether_it_has_an_effect_and_passwords_are_not_for_everybody() {
@@ -77,6 +80,49 @@ fn a_statement_without_an_end_is_ended_and_an_endless_answer_is_refused() {
 }
 
 #[test]
+fn a_text_of_a_statistics_user_is_not_long_run_or_only_prepared() {
+    testing::with(Options::default(), |bench| async move {
+        let long = format!("SELECT '{}'", "x".repeat(300_000));
+        for (view, is_fine) in [(View::Stats, false), (View::Admin, true)] {
+            let asker = Asker { id: 1, user: "u".into(), host: "h".into(), view };
+            let described = bench.shared.describe(&asker, &long);
+            assert_eq!(described.is_ok(), is_fine, "{described:?}");
+            let said = bench.ask(view, &long).await;
+            assert_eq!(said.is_ok(), is_fine);
+            if let Err(said) = said {
+                assert!(matches!(&said, Said::Sql(words) if words.contains("too long")), "{said:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_configuration_is_saved_whole_and_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = Directory::new("save-config");
+    let [file, link, beside] = ["c.cnf", "link.cnf", "c.cnf.tmp"].map(|name| directory.0.join(name));
+    std::fs::write(&file, "of before").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    testing::with(Options::default(), |bench| async move {
+        // Something is in the way.
+        std::fs::create_dir(&beside).unwrap();
+        let refused = bench.refused(&format!("SAVE CONFIG TO FILE {}", file.display())).await;
+        assert!(refused.contains("Cannot open file") && refused.contains("exists"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "of before");
+        std::fs::remove_dir(&beside).unwrap();
+
+        std::fs::write(&beside, "left behind by a crash").unwrap();
+        bench.run(&format!("SAVE CONFIG TO FILE {}", link.display())).await;
+        assert!(link.symlink_metadata().unwrap().is_symlink() && !beside.exists());
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(bench.rows("SELECT CONFIG FILE").await, [[std::fs::read_to_string(&file).unwrap()]]);
+        let refused = bench.refused(&format!("SAVE CONFIG TO FILE {}", directory.0.display())).await;
+        assert!(refused.ends_with("it is not a file"), "{refused}");
+    });
+}
+
+#[test]
 fn a_load_says_what_waits_for_a_start() {
     testing::with(Options::default(), |bench| async move {
         bench.run("SET mysql-threads = 7").await;
@@ -127,6 +173,59 @@ fn a_part_is_never_shown_as_the_whole_and_nothing_is_zeroed_for_it() {
         refused(bench.ask(View::Admin, "LOAD MYSQL SERVERS TO RUNTIME").await, "only 1 of 2 cores have confirmed");
         assert_eq!(bench.rows("SELECT hostname FROM mysql_servers").await, [["a"]]);
         refused(bench.ask(View::Admin, "SELECT * FROM runtime_mysql_servers").await, "1 of 2 cores have not confirmed");
+    });
+}
+
+/// It is busy with something else, and its mailbox has room for one letter.
+#[test]
+fn a_core_that_has_much_to_read_is_told_all_the_same() {
+    let two_seconds_later = |rt: rt::Rt, unread: rt::mailbox::Receiver<ToCore>| -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            rt.sleep(Duration::from_secs(2)).await;
+            while let Some(message) = unread.recv().await {
+                if let ToCore::Load { done, .. } = message {
+                    done(());
+                }
+            }
+        })
+    };
+    testing::with_a_second_core(1, two_seconds_later, Box::new(|_, _| None), |bench| async move {
+        bench.run("PROXYSQL PAUSE").await;
+        bench.run("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a')").await;
+        bench.run("LOAD MYSQL SERVERS TO RUNTIME").await;
+        bench.run("PROXYSQL RESUME").await;
+    });
+}
+
+#[test]
+fn a_core_that_cannot_be_told_is_not_said_to_come_to_it() {
+    let never = |_: rt::Rt, unread: rt::mailbox::Receiver<ToCore>| -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(unread);
+        })
+    };
+    testing::with_a_second_core(1, never, Box::new(|_, _| None), |bench| async move {
+        let refused = bench.refused("LOAD MYSQL USERS TO RUNTIME").await;
+        assert!(refused.ends_with("the others work by an older one until they come to it"), "{refused}");
+        let refused = bench.refused("LOAD MYSQL USERS TO RUNTIME").await;
+        assert!(refused.ends_with("1 could not even be told, and work by an older one until it is loaded again"), "{refused}");
+        assert_eq!(bench.refused("PROXYSQL PAUSE").await, "1 of 2 cores could not be told; try again");
+    });
+}
+
+#[test]
+fn what_an_operator_takes_out_of_a_runtime_table_is_back_when_it_is_read_again() {
+    testing::with(Options::default(), |bench| async move {
+        bench.script("INSERT INTO mysql_users (username, password) VALUES ('a', ''), ('b', ''); LOAD MYSQL USERS TO RUNTIME").await;
+        let users = "SELECT DISTINCT username FROM runtime_mysql_users ORDER BY 1";
+        assert_eq!(bench.rows(users).await, [["a"], ["b"]]);
+        bench.run("DELETE FROM runtime_mysql_users").await;
+        assert_eq!(bench.rows(users).await, [["a"], ["b"]]);
+        assert!(!bench.rows("DELETE FROM runtime_mysql_users WHERE username = 'a' RETURNING 1").await.is_empty());
+        assert_eq!(bench.rows(users).await, [["a"], ["b"]]);
+        bench.refused("UPDATE OR FAIL runtime_mysql_users SET username = 'c', backend = 1").await;
+        assert_eq!(bench.rows(users).await, [["a"], ["b"]]);
     });
 }
 

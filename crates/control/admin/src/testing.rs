@@ -8,6 +8,7 @@ use bridge::{AlarmRow, Ask, Counts, DigestRow, Report, ToCore};
 use rt::{Driver, Rt, mailbox};
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::rc::Rc;
 
 /// A directory of its own for a test, removed when it ends.
@@ -95,14 +96,25 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(options: Options, reports: Re
 
 /// The same in virtual time, with a second core that listens and never says a word.
 pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(reports: Reports, test: impl FnOnce(Bench) -> F) {
+    with_a_second_core(1000, |_rt, unread| Box::pin(async move { std::future::pending::<()>().await; drop(unread) }), reports, test);
+}
+
+/// The same, with a second core of which one can say what it does with its mailbox.
+pub(crate) fn with_a_second_core<F: Future<Output = ()>>(
+    mailbox_len: usize,
+    second: impl FnOnce(Rt, mailbox::Receiver<ToCore>) -> Pin<Box<dyn Future<Output = ()>>>,
+    reports: Reports,
+    test: impl FnOnce(Bench) -> F,
+) {
     let limits = rt::sim::Limits { time_max: std::time::Duration::from_secs(3600), turns_max: 1_000_000 };
     rt::sim::run_with(1, rt::sim::Faults::perfect(), limits, |rt| async move {
         let admin = Admin::open(&Options::default()).unwrap_or_else(|refused| panic!("{refused:?}"));
         let (sender, receiver) = mailbox::channel(16);
-        let (to_silent, _unread) = mailbox::channel(1000);
+        let (to_second, unread) = mailbox::channel(mailbox_len);
         let loaded = Rc::new(RefCell::new(Vec::new()));
         rt.spawn(core(receiver, loaded.clone(), reports));
-        let shared = Rc::new(admin.share(rt, vec![sender, to_silent], Hooks::default()));
+        rt.spawn(second(rt.clone(), unread));
+        let shared = Rc::new(admin.share(rt, vec![sender, to_second], Hooks::default()));
         test(Bench { shared, loaded }).await;
     });
 }
