@@ -165,20 +165,19 @@ impl<'t> Parser<'t> {
         let end = end.unwrap_or(self.rest.len());
         let word = &self.rest[..end];
         let lower = word.to_ascii_lowercase();
-        let plain = match lower.as_str() {
-            "true" | "false" => lower,
-            number => match integer(number)
-                .map(|number| number.to_string())
-                .or_else(|| number.parse::<f64>().ok().map(|_| number.to_owned()))
-            {
-                Some(number) => number,
+        let number = || integer(&lower).map(|number| number.to_string()).or_else(|| lower.parse::<f64>().ok().map(|_| lower.clone()));
+        let value = match lower.as_str() {
+            "true" => Value::Truth(true),
+            "false" => Value::Truth(false),
+            _ => match number() {
+                Some(number) => Value::Scalar(number),
                 None => {
                     return self.wrong(format!("'{word}' is neither a number nor true or false; texts stand in double quotes"));
                 }
             },
         };
         self.advance(end);
-        Ok(Value::Scalar(plain))
+        Ok(value)
     }
 }
 
@@ -197,6 +196,7 @@ mod tests {
     fn shown(value: &Value) -> String {
         match value {
             Value::Scalar(text) => text.clone(),
+            Value::Truth(truth) => truth.to_string(),
             Value::Group(settings) => format!("{{{}}}", settings.iter().map(one).collect::<Vec<_>>().join(" ")),
             Value::List(values) => format!("({})", values.iter().map(shown).collect::<Vec<_>>().join(" ")),
         }

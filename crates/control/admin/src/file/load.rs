@@ -30,6 +30,11 @@ const LISTS: &[List] = &[
     ("mysql_firewall_whitelist_sqli_fingerprints", "mysql_firewall_whitelist_sqli_fingerprints", &[], Module::Firewall),
 ];
 
+/// false and true in variables,
+const WORDS: [&str; 2] = ["false", "true"];
+/// and in the columns of tables. A text in quotes stays what it is.
+const NUMBERS: [&str; 2] = ["0", "1"];
+
 /// Groups of variables.
 const GROUPS: &[(&str, Module)] = &[
     ("mysql_variables", Module::MysqlVariables),
@@ -74,12 +79,12 @@ impl Settings {
             if is_rows {
                 continue;
             }
-            match (KNOWN.iter().find(|(name, _)| *name == setting.name), &setting.value) {
+            match (KNOWN.iter().find(|(name, _)| *name == setting.name), setting.value.one(WORDS)) {
                 (Some((_, false)), _) => settings.without_effect.push(setting.name.clone()),
-                (Some((name, true)), Value::Scalar(text)) => match *name {
-                    "datadir" => settings.datadir = Some(text.clone()),
-                    "errorlog" => settings.errorlog = Some(text.clone()),
-                    _ => settings.pidfile = Some(text.clone()),
+                (Some((name, true)), Some(text)) => match *name {
+                    "datadir" => settings.datadir = Some(text.to_owned()),
+                    "errorlog" => settings.errorlog = Some(text.to_owned()),
+                    _ => settings.pidfile = Some(text.to_owned()),
                 },
                 (Some(_), _) => refused.push(wrong(file, setting, "must be one value")),
                 (None, _) => refused.push(wrong(file, setting, "is not a setting")),
@@ -140,7 +145,7 @@ fn variables(
             refused.push(wrong(file, variable, &format!("is not a variable of {}", setting.name)));
             continue;
         };
-        let Value::Scalar(text) = &variable.value else {
+        let Some(text) = variable.value.one(WORDS) else {
             refused.push(wrong(file, variable, "must be one value"));
             continue;
         };
@@ -176,15 +181,10 @@ fn rows(
         for cell in cells {
             let name = others.iter().find(|(other, _)| *other == cell.name).map_or(cell.name.as_str(), |(_, name)| name);
             let column = columns.iter().find(|column| column.eq_ignore_ascii_case(name));
-            match (column, &cell.value) {
-                (Some(column), Value::Scalar(text)) => {
+            match (column, cell.value.one(NUMBERS)) {
+                (Some(column), Some(text)) => {
                     names.push(format!("\"{column}\""));
-                    // true and false are numbers in the tables.
-                    values.push(match text.as_str() {
-                        "true" => "1",
-                        "false" => "0",
-                        text => text,
-                    });
+                    values.push(text);
                 }
                 (Some(_), _) => {
                     refused.push(wrong(file, cell, "must be one value"));
@@ -297,6 +297,19 @@ apply = 1
         assert_eq!(cnf.1, 9);
         assert_eq!(cnf.0[0][..4], ["0", "127.0.0.1", "3306", "0"]);
         assert!(cnf.0.contains(&vec!["mysql-have_ssl".into(), "false".into()]));
+    }
+
+    #[test]
+    fn true_and_false_in_quotes_are_texts() {
+        let cnf = r#"mysql_users: ( { username = "true", password = "false", active = FALSE, use_ssl = true, comment = "true" } )"#;
+        let toml = "[[mysql_users]]\nusername = 'true'\npassword = 'false'\nactive = false\nuse_ssl = true\ncomment = 'true'\n";
+        for (name, text) in [("p.cnf", cnf), ("m.toml", toml)] {
+            let (engine, _) = loaded(name, text).unwrap();
+            let found = rows(&engine, "SELECT username, password, active, use_ssl, comment FROM mysql_users");
+            assert_eq!(found, [["true", "false", "0", "1", "true"]], "{name}");
+        }
+        let refused = loaded("p.cnf", r#"mysql_users: ( { username = "u", active = "true" } )"#).unwrap_err();
+        assert_eq!(refused, ["p.cnf line 1: mysql_users: CHECK constraint failed: active IN (0,1)"]);
     }
 
     #[test]

@@ -44,12 +44,16 @@ pub fn text(conn: &Connection) -> Result<String, SqlError> {
     for (head, prefix) in GROUPS {
         let _ = write!(out, "{head}\n{{\n");
         let mut select = conn.prepare(
-            "SELECT variable_name, variable_value FROM main.global_variables WHERE substr(variable_name, 1, length(?1)) = ?1 \
-             AND variable_value <> '' ORDER BY 1",
+            "SELECT variable_name, variable_value FROM main.global_variables WHERE substr(variable_name, 1, length(?1)) = ?1 ORDER BY 1",
         )?;
         let mut rows = select.query([prefix])?;
         while let Some(row) = rows.next()? {
             let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
+            // What is left out is the default when it is read again.
+            let means_something = |known: &config::Variable| !known.default.is_empty() && known.check("").is_ok_and(|kept| kept.is_empty());
+            if value.is_empty() && !config::Variable::named(&name).is_some_and(means_something) {
+                continue;
+            }
             let _ = writeln!(out, "\t{}={}", &name[prefix.len()..], quoted(&value));
         }
         out += "}\n\n";
@@ -126,6 +130,8 @@ mod tests {
             "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, apply) VALUES (5, 1, '^SELECT \\d', 1)",
             "INSERT INTO mysql_query_rules_fast_routing VALUES ('u', 's', 0, 2, '')",
             "UPDATE global_variables SET variable_value = 77 WHERE variable_name = 'mysql-max_connections'",
+            "UPDATE global_variables SET variable_value = '' WHERE variable_name IN ('admin-stats_credentials', 'mysql-default_schema')",
+            "INSERT INTO mysql_users (username, password) VALUES ('true', 'false')",
         ] {
             first.run(sql, &[]).unwrap();
         }
@@ -135,5 +141,9 @@ mod tests {
         into_memory(&second, &File::parse("x.cnf", &saved).unwrap(), Module::ALL).unwrap();
         layers::add_defaults(second.conn()).unwrap();
         assert_eq!(text(second.conn()).unwrap(), saved);
+        for table in ["global_variables", "mysql_users", "mysql_servers", "mysql_query_rules"] {
+            let rows = |engine: &Engine| engine.run(&format!("SELECT * FROM {table} ORDER BY 1, 2"), &[]).unwrap();
+            assert_eq!(rows(&second), rows(&first), "{table}");
+        }
     }
 }

@@ -14,12 +14,25 @@ pub struct Setting {
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A number, a text, true or false: as text.
+    /// A number, as text, or a text.
     Scalar(String),
+    /// true or false, without quotes.
+    Truth(bool),
     /// Settings between braces.
     Group(Vec<Setting>),
     /// Values between parentheses or brackets.
     List(Vec<Self>),
+}
+
+impl Value {
+    /// One value as a text; a truth is spelled so, `truths` being false and true.
+    pub(super) fn one<'v>(&'v self, truths: [&'v str; 2]) -> Option<&'v str> {
+        match self {
+            Self::Scalar(text) => Some(text),
+            Self::Truth(truth) => Some(truths[usize::from(*truth)]),
+            Self::Group(_) | Self::List(_) => None,
+        }
+    }
 }
 
 /// Why a text is no file of settings, and in which line.
@@ -60,7 +73,7 @@ fn value(value: &toml::de::DeValue<'_>, line_of: &impl Fn(usize) -> usize) -> Va
             Err(_) => number.as_str().to_owned(),
         }),
         DeValue::Float(number) => Value::Scalar(number.as_str().to_owned()),
-        DeValue::Boolean(truth) => Value::Scalar(truth.to_string()),
+        DeValue::Boolean(truth) => Value::Truth(*truth),
         DeValue::Datetime(time) => Value::Scalar(time.to_string()),
         DeValue::Array(array) => Value::List(array.iter().map(|inner| self::value(inner.get_ref(), line_of)).collect()),
         DeValue::Table(inner) => Value::Group(table(inner, line_of)),
