@@ -348,17 +348,13 @@ fn init_connect<'a>(want: &Want<'a>) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Tally;
-    use config::{Snapshot, Status};
-    use rt::permits::Registry;
-    use rt::sim::{Faults, Limits};
+    use crate::testing;
+    use config::Snapshot;
     use std::cell::RefCell;
-    use std::sync::Arc;
 
     #[test]
     fn a_name_leads_to_the_first_of_its_addresses_that_somebody_is_at() {
-        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
-        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+        testing::with_several(|rt, pools, place| async move {
             let addresses: Vec<Address> = ["10.9.9.1:3306", "10.9.9.2:3306", "10.9.9.3:3306"].iter().map(|at| at.parse().unwrap()).collect();
             let came = Rc::new(RefCell::new(Vec::new()));
             for at in &addresses[1..] {
@@ -370,25 +366,6 @@ mod tests {
                     }
                 });
             }
-            let registry = Registry::new();
-            let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
-            let server = Server {
-                hostgroup: 0,
-                hostname: "several".into(),
-                port: 3306,
-                status: Status::Online,
-                weight: 1,
-                compression: false,
-                max_connections: 10,
-                max_replication_lag: 0,
-                use_ssl: false,
-                max_latency_ms: 0,
-                gtid_port: 0,
-                comment: "".into(),
-                ssl: None,
-                ssl_of_users: Box::default(),
-            };
-            let place = Place::new(Arc::new(server), registry.get("several"));
             let (attributes, state, snapshot) = (wire::connect_attributes::ConnectAttributes::default(), State::new("", 45), Snapshot::default());
             let want = Want {
                 hostgroup: 0,

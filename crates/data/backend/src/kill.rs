@@ -114,37 +114,13 @@ impl Drop for Done<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Tally;
-    use config::{Server, Status};
-    use rt::permits::Registry;
-    use rt::sim::{Faults, Limits};
+    use crate::testing;
     use std::cell::Cell;
-    use std::sync::Arc;
-
-    fn server(hostname: &str) -> Server {
-        Server {
-            hostgroup: 0,
-            hostname: hostname.into(),
-            port: 3306,
-            status: Status::Online,
-            weight: 1,
-            compression: false,
-            max_connections: 10,
-            max_replication_lag: 0,
-            use_ssl: false,
-            max_latency_ms: 0,
-            gtid_port: 0,
-            comment: "".into(),
-            ssl: None,
-            ssl_of_users: Box::default(),
-        }
-    }
 
     /// A name with several addresses stands for several servers, whose connections have the same numbers.
     #[test]
     fn a_kill_goes_where_the_connection_leads_and_not_where_the_name_does() {
-        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
-        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+        testing::with_several(|rt, pools, place| async move {
             let there: Address = "10.9.9.9:3306".parse().unwrap();
             let by_name = rt.resolve("several", 3306).await.unwrap();
             assert!(!by_name.contains(&there));
@@ -158,9 +134,6 @@ mod tests {
                     came.set(if right { (good + 1, bad) } else { (good, bad + 1) });
                 });
             }
-            let registry = Registry::new();
-            let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
-            let place = Place::new(Arc::new(server("several")), registry.get("several"));
             let (user, secret, snapshot) = ("app".to_owned(), Secret::None, Snapshot::default());
             let killing = Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, client: None, snapshot };
             assert!(!pools.kill(&killing).await, "nobody answers");

@@ -26,6 +26,8 @@ mod slots;
 mod state;
 mod sync;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod track;
 mod through;
 mod warm;

@@ -1,0 +1,40 @@
+//! For tests: a core in a simulated world with one server that several addresses answer for.
+
+use crate::{Place, Pools, Tally};
+use config::{Server, Status};
+use rt::Rt;
+use rt::permits::Registry;
+use rt::sim::{Faults, Limits};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs a test with the pools of a core and the place of the server that is called `several`.
+pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, Rc<Place>) -> F) {
+    let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+    rt::sim::run_with(1, Faults::perfect(), limits, |rt| {
+        let registry = Registry::new();
+        let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
+        let place = Place::new(Arc::new(server("several")), registry.get("several"));
+        test(rt, pools, place)
+    });
+}
+
+fn server(hostname: &str) -> Server {
+    Server {
+        hostgroup: 0,
+        hostname: hostname.into(),
+        port: 3306,
+        status: Status::Online,
+        weight: 1,
+        compression: false,
+        max_connections: 10,
+        max_replication_lag: 0,
+        use_ssl: false,
+        max_latency_ms: 0,
+        gtid_port: 0,
+        comment: "".into(),
+        ssl: None,
+        ssl_of_users: Box::default(),
+    }
+}
