@@ -25,6 +25,8 @@ fn main() {
         ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
         ("a_lock_that_is_held_is_not_reset_away", reset_of_held),
         ("a_client_that_leaves_after_its_begin_leaves_no_transaction", left_transaction),
+        ("what_words_hide_is_nobody_elses", hidden_state),
+        ("a_commit_begins_what_completion_type_says", completion_type),
         ("a_stored_function_leaves_nothing_to_the_next_session", routines),
         ("what_programs_change_is_the_sessions_own", programs),
         ("what_a_failed_statement_has_changed_is_nobody_elses", told_late),
@@ -319,6 +321,47 @@ fn on_the_side(driver: Driver) -> Outcome {
     server.signal("CONT");
     expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("PREPARE: {said:?}"))?;
     expect(in_vain.as_ref().is_err_and(|error| error.contains("9001")), || format!("a new connection: {in_vain:?}"))
+}
+
+/// A name with a dot, and what stands behind the body of a program: none of it is left to the next session on the connection.
+fn hidden_state(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        server.root("CREATE TABLE conf.target (x INT)")?;
+        narrow(&proxy)?;
+        let mut first = log_in(&proxy)?;
+        asked(&mut first, "USE conf")?;
+        asked(&mut first, "SELECT @app.id := 42")?;
+        let mut second = beside(&proxy, &first)?;
+        let seen = asked(&mut second, "SELECT @app.id")?;
+        same(&seen.concat().concat(), "NULL")?;
+        // COM_SET_OPTION: several statements in one text.
+        first.command(&[0x1b, 0, 0]).and_then(|()| first.packet()).map_err(|error| error.to_string())?;
+        let trigger = |name: &str, when: &str| format!("CREATE TRIGGER {name} BEFORE {when} ON target FOR EACH ROW BEGIN SET NEW.x = 1; END");
+        let migration = format!("{}; SET foreign_key_checks=0; {}", trigger("a", "INSERT"), trigger("b", "UPDATE"));
+        for text in [&*migration, "CREATE PROCEDURE p() SELECT 1 AS begin; SET foreign_key_checks=0; SELECT 1 AS END"] {
+            let said = first.query(text).and_then(|()| first.packet()).and_then(|_| first.packet()).and_then(|_| first.rows());
+            said.map_err(|error| format!("{text}: {error}"))?;
+            same(&held(&proxy, &first)?, "UnknownState")?;
+            same(&asked(&mut first, "SELECT @@foreign_key_checks")?.concat().concat(), "0")?;
+            first.command(&[0x1f]).and_then(|()| first.packet()).map_err(|error| error.to_string())?;
+            same(&asked(&mut second, "SELECT @@foreign_key_checks")?.concat().concat(), "1")?;
+        }
+    }
+    Ok(())
+}
+
+/// Without a transaction a COMMIT does nothing, unless it is to begin one.
+fn completion_type(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one_of(driver, vendor)?;
+        let mut client = log_in(&proxy)?;
+        for sql in ["CREATE TABLE conf.chained (a INT)", "SET completion_type=1", "COMMIT", "INSERT INTO conf.chained VALUES (1)", "ROLLBACK", "SET completion_type=0", "COMMIT"] {
+            asked(&mut client, sql)?;
+        }
+        same(&asked(&mut client, "SELECT COUNT(*) FROM conf.chained")?.concat().concat(), "0")?;
+    }
+    Ok(())
 }
 
 /// Rather the end of the session than a lock that is gone without a word.

@@ -413,6 +413,15 @@ fn servers_are_told(driver: Driver) -> Outcome {
         let said = command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT USER()");
         is_in(&said, "app@127.0.0.1")?;
     }
+    // Nor does the cache give to one account what another may see.
+    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, apply) VALUES (9, 1, '^SELECT USER', 60000, 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    for _ in 0..3 {
+        for last in [7, 8] {
+            same(&behind(last)?, &format!("open@192.0.2.{last} open@192.0.2.{last}"))?;
+        }
+    }
+    same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Query_Cache_count_GET_OK'")?, "4")?;
+    proxy.admin("DELETE FROM mysql_query_rules; LOAD MYSQL QUERY RULES TO RUNTIME")?;
     proxy.admin("DELETE FROM mysql_hostgroup_attributes; LOAD MYSQL SERVERS TO RUNTIME")?;
     is_refused(&behind(7), "Access denied for user 'open'@'127.0.0.1'")?;
     let wrong = proxy.admin(

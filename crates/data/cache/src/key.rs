@@ -1,5 +1,6 @@
 //! The key: everything that could change a byte of the answer, each part with its length, so that no two questions share one.
 
+use std::net::IpAddr;
 use wire::caps::{self, Caps};
 
 /// Capabilities that change nothing of a result's packets, or only its EOFs, which an entry has in both forms. All others are a
@@ -37,6 +38,8 @@ const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
 const BINARY: u8 = 1;
 /// In the first byte: there are query attributes.
 const ATTRIBUTES: u8 = 2;
+/// In the first byte: it is for clients of one address.
+const CLIENT: u8 = 4;
 
 /// The character set of a session, as its state has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +78,8 @@ pub struct Question<'a> {
     pub binary: Option<Binary<'a>>,
     /// Query attributes, as far as an answer may depend on them.
     pub attributes: &'a [u8],
+    /// Where the client is, if servers are told: to them it is another account, perhaps with other rights.
+    pub client: Option<IpAddr>,
 }
 
 impl Question<'_> {
@@ -85,7 +90,9 @@ impl Question<'_> {
         long: impl Iterator<Item = (u16, &'v [u8])>,
         out: &mut Vec<u8>,
     ) {
-        out.push(if self.binary.is_some() { BINARY } else { 0 } | if self.attributes.is_empty() { 0 } else { ATTRIBUTES });
+        let binary = if self.binary.is_some() { BINARY } else { 0 };
+        let attributes = if self.attributes.is_empty() { 0 } else { ATTRIBUTES };
+        out.push(binary | attributes | if self.client.is_some() { CLIENT } else { 0 });
         out.extend_from_slice(&self.hostgroup.to_le_bytes());
         part(out, self.user.as_bytes());
         part(out, self.schema.as_bytes());
@@ -113,6 +120,11 @@ impl Question<'_> {
         }
         if !self.attributes.is_empty() {
             part(out, self.attributes);
+        }
+        match self.client {
+            Some(IpAddr::V4(ip)) => part(out, &ip.octets()),
+            Some(IpAddr::V6(ip)) => part(out, &ip.octets()),
+            None => {}
         }
         // The rest is variables, in pairs.
         for (name, value) in variables {
@@ -174,6 +186,7 @@ mod tests {
         text: b"SELECT 1",
         binary: None,
         attributes: b"",
+        client: None,
     };
 
     fn key(question: Question<'_>, variables: &[(&str, &str)], long: &[(u16, &[u8])]) -> Vec<u8> {
@@ -209,6 +222,10 @@ mod tests {
             key(Question { attributes: b"a", ..PLAIN }, &[], &[]),
             key(Question { attributes: b"b", ..PLAIN }, &[], &[]),
             key(PLAIN, &[("sql_mode", "''"), ("time_zone", "'+01:00'")], &[]),
+            key(Question { client: Some([10, 1, 0, 1].into()), ..PLAIN }, &[], &[]),
+            key(Question { client: Some([10, 2, 0, 1].into()), ..PLAIN }, &[], &[]),
+            key(Question { client: Some([0; 16].into()), ..PLAIN }, &[], &[]),
+            key(Question { client: Some([10, 1, 0, 1].into()), attributes: b"a", ..PLAIN }, &[], &[]),
             key(execute("shop", b""), &[], &[]),
             key(execute("other", b""), &[], &[]),
             key(execute("shop", b"\x00\x01\x03\x00\x2a"), &[], &[]),

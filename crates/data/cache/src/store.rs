@@ -106,6 +106,8 @@ struct Shared {
     hasher: foldhash::quality::FixedState,
     capacity: AtomicU64,
     gathering: AtomicU64,
+    /// How often somebody has said that what there is shall go.
+    flushes: AtomicU64,
     purged: Arc<AtomicU64>,
     tables: Arc<Tables>,
 }
@@ -182,6 +184,7 @@ impl Cache {
             hasher: foldhash::quality::FixedState::with_seed(seed),
             capacity: AtomicU64::new(0),
             gathering: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
             purged,
             tables: Arc::default(),
         }))
@@ -253,17 +256,31 @@ impl Cache {
         Found::This(entry)
     }
 
-    /// Keeps a result; whether there was room for it. A newer one for the same key stays.
-    pub fn keep(&self, key: &[u8], entry: Entry) -> bool {
+    /// How often operators have dropped results so far: [`Self::keep`] wants to know how often they had when a result was asked for.
+    #[must_use]
+    pub fn flushes(&self) -> u64 {
+        self.0.flushes.load(Ordering::Acquire)
+    }
+
+    /// Keeps a result that was asked for after so many `flushes`; whether there was room for it. A newer one for the same key stays, and what was asked for
+    /// before a flush is gone with it.
+    pub fn keep(&self, key: &[u8], entry: Entry, flushes: u64) -> bool {
         let (shard, hash) = self.shard(key);
-        if weight(key, &entry) > self.result_len_max() {
+        if weight(key, &entry) > self.result_len_max() || flushes != self.flushes() {
             return false;
         }
         let newer = shard.peek(&Borrowed { hash, bytes: key }).is_some_and(|kept| kept.asked_at_ns > entry.asked_at_ns);
-        if !newer {
-            shard.insert(Key { hash, bytes: key.into() }, Arc::new(entry));
+        if newer {
+            return false;
         }
-        !newer
+        let entry = Arc::new(entry);
+        shard.insert(Key { hash, bytes: key.into() }, entry.clone());
+        if flushes != self.flushes() {
+            // It may have passed this shard before.
+            shard.remove_if(&Borrowed { hash, bytes: key }, |now| Arc::ptr_eq(now, &entry));
+            return false;
+        }
+        true
     }
 
     /// Takes memory for a result that is being gathered; false if there is none.
@@ -293,8 +310,9 @@ impl Cache {
         self.set_capacity(bytes).for_each(drop);
     }
 
-    /// Drops what `which` says, shard by shard as in [`Self::set_capacity`]; each step says how many it dropped.
+    /// Drops what `which` says, shard by shard as in [`Self::set_capacity`]; each step says how many it dropped. What is being fetched now is not kept.
     pub fn drop_those<'a>(&'a self, which: impl Fn(&Read<'_>, &Entry) -> bool + 'a) -> impl Iterator<Item = u64> + 'a {
+        self.0.flushes.fetch_add(1, Ordering::AcqRel);
         self.0.shards.iter().map(move |shard| {
             let before = shard.len() as u64;
             shard.retain(|key, entry| !Read::of(&key.bytes).is_some_and(|read| which(&read, entry)));
@@ -364,6 +382,7 @@ mod tests {
             text: text.as_bytes(),
             binary: None,
             attributes: b"",
+            client: None,
         };
         question.write([].into_iter(), [].into_iter(), &mut out);
         out
@@ -383,10 +402,25 @@ mod tests {
         matches!(found, Found::This(_))
     }
 
+    fn keep(cache: &Cache, key: &[u8], entry: Entry) -> bool {
+        cache.keep(key, entry, cache.flushes())
+    }
+
+    #[test]
+    fn what_was_asked_for_before_a_flush_is_not_kept_after_it() {
+        let cache = Cache::new(1);
+        cache.set_capacity_at_once(1 << 20);
+        let asked = cache.flushes();
+        cache.drop_those(|_, _| true).for_each(drop);
+        assert!(!cache.keep(&key("u", "q"), entry(0, 1000), asked));
+        assert!(matches!(cache.get(&key("u", "q"), &at(1, 1000)), Found::Nothing));
+        assert!(keep(&cache, &key("u", "q"), entry(0, 1000)));
+    }
+
     #[test]
     fn nobody_gets_what_is_older_than_the_filler_or_the_asker_allows() {
         let cache = cache();
-        assert!(cache.keep(&key("u", "q"), entry(1000, 500)));
+        assert!(keep(&cache, &key("u", "q"), entry(1000, 500)));
         assert!(is_there(&cache.get(&key("u", "q"), &at(1100, 500))));
         assert!(!is_there(&cache.get(&key("u", "q"), &at(1100, 100))), "the asker's ttl is shorter");
         assert!(is_there(&cache.get(&key("u", "q"), &at(1499, 5000))));
@@ -398,7 +432,7 @@ mod tests {
     fn what_is_too_old_for_everybody_goes_though_nobody_asks_for_it() {
         let cache = cache();
         for n in 0..1000 {
-            cache.keep(&key("u", &format!("q{n}")), entry(1000, n));
+            keep(&cache, &key("u", &format!("q{n}")), entry(1000, n));
         }
         assert_eq!(cache.sweep(|| 1500 * MS).count(), 1000);
         assert_eq!((cache.numbers().entries, cache.numbers().purged), (499, 501));
@@ -410,7 +444,7 @@ mod tests {
     #[test]
     fn another_user_finds_nothing() {
         let cache = cache();
-        cache.keep(&key("u", "q"), entry(0, 500));
+        keep(&cache, &key("u", "q"), entry(0, 500));
         assert!(!is_there(&cache.get(&key("v", "q"), &at(1, 500))));
         assert!(!is_there(&cache.get(&key("u", "r"), &at(1, 500))));
     }
@@ -425,7 +459,7 @@ mod tests {
     #[test]
     fn one_client_renews_while_others_get_the_old() {
         let cache = cache();
-        cache.keep(&key("u", "q"), entry(0, 1000));
+        keep(&cache, &key("u", "q"), entry(0, 1000));
         let soft = |now| Asked { soft_pct: 50, ..at(now, 1000) };
         assert!(is_there(&cache.get(&key("u", "q"), &soft(499))));
         let Found::Renew(renewal) = cache.get(&key("u", "q"), &soft(500)) else { panic!("the first one renews") };
@@ -439,9 +473,9 @@ mod tests {
         let cache = cache();
         let versions = || Some(cache.tables().versions([(b"s".as_slice(), b"t".as_slice())].into_iter()));
         let asked = Asked { watched: true, ..at(1, 1000) };
-        cache.keep(&key("u", "q"), entry(0, 1000));
+        keep(&cache, &key("u", "q"), entry(0, 1000));
         assert!(!is_there(&cache.get(&key("u", "q"), &asked)), "nobody watched when it was filled");
-        cache.keep(&key("u", "q"), Entry { versions: versions(), ..entry(0, 1000) });
+        keep(&cache, &key("u", "q"), Entry { versions: versions(), ..entry(0, 1000) });
         assert!(is_there(&cache.get(&key("u", "q"), &asked)));
         cache.tables().writing().table(b"s", b"t");
         assert!(!is_there(&cache.get(&key("u", "q"), &asked)));
@@ -451,9 +485,9 @@ mod tests {
     #[test]
     fn an_older_answer_does_not_take_the_place_of_a_newer_one() {
         let cache = cache();
-        assert!(cache.keep(&key("u", "q"), entry(10, 1000)));
-        assert!(!cache.keep(&key("u", "q"), entry(5, 1000)));
-        assert!(cache.keep(&key("u", "q"), entry(11, 1000)));
+        assert!(keep(&cache, &key("u", "q"), entry(10, 1000)));
+        assert!(!keep(&cache, &key("u", "q"), entry(5, 1000)));
+        assert!(keep(&cache, &key("u", "q"), entry(11, 1000)));
         assert_eq!(cache.numbers().entries, 1);
     }
 
@@ -461,7 +495,7 @@ mod tests {
     fn it_stays_within_its_bytes_and_shrinks_when_told() {
         let cache = cache();
         for n in 0..20_000 {
-            cache.keep(&key("u", &format!("SELECT {n}")), entry(0, 1000));
+            keep(&cache, &key("u", &format!("SELECT {n}")), entry(0, 1000));
         }
         let full = cache.numbers();
         assert!(full.bytes <= 1 << 20 && full.entries > 1000 && full.purged > 0, "{full:?}");
@@ -469,9 +503,9 @@ mod tests {
         assert!(cache.numbers().bytes <= 1 << 18);
         cache.set_capacity_at_once(0);
         assert_eq!(cache.numbers().entries, 0);
-        assert!(!cache.keep(&key("u", "q"), entry(0, 1000)));
+        assert!(!keep(&cache, &key("u", "q"), entry(0, 1000)));
         cache.set_capacity_at_once(1 << 20);
-        assert!(cache.keep(&key("u", "q"), entry(0, 1000)));
+        assert!(keep(&cache, &key("u", "q"), entry(0, 1000)));
         assert!(is_there(&cache.get(&key("u", "q"), &at(1, 1000))));
     }
 
@@ -480,7 +514,7 @@ mod tests {
         let cache = cache();
         for user in ["u", "v"] {
             for n in 0..50 {
-                cache.keep(&key(user, &format!("SELECT {n}")), entry(0, 1000));
+                keep(&cache, &key(user, &format!("SELECT {n}")), entry(0, 1000));
             }
         }
         assert_eq!(cache.drop_those(|read, _| read.user == b"u").sum::<u64>(), 50);

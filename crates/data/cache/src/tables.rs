@@ -37,7 +37,8 @@ impl Default for Tables {
 /// FNV-1a over lower-case letters: servers differ in whether case matters, so for us it does not.
 fn slot_of(schema: &[u8], name: &[u8]) -> u16 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let name = if name.is_ascii() { name } else { b"\xFF" }; // other letters depend on the character set: one slot for all
+    // Other letters depend on the character set: one slot for all.
+    let [schema, name] = [schema, name].map(|part| if part.is_ascii() { part } else { b"\xFF" });
     for byte in schema.iter().chain(b".").chain(name) {
         hash = (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3);
     }
@@ -168,6 +169,18 @@ mod tests {
         assert!(many.slots.len() <= NAMED_MAX + 1);
         drop(many);
         assert!(!tables.are_untouched(&some));
+    }
+
+    #[test]
+    fn names_in_other_letters_are_those_of_any_character_set() {
+        let tables = Arc::new(Tables::default());
+        // The same name in Latin-1 and in UTF-8, as two sessions write it.
+        let read = tables.versions([(&b"caf\xe9"[..], &b"t"[..])].into_iter());
+        tables.writing().table("café".as_bytes(), b"t");
+        assert!(!tables.are_untouched(&read));
+        let read = tables.versions([(&b"s"[..], &b"caf\xe9"[..])].into_iter());
+        tables.writing().table(b"s", "café".as_bytes());
+        assert!(!tables.are_untouched(&read));
     }
 
     #[test]

@@ -17,7 +17,9 @@ impl Session {
         if !short || !matches!(job.what, What::Query(_)) || class.multi || !self.held.is_empty() || !job.is_as_written() {
             return Ok(ControlFlow::Continue(()));
         }
-        let ends = class.ends_transaction && !class.begins_transaction && !class.releases && class.leaves.is_empty();
+        // It may mean AND CHAIN or RELEASE, too.
+        let more = || self.state.variable("completion_type").is_some();
+        let ends = class.ends_transaction && !class.begins_transaction && !class.releases && class.leaves.is_empty() && !more();
         if !(ends && self.state.autocommit || class.sets && self.keep_set(job.text)) {
             return Ok(ControlFlow::Continue(()));
         }

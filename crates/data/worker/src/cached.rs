@@ -32,6 +32,8 @@ pub(crate) struct Filling {
     key: Vec<u8>,
     pub(crate) gathered: Gathered,
     asked_at_ns: u64,
+    /// As [`cache::Cache::flushes`].
+    flushes: u64,
     tables: String,
     versions: Option<cache::Versions>,
     // Dropped last, in this order: whoever waits finds the answer, or nobody at work.
@@ -166,6 +168,7 @@ impl Session {
         self.cached.filling = Some(Box::new(Filling {
             gathered: Gathered::up_to(max.min(self.core.cache.result_len_max()), self.core.cache.clone()),
             asked_at_ns: self.core.rt.now().as_ns(),
+            flushes: self.core.cache.flushes(),
             tables: listed(&tables),
             versions,
             _renewal: renewal,
@@ -219,7 +222,7 @@ impl Session {
         let digest = job.digest.unwrap_or(0);
         let entry = Entry::new(made, filling.asked_at_ns, until_ns, digest, tables, filling.versions);
         let len = entry.len() as u64;
-        if self.core.cache.keep(&filling.key, entry) {
+        if self.core.cache.keep(&filling.key, entry, filling.flushes) {
             self.core.tally.up(Counter::QueryCacheCountSet);
             self.core.tally.add(Counter::QueryCacheBytesIn, len);
         }
@@ -249,6 +252,7 @@ impl Session {
                 What::Execute(execution) => for_key(&execution.attributes),
                 What::Raw(..) | What::Prepare(..) | What::Dynamic(_) => &[],
             },
+            client: self.entry.address.filter(|_| tells_address(job)).map(|at| at.ip()),
         };
         let long = execution.into_iter().flat_map(|execution| execution.long());
         question.write(self.state.variables(), long, out);
@@ -272,7 +276,7 @@ impl Session {
         let writing = self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing());
         let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
             || !lexing.is_sure_of(job.sent())
-            || class.leaves.intersects(Leaves::UNKNOWN_STATE.with(Leaves::DATABASE).with(Leaves::XA));
+            || class.leaves.intersects(Leaves::UNKNOWN_STATE.with(Leaves::DATABASE).with(Leaves::XA).with(Leaves::SQL_EXECUTE));
         if hidden {
             return writing.everything();
         }
@@ -285,6 +289,11 @@ impl Session {
         let schema = prepared.filter(|schema| !schema.is_empty()).unwrap_or(&self.state.schema).as_bytes();
         sql::names(job.sent(), lexing, |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
+}
+
+/// Whether the servers that it goes to are told where the client is.
+fn tells_address(job: &Job<'_>) -> bool {
+    job.epoch.snapshot.servers.hostgroup(job.plan.hostgroup()).is_some_and(|group| group.attributes.proxy_protocol > 0)
 }
 
 /// It was kept for a statement whose rule allowed more rows: the server's answer is cut where it must be.

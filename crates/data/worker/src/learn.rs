@@ -64,7 +64,8 @@ impl Session {
         if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)) && mentions_a_role(job.sent()) {
             backend.retire();
         }
-        if response.is_session_track_lost() {
+        if response.is_session_track_lost() || response.results() > 1 && !may_answer_often(job) {
+            // More was in the text than we have seen.
             backend.holds.add(Hold::UnknownState);
         }
         self.learn_recall(job, response, error);
@@ -233,6 +234,11 @@ fn is_dynamic(job: &Job<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether one statement of this kind has several results.
+fn may_answer_often(job: &Job<'_>) -> bool {
+    job.class.multi || job.class.command == CommandCounter::Call || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
 }
 
 /// Whether it may set a role, which no reset takes away.

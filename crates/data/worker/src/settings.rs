@@ -113,7 +113,8 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
         };
         return Meaning::Autocommit(on);
     }
-    if BOUND.contains(&name) {
+    // It is about the row of the connection's last INSERT.
+    if BOUND.contains(&name) || name == "sql_auto_is_null" && !is_off(value) {
         return Meaning::Keep(Hold::UnknownState);
     }
     let literal = match value {
@@ -129,6 +130,14 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
         // Their default is the server's, not that of the login.
         Some(("DEFAULT", None)) if !CHARSET_VARIABLES.contains(&name) => travels(move |state| state.unset(name)),
         Some((literal, None)) => travels(move |state| state.set(name, literal)),
+    }
+}
+
+fn is_off(value: &Value<'_>) -> bool {
+    match value {
+        Value::Literal(text) => *text == b"0" || text.eq_ignore_ascii_case(b"OFF") || text.eq_ignore_ascii_case(b"FALSE"),
+        Value::Default => true,
+        Value::Expression(_) => false,
     }
 }
 
@@ -233,6 +242,9 @@ mod tests {
             ("SET autocommit=ON", "autocommit true"),
             ("SET TRANSACTION READ ONLY", "NextTransaction"),
             ("SET insert_id=5", "UnknownState"),
+            ("SET sql_auto_is_null=1", "UnknownState"),
+            ("SET SQL_AUTO_IS_NULL = 0", "travels"),
+            ("SET SESSION sql_auto_is_null=off", "travels"),
             ("SET ROLE x", "travels"),
             ("SET ROLE ALL EXCEPT `a`@'%', b", "travels"),
             ("SET ROLE 'a\\'b'", "UnknownState"),

@@ -171,6 +171,7 @@ impl Session {
         let class = remade.as_deref().unwrap_or(class);
 
         // Do it.
+        let autocommit = self.state.autocommit;
         let job = Job { epoch, text, class, plan: &plan, digest, what };
         let told = match self.stages(&job).await {
             Ok(told) => told,
@@ -185,7 +186,8 @@ impl Session {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_warnings(&job);
-        if class.may_write() {
+        // What it commits by the way was written before.
+        if class.may_write() || !autocommit && self.state.autocommit {
             self.wrote = Some(self.core.rt.now());
         }
 

@@ -149,6 +149,12 @@ struct Scan<'a> {
     routines: Option<Vec<Routine<'a>>>,
 }
 
+/// Words after which `@` begins a variable, with no blank between them.
+const NO_USERS: &[&str] = &[
+    "AND", "BETWEEN", "BINARY", "BY", "CASE", "DISTINCT", "DIV", "ELSE", "FROM", "HAVING", "IN", "INTERVAL", "IS", "LIKE", "LIMIT", "MOD",
+    "NOT", "ON", "OR", "REGEXP", "RETURN", "RLIKE", "SELECT", "SET", "THEN", "VALUES", "WHEN", "WHERE", "XOR",
+];
+
 /// Beyond so many bytes values are passed in a loop of their own.
 const LONG: usize = 256;
 
@@ -558,31 +564,55 @@ impl<'a> Scan<'a> {
         self.ddl(command, rest)
     }
 
-    /// Defines a stored program: its body is not run now. With BEGIN all is body up to the last END.
+    /// Defines a stored program: its body is not run now. It ends where as many blocks have ended as have begun, as far as words tell: BEGIN and END
+    /// may be names, too. What follows is another statement.
     fn program(&mut self, command: CommandCounter) -> CommandCounter {
         self.class.ddl = true;
-        let mut begun = false;
-        let (mut last, mut before) = (None, None);
-        loop {
-            let mark = self.words.clone();
-            let Some(token) = self.words.next() else { break };
-            if token.is_sign(b';') {
-                if !begun {
-                    self.words = mark;
-                    self.words.next();
-                    return command;
-                }
+        let (mut begun, mut blocks) = (false, 0_usize);
+        let mut before: Option<Token<'_>> = None;
+        while let Some(token) = self.words.next() {
+            if token.is_sign(b';') && !begun {
+                return command;
+            }
+            let is_name = before.is_some_and(|sign| sign.is_sign(b'.') || sign.is_sign(b'@'));
+            before = Some(token);
+            if is_name {
                 continue;
             }
-            begun |= token.is("BEGIN");
-            before = last.replace(token);
+            if token.is("BEGIN") || begun && token.is("CASE") {
+                begun = true;
+                blocks += 1;
+            } else if begun && token.is("END") {
+                let ends_other = self.words.peek().is_some_and(|next| next.is_any(&["FOR", "IF", "LOOP", "REPEAT", "WHILE"]));
+                self.take("CASE");
+                if !ends_other && (blocks > 1 || self.ends_here()) {
+                    blocks -= 1;
+                }
+                if blocks == 0 {
+                    return command;
+                }
+            }
         }
-        let ends = |token: Option<Token<'_>>| token.is_some_and(|t| t.is("END"));
-        if begun && !ends(last) && !ends(before) {
+        if begun {
             self.count += 1;
             self.leaves(Leaves::UNKNOWN_STATE);
         }
         command
+    }
+
+    /// After an END: whether a label at most comes before the end of the statement, which is passed then.
+    fn ends_here(&mut self) -> bool {
+        let is_end = |words: &Words<'_>| words.peek().is_none_or(|token| token.is_sign(b';'));
+        let mut after = self.words.clone();
+        if !is_end(&after) && !after.next().is_some_and(|label| matches!(label.kind, Kind::Word | Kind::Name)) {
+            return false;
+        }
+        let ends = is_end(&after);
+        if ends {
+            after.next();
+            self.words = after;
+        }
+        ends
     }
 
     fn drop(&mut self) -> CommandCounter {
@@ -617,14 +647,12 @@ impl<'a> Scan<'a> {
                 Kind::Sign if token.text == b";" => break,
                 // So far only a long statement, which is mostly values, has come.
                 Kind::Sign if token.start > LONG && matches!(token.text, b"," | b"(") => self.words.skip_values(),
-                Kind::Sign if token.text == b"@" => {
-                    let adjacent = before.end == token.start && self.words.again(&before).is_some_and(|b| b.kind != Kind::Sign);
-                    if !(rest.accounts && adjacent) {
-                        self.variable(rest);
-                    }
+                Kind::Sign if token.text == b"@" && !(rest.accounts && before.end == token.start && self.names_account(&before)) => {
+                    self.variable(rest);
                 }
                 // Of what is passed here and above two tokens are left: they are those before the next.
-                Kind::Word if token.text[0].is_ascii_digit() => self.words.skip_numbers(),
+                // A name may begin with a digit.
+                Kind::Word if token.text[0].is_ascii_digit() && !self.words.is_before(b'(') => self.words.skip_numbers(),
                 Kind::Word if self.words.is_before(b'(') => {
                     let schema = self.is_qualified(&before).then(|| self.qualifier(&before, &earlier));
                     let functions = rest.functions && !self.is_named(&before);
@@ -668,12 +696,22 @@ impl<'a> Scan<'a> {
         self.words.again(earlier).filter(|e| self.is_qualified(before) && e.kind != Kind::Sign)
     }
 
+    /// Whether `@` after this token and what follows is the host of an account.
+    fn names_account(&self, before: &Range<usize>) -> bool {
+        let mut after = self.words.clone();
+        after.skip_variable();
+        let user = self.words.again(before).filter(|b| b.kind != Kind::Sign && !b.is_any(NO_USERS));
+        user.is_some() && !after.is_before(b':')
+    }
+
     /// After `@`: a user variable, or after `@@` a variable of the server.
     fn variable(&mut self, rest: Rest) {
         let Some(name) = self.words.peek() else { return };
         if !name.is_sign(b'@') {
             self.class.reads |= Reads::USER_VARIABLE;
-            if name.kind != Kind::Sign {
+            let at = self.words.position();
+            let quoted = matches!(name.kind, Kind::Name | Kind::String);
+            if quoted || self.words.skip_variable() == at && name.kind == Kind::Word {
                 self.words.next();
             }
             let mut after = self.words.clone();

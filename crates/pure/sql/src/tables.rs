@@ -77,7 +77,9 @@ pub fn names(sql: &[u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u
         // Under ANSI_QUOTES a name may be in double quotes.
         let may_be_name = before_values || after_keyword || qualifier.is_some();
         let quoted = token.kind == Kind::String && token.text.first() == Some(&b'"') && may_be_name;
-        let name = quoted || token.kind == Kind::Name || token.kind == Kind::Word && !token.text.iter().all(u8::is_ascii_digit);
+        // A name of digits only is one behind a dot.
+        let word = token.kind == Kind::Word && (qualifier.is_some() || !token.text.iter().all(u8::is_ascii_digit));
+        let name = quoted || token.kind == Kind::Name || word;
         before_values &= !token.is_any(&["SET", "VALUES", "VALUE", "WHERE", "SELECT"]);
         after_keyword = token.is_any(&["INTO", "UPDATE", "FROM", "TABLE", "JOIN", "IGNORE", "LOW_PRIORITY", "DELAYED", "QUICK"]);
         if !name {
@@ -163,6 +165,8 @@ mod tests {
             ("DROP TABLE IF EXISTS a, s.b", &["a", "s.b"]),
             ("ALTER TABLE t RENAME TO s.u", &["t", "s.u"]),
             ("TRUNCATE t", &["t"]),
+            ("INSERT INTO s.123 VALUES (1)", &["s.123"]),
+            ("DELETE FROM s.2026_log", &["s.2026_log"]),
             ("WITH x AS (SELECT 1) UPDATE t JOIN x SET t.a = 1", &["t"]),
         ] {
             let found = all(sql);

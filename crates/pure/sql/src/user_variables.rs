@@ -1,6 +1,7 @@
 //! Which user variables a text mentions.
 
 use crate::words::{Kind, Words, unquote};
+use std::borrow::Cow;
 
 /// More of them in one text are not read.
 pub const NAMES_MAX: usize = 64;
@@ -20,22 +21,16 @@ pub fn mentioned(sql: &[u8], escapes: bool) -> Option<Vec<String>> {
             words.next();
             continue;
         }
-        if name.start != token.end() || !name.is_whole() || name.kind == Kind::Sign {
+        let is_quoted = matches!(name.kind, Kind::Name | Kind::String);
+        if name.start != token.end() || !name.is_whole() || !is_quoted && !name.is_sign(b'.') && name.kind == Kind::Sign {
             return None;
         }
-        let mut text = String::from_utf8(unquote(name.text).into_owned()).ok()?.to_lowercase();
-        let mut end = name.end();
-        // `@a.b.c` is one name.
-        loop {
-            let mut ahead = words.clone();
-            let dot = ahead.next().filter(|t| name.kind == Kind::Word && t.is_sign(b'.') && t.start == end);
-            let part = dot.and_then(|dot| ahead.next().filter(|t| t.kind == Kind::Word && t.start == dot.end()));
-            let Some(part) = part else { break };
-            text.push('.');
-            text.push_str(&String::from_utf8_lossy(part.text).to_lowercase());
-            end = part.end();
-            words = ahead;
+        let mut written = unquote(name.text);
+        if !is_quoted {
+            // `@a.b.c` is one name, and `@.` is one.
+            written = Cow::Borrowed(&sql[name.start..words.skip_variable()]);
         }
+        let text = String::from_utf8(written.into_owned()).ok()?.to_lowercase();
         if !names.contains(&text) {
             if names.len() == NAMES_MAX {
                 return None;
@@ -57,6 +52,7 @@ mod tests {
         assert_eq!(found("SELECT @A := @a + 1, @`b c`, @'d', @e.f INTO @g"), names(&["a", "b c", "d", "e.f", "g"]));
         assert_eq!(found("SELECT @@sql_mode, '@x', 1 /* @y */"), names(&[]));
         assert_eq!(found("SELECT @@session.x, @z"), names(&["z"]));
+        assert_eq!(found("SELECT @a..b, @.c, @., @d.e f"), names(&["a..b", ".c", ".", "d.e"]));
         assert_eq!(found("SELECT @ a"), None);
         assert_eq!(found("SELECT @"), None);
     }

@@ -178,7 +178,15 @@ impl<'a> Words<'a> {
                 }
                 b',' | b'(' | b')' | b'.' => at + 1,
                 b'-' if text.get(at + 1).is_some_and(u8::is_ascii_digit) => at + 1,
-                b'0'..=b'9' => text[at..].iter().position(|&b| !is_word(b)).map_or(text.len(), |length| at + length),
+                b'0'..=b'9' => {
+                    let end = text[at..].iter().position(|&b| !is_word(b)).map_or(text.len(), |length| at + length);
+                    // A function's name may begin with a digit.
+                    let next = text[end..].iter().find(|&&b| !is_blank(b));
+                    match next {
+                        Some(b'(' | b'/' | b'-' | b'#') => break,
+                        _ => end,
+                    }
+                }
                 b'\'' => match end_of_quoted(&text[..text.len().min(at + SHORT)], at, self.escapes) {
                     // Another quote may follow what the cut has left.
                     Some(end) if end < at + SHORT => end,
@@ -193,6 +201,14 @@ impl<'a> Words<'a> {
             (before, last, at) = (last, at, end);
         }
         self.at = before;
+    }
+
+    /// After `@`: passes the name of a user variable that is not quoted, its dots included; where that ends.
+    pub(crate) fn skip_variable(&mut self) -> usize {
+        while self.text.get(self.at).is_some_and(|&byte| is_word(byte) || byte == b'.') {
+            self.at += 1;
+        }
+        self.at
     }
 
     /// Goes on from here, which is no earlier.

@@ -213,7 +213,45 @@ fn several_statements_are_told_from_one() {
     let both = class(b"CREATE PROCEDURE p() SELECT 1; SET @a=1");
     assert!(both.multi && both.leaves.contains(Leaves::USER_VARIABLE));
     let hidden = class(b"CREATE PROCEDURE p() BEGIN SELECT 1; END; SET @a=1");
-    assert!(hidden.multi && hidden.leaves.contains(Leaves::UNKNOWN_STATE));
+    assert!(hidden.multi && hidden.leaves.contains(Leaves::USER_VARIABLE));
+}
+
+#[test]
+fn the_body_of_a_program_ends_where_its_blocks_do() {
+    const MIGRATION: &str = "CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.x = 1; END; SET foreign_key_checks=0;
+        CREATE TEMPORARY TABLE tmp (a INT); CREATE TRIGGER b BEFORE UPDATE ON t FOR EACH ROW BEGIN SET NEW.x = 2; END";
+    let class_of = |sql: &str| (class(sql.as_bytes()).multi, leaves(sql));
+    assert_eq!(class_of(MIGRATION), (true, Leaves::SET | Leaves::TEMP_TABLE));
+    for one in [
+        "CREATE PROCEDURE p() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; END; IF 1 THEN SELECT 1; END IF; SELECT 2; END",
+        "CREATE PROCEDURE p() l: BEGIN CASE x WHEN 1 THEN SELECT 1; ELSE BEGIN END; END CASE; SET @a = CASE WHEN 1 THEN 2 END; END l;",
+        "CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW BEGIN WHILE 1 DO SET NEW.end = NEW.begin; END WHILE; REPEAT SET @x=1; UNTIL 1 END REPEAT; END",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO BEGIN SELECT start, end FROM t; LOOP LEAVE l; END LOOP; END;;",
+    ] {
+        assert_eq!(class_of(one), (false, Leaves::NONE), "{one}");
+    }
+    for several in [
+        "CREATE PROCEDURE p() BEGIN SELECT 1 AS end; END; SET foreign_key_checks=0; SELECT 1 AS END",
+        "CREATE PROCEDURE p() BEGIN SELECT 1; END p; SET foreign_key_checks=0; SELECT 1 AS END",
+        "CREATE FUNCTION f() RETURNS INT BEGIN RETURN 1; END; nonsense; CREATE FUNCTION g() RETURNS INT BEGIN RETURN 1; END",
+    ] {
+        let (multi, leaves) = class_of(several);
+        assert!(multi && !leaves.is_empty(), "{several}: {leaves:?}");
+    }
+}
+
+#[test]
+fn a_variable_with_dots_in_its_name_is_assigned() {
+    for sql in ["SELECT @a.b := 1", "SELECT @.a := 1", "SELECT @a..b:=1", "SELECT @a.1:=1", "SHOW TABLES WHERE@v:=1", "SHOW TABLES WHERE x@v:=1"] {
+        assert_eq!(leaves(sql), Leaves::USER_VARIABLE, "{sql}");
+        assert!(reads(sql).contains(Reads::USER_VARIABLE), "{sql}");
+    }
+    assert_eq!(leaves("CREATE OR REPLACE TABLE t AS SELECT@v:=1"), Leaves::USER_VARIABLE);
+    assert!(reads("SHOW TABLES WHERE 1 OR@v").contains(Reads::USER_VARIABLE));
+    for sql in ["SHOW GRANTS FOR a@b.c", "DROP USER a@b, 'c'@'d.e', `f`@`g`", "SHOW GRANTS FOR app@localhost"] {
+        assert_eq!((leaves(sql), reads(sql)), (Leaves::NONE, Reads::NONE), "{sql}");
+    }
+    assert_eq!(leaves("SELECT @a.b, c.d FROM t"), Leaves::NONE);
 }
 
 #[test]
@@ -231,6 +269,19 @@ fn a_backslash_escapes_unless_the_session_says_otherwise() {
     let sql = br"SELECT '\', @a:=1 -- '";
     assert!(class(sql).leaves.is_empty());
     assert_eq!(class_without_escapes(sql).leaves, Leaves::USER_VARIABLE);
+}
+
+/// A name may begin with a digit.
+#[test]
+fn a_function_is_seen_whatever_its_name_begins_with() {
+    for sql in ["SELECT 2fa_use_code(5)", "SELECT 1, 2 , 3f (4)", "SELECT 1,2,3,4fa/* x */(5)", "DO 1e_(2)"] {
+        assert_eq!(leaves(sql), Leaves::UNKNOWN_FUNCTION, "{sql}");
+        let far = format!("SELECT /*{}*/ (1), {}", "-".repeat(300), &sql[3..].trim_start_matches("ECT"));
+        assert_eq!(leaves(&far), Leaves::UNKNOWN_FUNCTION, "{far}");
+    }
+    let long = format!("SELECT a FROM t WHERE b IN ({}2fa_use_code(5), 7)", "1,".repeat(400));
+    assert_eq!(leaves(&long), Leaves::UNKNOWN_FUNCTION);
+    assert_eq!(leaves("SELECT a FROM t LIMIT 5"), Leaves::NONE);
 }
 
 #[test]
