@@ -297,8 +297,8 @@ impl Backend {
         #[cfg(feature = "planted")]
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
-        let strange = free && self.strange_variables;
-        let foreign = Foreign { statement: foreign, variables: free && sees != Sees::Nothing, strange };
+        // Also where the statement sees none: with a BEGIN, or an error, its session keeps the connection, and what is kept is taken for its own.
+        let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
         let brings = self.brings_variables(want, sees);
         let need = sync::whole_need(&self.state, want, brings, foreign, self.ways);
         let need = if need == Need::Another { self.need_as_made(want, brings, foreign) } else { need };
@@ -315,11 +315,11 @@ impl Backend {
         sync::whole_need(&self.state, &want, brings_variables, foreign, self.ways)
     }
 
-    /// Whether the session's user variables are to be brought, and those of others taken away.
+    /// Whether the session's user variables are to be brought.
     fn brings_variables(&self, want: &State, sees: Sees) -> bool {
         match sees {
             Sees::Nothing => false,
-            Sees::InViews => self.state.user.is_some() && !self.state.same_user_variables(want) || self.strange_variables && self.holds.is_empty(),
+            Sees::InViews => self.state.user.is_some() && !self.state.same_user_variables(want),
             Sees::Variables => true,
         }
     }

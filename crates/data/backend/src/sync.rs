@@ -87,10 +87,10 @@ pub(crate) struct Foreign {
     pub(crate) strange: bool,
 }
 
-/// What it takes, from any state. `user`: with the user variables.
+/// What it takes, from any state. `user`: with the session's user variables.
 pub(crate) fn whole_need(have: &State, want: &State, user: bool, foreign: Foreign, ways: Ways) -> Need {
     // Set to NULL, a variable of somebody else keeps its type; after a reset it never was.
-    let others = foreign.statement || user && (foreign.strange || foreign.variables && has_others_variables(have, want));
+    let others = foreign.statement || foreign.strange || foreign.variables && has_others_variables(have, want);
     let need = if others { Need::Reset } else { need(have, want, user, ways) };
     match need {
         Need::Reset if self::need(&reset(have, ways), want, user, ways) == Need::Another => Need::Another,
@@ -233,6 +233,7 @@ mod tests {
     const MYSQL: Ways = Ways { knows: Collations::Mysql, begun: false, after_reset: None, set_by_login: 0 };
     const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
     const IDLE: Foreign = Foreign { statement: false, variables: true, strange: false };
+    const HELD: Foreign = Foreign { variables: false, ..IDLE };
 
     fn steps(have: &State, want: &State) -> String {
         steps_on(MARIADB, have, want)
@@ -337,7 +338,7 @@ mod tests {
         assert_eq!(whole_need(&have, &have.clone(), false, remembers, MYSQL), Need::Reset);
         have.set_user("x", written("1", None));
         assert_eq!(whole_need(&have, &State::new("a", 255), true, IDLE, MARIADB), Need::Another);
-        assert_eq!(whole_need(&have, &State::new("a", 255), false, IDLE, MARIADB), Need::Nothing);
+        assert_eq!(whole_need(&have, &State::new("a", 255), false, HELD, MARIADB), Need::Nothing);
     }
 
     #[test]
@@ -365,7 +366,22 @@ mod tests {
         assert_eq!(steps(&have, &want), "SET @`x`=NULL, @`z`='it'");
         assert_eq!(need(&have, &want, false, MARIADB), Need::Nothing);
         assert_eq!(whole_need(&have, &want, true, IDLE, MARIADB), Need::Reset);
+        assert_eq!(whole_need(&have, &want, false, HELD, MARIADB), Need::Nothing);
+    }
+
+    /// What its session may name later, when it has kept the connection by then.
+    #[test]
+    fn variables_of_others_are_taken_away_for_a_statement_that_sees_none() {
+        let (mut have, want) = (State::new("a", 45), State::new("a", 45));
+        let strange = Foreign { strange: true, ..IDLE };
         assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Nothing);
+        assert_eq!(whole_need(&have, &want, false, strange, MARIADB), Need::Reset);
+        have.set_user("x", written("1", None));
+        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Reset);
+        // The same variable with another value is not: it is set when it is named.
+        let mut own = want.clone();
+        own.set_user("x", written("2", None));
+        assert_eq!(whole_need(&have, &own, false, IDLE, MARIADB), Need::Nothing);
     }
 
     #[test]
