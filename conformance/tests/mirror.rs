@@ -21,6 +21,8 @@ fn main() {
         ("prepared_statements_are_copied_and_compared", prepared_statements_are_copied),
         ("prepared_statements_are_copied_and_compared_on_mysql", prepared_statements_on_mysql),
         ("a_copy_sees_no_other_sessions_user_variables", a_copy_sees_no_other_sessions_user_variables),
+        ("what_the_triggers_of_a_copy_leave_is_nobodys", left_by_triggers),
+        ("a_schema_that_a_copy_has_dropped_is_no_connections_schema", dropped_by_a_copy),
         ("who_may_not_send_several_statements_has_none_copied", who_may_not_send_several_statements_has_none_copied),
         ("a_result_with_too_many_rows_ends_with_an_error", a_result_with_too_many_rows_ends_with_an_error),
     ])
@@ -189,6 +191,58 @@ fn a_copy_sees_no_other_sessions_user_variables(driver: Driver) -> Outcome {
     }
     let who = "SELECT GROUP_CONCAT(c ORDER BY c) FROM (SELECT CONCAT(words, ' ', COUNT(*)) AS c FROM conf.scratch GROUP BY words) AS t";
     until("ann 8,bob 8,nobody 8", || two.mirror.root(who))
+}
+
+/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
+fn vendors() -> impl Iterator<Item = Vendor> {
+    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok())
+}
+
+fn left_by_triggers(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let two = two_of(vendor, driver)?;
+        to_nine_or_copied(&two)?;
+        two.mirror.root(
+            "CREATE TRIGGER conf.leaves BEFORE INSERT ON conf.scratch FOR EACH ROW SET @email = NEW.words, SESSION time_zone = '+05:00'",
+        )?;
+        // The second of each fails, as its copy does, and an error tells of nothing.
+        for n in (0..OFTEN).flat_map(|n| [n, n]) {
+            let _the_second_fails = two.proxy.query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'alice')"));
+            let found = two.proxy.query("SELECT COALESCE(@email, 'nobody') AS to_nine, @@time_zone")?;
+            expect(found.trim().ends_with("nobody\tSYSTEM"), || format!("{vendor}, insert {n}: {found}"))?;
+            // What is told late is told whoever writes next.
+            let found = two.proxy.query("UPDATE conf.types SET id = id WHERE 'to_nine' = ''; SELECT @@time_zone")?;
+            expect(found.trim().ends_with("SYSTEM"), || format!("{vendor}, insert {n}, then a write: {found}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn dropped_by_a_copy(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let two = two_of(vendor, driver)?;
+        two.proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, mirror_hostgroup, apply)
+             VALUES (1, 1, 'to_nine', 9, NULL, 1), (2, 1, '^DROP', NULL, 9, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        for _ in 0..OFTEN {
+            for server in [&two.main, &two.mirror] {
+                server.root("CREATE DATABASE passing; CREATE TABLE passing.things (a INT)")?;
+            }
+            two.proxy.query("USE passing; DROP DATABASE passing")?;
+            until("0", || two.mirror.root("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'passing'"))?;
+            until("0", || two.global("Mirror_concurrency"))?;
+            for server in [&two.main, &two.mirror] {
+                server.root("CREATE DATABASE passing; CREATE TABLE passing.things (a INT)")?;
+            }
+            let found = two.proxy.query("USE passing; SELECT COUNT(*) AS to_nine FROM things")?;
+            expect(found.trim().ends_with('0'), || format!("{vendor}: {found}"))?;
+            for server in [&two.main, &two.mirror] {
+                server.root("DROP DATABASE passing")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn who_may_not_send_several_statements_has_none_copied(driver: Driver) -> Outcome {

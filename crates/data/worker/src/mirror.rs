@@ -4,10 +4,10 @@ use crate::compare::{Pair, Side};
 use crate::core::Core;
 use crate::prepared::Kept;
 use crate::session::Session;
-use crate::settings::sees_user_variables;
+use crate::settings::{may_run_programs, sees_user_variables};
 use crate::statement::{Job, What};
 use crate::stats::Seen;
-use backend::{Answered, Backend, BackendFailed, State, Want};
+use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking, Want};
 use bridge::Counter;
 use config::User;
 use net::{NetError, Secret};
@@ -21,7 +21,8 @@ use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::connect_attributes::ConnectAttributes;
 use wire::packet;
-use wire::response::{Expect, Follow, Outcome, Summed};
+use wire::response::{Expect, Follow, Outcome, Response, Summed};
+use wire::track::Change;
 
 /// Bytes of statements that wait on a core; what would be more is dropped.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -125,6 +126,32 @@ impl Session {
     }
 }
 
+/// The server tells what triggers and the like have changed, and when the schema is dropped that a connection is in.
+fn tracking(class: &Class<'_>) -> Tracking {
+    if may_run_programs(class) || class.ddl { Tracking::On } else { Tracking::Any }
+}
+
+/// Whether the server tells of a change in its session. It knows best in which schema that is.
+fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
+    let mut changed = false;
+    for change in response.changes() {
+        match change {
+            Change::Schema(name) => match std::str::from_utf8(name) {
+                Ok(name) => {
+                    changed |= *name != *backend.state().schema;
+                    backend.state_mut().schema = name.into();
+                }
+                Err(_) => backend.retire(),
+            },
+            // After each statement, where the operator has everything told.
+            Change::Variable { name, .. } => changed |= !name.eq_ignore_ascii_case(b"statement_id"),
+            Change::State(on) => changed |= on,
+            _ => {}
+        }
+    }
+    changed
+}
+
 /// Whether it means the same on any connection.
 fn is_free(class: &Class<'_>) -> bool {
     !class.leaves.intersects(OWN)
@@ -222,7 +249,7 @@ impl Copy {
             // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
             user_variables: sees_user_variables(&class),
             remembered: None,
-            tracking: backend::Tracking::Any,
+            tracking: tracking(&class),
             new_connection: false,
             like: None,
         };
@@ -263,7 +290,7 @@ impl Copy {
 
     /// The command there, and its response to the end.
     async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
-        backend.sync(&self.state, sees_user_variables(class), None, backend::Tracking::Any).await?;
+        backend.sync(&self.state, sees_user_variables(class), None, tracking(class)).await?;
         if backend.takes_several() {
             // Whoever may send several has them copied one by one.
             backend.take_several(false).await?;
@@ -286,7 +313,7 @@ impl Copy {
         };
         backend.holds.before(class);
         if class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
-            backend.holds.add(backend::Hold::Routine);
+            backend.holds.add(Hold::Routine);
         }
         backend.send(Chunk::from(command)).await?;
         let mut summed = Summed::expect(expect, backend.hello.caps);
@@ -302,6 +329,10 @@ impl Copy {
         let ok = !matches!(response.outcome(), Outcome::Err { .. });
         let status = response.is_status_known().then(|| response.status());
         backend.holds.after(class, &Answered { ok, status, warnings: response.warnings(), insert_id: 0 });
+        // What programs have set there is nobody's: a reset takes it away. An error tells of nothing.
+        if learn_schema(backend, response) || response.is_session_track_lost() || !ok && may_run_programs(class) {
+            backend.holds.add(Hold::Untold);
+        }
         Ok(summed)
     }
 
