@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 const MAILBOX_LEN: usize = 1024;
 /// Pieces of the events log that wait at most, besides their bound in bytes.
 const LETTERS_LEN: usize = 16 << 10;
-/// A script on the admin port sends its next statement so soon after an answer: its client needs some 20 µs for it.
-const OPERATORS_WATCHED: Duration = Duration::from_micros(50);
+/// So soon after an answer a script on the admin port sends its next statement: its client needs 10 to 30 µs for it, and is to be woken.
+const OPERATORS_WATCHED: Duration = Duration::from_micros(100);
 /// How long the end waits for cores, and for the disk.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Tells the process that stays that it was started by one that waits for it.
