@@ -52,12 +52,14 @@ pub(crate) struct Ask {
     pub(crate) per_second: u64,
     /// The result will be compared with another.
     pub(crate) compare: bool,
+    /// It is a CALL.
+    pub(crate) call: bool,
 }
 
 impl Ask {
     /// As it comes, and as long as it takes.
     pub(crate) const fn for_all_of(expect: Expect) -> Self {
-        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: None, rows_max: None, per_second: 0, compare: false }
+        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: None, rows_max: None, per_second: 0, compare: false, call: false }
     }
 }
 
@@ -164,7 +166,7 @@ impl Follower {
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, per_second, compare } = *ask;
+    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, per_second, compare, call } = *ask;
     let mut follower = Follower::new(
         expect,
         (backend.hello.caps, session.caps),
@@ -173,6 +175,13 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         sent,
         backend.holds.flags() | session.modes,
     );
+    // Rows that are counted one by one cannot be kept back.
+    if let Follower::Other(recode) = &mut follower
+        && call
+        && rows_max.is_none()
+    {
+        recode.of_a_call();
+    }
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }
@@ -247,7 +256,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             Some(all) => all.extend_from_slice(&out),
             None if out.is_empty() && is_cut => {}
             None => {
-                answered = true;
+                // A part of a packet may be kept back.
+                answered |= !out.is_empty();
                 if let Some(filling) = &mut session.cached.filling {
                     filling.gathered.add(&out);
                 }

@@ -581,7 +581,12 @@ impl Response {
         if payload.len() >= 9 {
             return Err(Malformed::new("EOF packet that is too long for one"));
         }
+        // MySQL says only before the row of OUT parameters that it is them, and that something follows.
+        let before = if self.next == Next::Rows { self.said.status } else { 0 };
         (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
+        if before & status::PS_OUT_PARAMS != 0 {
+            self.said.status |= before & (status::PS_OUT_PARAMS | status::MORE_RESULTS);
+        }
         self.said.status_known = true;
         (self.said.affected_last, self.said.insert_id_last) = (0, 0);
         self.last.clear();
@@ -597,7 +602,8 @@ impl Response {
     fn take_first(&mut self, first: u8, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         match first {
             ok::OK_HEADER => self.take_ok(payload, at),
-            0xFB if self.expect == Expect::Query => {
+            // MariaDB prepares LOAD DATA, too.
+            0xFB if matches!(self.expect, Expect::Query | Expect::Execute) => {
                 self.form = Form::Infile;
                 self.keep(payload);
                 self.tail_start = at;

@@ -86,7 +86,7 @@ fn every_captured_response_ends_where_it_ends_however_it_is_cut() {
     let kind = |name: &str| match name {
         "greeting" => None,
         "prepare" | "prepareset" | "prepareins" | "preparecols" | "prepareerr" => Some(Expect::Prepare),
-        "execute" | "execcursor" => Some(Expect::Execute),
+        "execute" | "execcursor" | "execcall" => Some(Expect::Execute),
         "fetch1" | "fetch9" => Some(Expect::Fetch),
         "fieldlist" => Some(Expect::FieldList),
         "statistics" => Some(Expect::Line),
@@ -108,7 +108,7 @@ fn every_captured_response_ends_where_it_ends_however_it_is_cut() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 124);
+    assert_eq!(seen, 128);
 }
 
 #[test]
@@ -283,8 +283,9 @@ fn a_request_for_a_local_file_stops_and_goes_on_after_the_file() {
     let done = capture("new infiledone");
     assert_eq!(r.follow(&done), Ok(Follow::Ended { used: done.len() }));
     assert_eq!((r.outcome(), r.affected_rows()), (Outcome::Ok, 2));
-    // A prepared statement cannot ask for a file.
-    assert!(Response::expect(Expect::Execute, NEW).follow(&capture("new infile")).is_err());
+    // MariaDB prepares it, too.
+    let executed = follow_everywhere(Expect::Execute, NEW, &capture("new infile"));
+    assert_eq!(executed.outcome(), Outcome::LocalInfile(b"/tmp/f"));
 }
 
 /// A result set of one column whose rows have these lengths.
@@ -483,12 +484,13 @@ fn comparable(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn a_response_is_written_anew_as_the_server_itself_would_have_written_it() {
-    for server in [MARIADB, MYSQL] {
+    for (server, own) in [(MARIADB, 0), (MYSQL, caps::LONG_PASSWORD)] {
+        let [old_caps, new_caps] = [OLD, NEW].map(|caps| caps | own);
         for (what, expect) in PAIRS {
             let (old, new) = (capture_of(server, &format!("old {what}")), capture_of(server, &format!("new {what}")));
             for chunk in [1, 2, 3, 7, 1000] {
                 let mut out = Vec::new();
-                let mut recode = Recode::expect(*expect, NEW, OLD, 2);
+                let mut recode = Recode::expect(*expect, new_caps, OLD, 2);
                 for piece in new.chunks(chunk) {
                     recode.follow(piece, &mut out).expect("well formed");
                 }
@@ -499,13 +501,100 @@ fn a_response_is_written_anew_as_the_server_itself_would_have_written_it() {
                 // And back again, as far as the session changes are not lost.
                 let plain = caps::DEPRECATE_EOF | OLD;
                 let mut back = Vec::new();
-                let mut recode = Recode::expect(*expect, OLD, plain, 2);
+                let mut recode = Recode::expect(*expect, old_caps, plain, 2);
                 for piece in out.chunks(chunk) {
                     recode.follow(piece, &mut back).expect("well formed");
                 }
                 let mut want = Vec::new();
-                Recode::expect(*expect, NEW, plain, 2).follow(&new, &mut want).expect("well formed");
+                Recode::expect(*expect, new_caps, plain, 2).follow(&new, &mut want).expect("well formed");
                 assert_eq!(back, want, "old to new: {what} by {chunk}");
+            }
+        }
+    }
+}
+
+/// A client without CLIENT_DEPRECATE_EOF learns from the EOF before a row that it is the OUT parameters.
+#[test]
+fn the_flags_before_the_rows_of_a_call_are_those_of_the_server() {
+    fn flags_of_ends(bytes: &[u8]) -> Vec<u16> {
+        let mut all = Vec::new();
+        let mut at = 0;
+        while let Some((len, _)) = packet::whole(&bytes[at..]) {
+            if len == 7 && bytes[at + 4] == 0xFE {
+                all.push(u16::from_le_bytes([bytes[at + 7], bytes[at + 8]]) & !0x4000);
+            }
+            at += 4 + len;
+        }
+        all
+    }
+    /// Without what depends on the moment: session changes (which MariaDB tells everybody of), and how a table was read.
+    fn flags_of_eofs(bytes: &[u8]) -> Vec<u16> {
+        let mut all = Vec::new();
+        let mut at = 0;
+        while let Some((len, _)) = packet::whole(&bytes[at..]) {
+            if len == 5 && bytes[at + 4] == 0xFE {
+                all.push(u16::from_le_bytes([bytes[at + 7], bytes[at + 8]]) & !(0x4000 | 0x0020 | 0x0010));
+            }
+            at += 4 + len;
+        }
+        all
+    }
+    for (server, own) in [(MARIADB, 0), (MYSQL, caps::LONG_PASSWORD)] {
+        for (what, expect) in [("execcall", Expect::Execute), ("call", Expect::Query)] {
+            let (old, new) = (capture_of(server, &format!("old {what}")), capture_of(server, &format!("new {what}")));
+            for chunk in [1, 2, 5, 16, 100, 1000] {
+                let mut out = Vec::new();
+                let mut recode = Recode::expect(expect, NEW | own, OLD, 2);
+                recode.of_a_call();
+                for piece in new.chunks(chunk) {
+                    let mut next = Vec::new();
+                    recode.follow(piece, &mut next).expect("well formed");
+                    out.append(&mut next);
+                }
+                assert!(recode.response().is_ended());
+                assert_eq!(comparable(out.clone()), comparable(old.clone()), "{what} by {chunk}");
+                assert_eq!(flags_of_eofs(&out), flags_of_eofs(&old), "{what} by {chunk}");
+                assert_eq!(recode.last_seq(), follow(expect, OLD, &old).last_seq());
+
+                // And from a server without it.
+                let plain = OLD | caps::DEPRECATE_EOF;
+                let (mut back, mut want) = (Vec::new(), Vec::new());
+                let mut recode = Recode::expect(expect, OLD | own, plain, 2);
+                for piece in old.chunks(chunk) {
+                    recode.follow(piece, &mut back).expect("well formed");
+                }
+                Recode::expect(expect, NEW | own, plain, 2).follow(&new, &mut want).expect("well formed");
+                assert_eq!(flags_of_ends(&back), flags_of_ends(&want), "{what} by {chunk}");
+            }
+        }
+    }
+}
+
+/// What is kept back of a CALL is not lost when its row is too long to be kept, nor when an error follows it.
+#[test]
+fn nothing_of_a_call_is_kept_for_ever() {
+    for length in [10, packet::MAX_PAYLOAD - 1, packet::MAX_PAYLOAD + 5] {
+        let (old, new) = (result_of(&[length], b'x', OLD), result_of(&[length], b'x', NEW));
+        let failed = |bytes: &[u8], end: usize| {
+            let start = bytes.len() - end - 4;
+            let mut bytes = bytes.to_vec();
+            let seq = bytes[start + 3];
+            bytes.truncate(start);
+            bytes.extend_from_slice(&[&[13, 0, 0, seq, 0xFF, 0x52, 0x04], &b"#42000ohno"[..]].concat());
+            bytes
+        };
+        for (old, new) in [(old.clone(), new.clone()), (failed(&old, 5), failed(&new, 7))] {
+            for chunk in [1 << 14, new.len()] {
+                let mut recode = Recode::expect(Expect::Query, NEW, OLD, 2);
+                recode.of_a_call();
+                let mut out = Vec::new();
+                for piece in new.chunks(chunk) {
+                    let mut next = Vec::new();
+                    recode.follow(piece, &mut next).expect("well formed");
+                    out.append(&mut next);
+                }
+                assert!(recode.response().is_ended());
+                assert!(comparable(out) == comparable(old.clone()), "{length} by {chunk}");
             }
         }
     }

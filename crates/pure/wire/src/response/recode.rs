@@ -2,10 +2,14 @@
 //! and CLIENT_SESSION_TRACK. So all backend connections can have both, whatever their clients have.
 //!
 //! Rows are copied, not read: only their sequence numbers change, since an EOF more or less before them moves all that follow.
+//!
+//! The flags of an EOF before rows are those of the connection before the command, because the server says its own only behind the rows. For a CALL that is
+//! not enough: the flags before the row of OUT parameters tell a client that it is them. So [`Recode::of_a_call`] keeps back what it writes until it is
+//! known whether a second row follows.
 
 use super::{Expect, Follow, Response, Taken, Watch};
 use crate::caps::{self, Caps};
-use crate::packet::{self, HEADER_LEN};
+use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::track::Wish;
 use crate::{Malformed, ok, status};
 use std::rc::Rc;
@@ -30,14 +34,38 @@ pub struct Recode {
     more: u16,
     /// Which session changes the client is told; all if `None`.
     wish: Option<Rc<Wish>>,
+    /// Results are those of a CALL: each is followed by something, and one of a single row may be the OUT parameters.
+    call: bool,
+    /// SERVER_PS_OUT_PARAMS and what comes with it, of the server's EOF before the rows: MySQL's EOF behind them does not say so again.
+    out_params: u16,
+    /// What is kept back, from an EOF on whose flags are not known.
+    kept: Vec<u8>, // <= KEPT_LEN_MAX and one chunk
+    /// Where in what is written the flags of that EOF are, and how many rows there were before it.
+    open: Option<Open>,
 }
+
+/// An EOF before rows whose flags are not known yet.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    /// Where its packet begins.
+    at: usize,
+    /// Rows that have begun behind it.
+    rows: u8,
+}
+
+/// So much is kept back of a result of a CALL; a longer row goes without SERVER_PS_OUT_PARAMS before it.
+const KEPT_LEN_MAX: usize = MAX_PAYLOAD;
+/// Flags that the row of OUT parameters has.
+const OUT_PARAMS: u16 = status::PS_OUT_PARAMS | status::MORE_RESULTS;
+/// Where the flags are in the packet of an EOF.
+const EOF_FLAGS: std::ops::Range<usize> = HEADER_LEN + 3..HEADER_LEN + 5;
 
 impl Recode {
     /// Waits for the answer to a command, as [`Response::expect`]. `status`: the connection's flags before the command, for an EOF
     /// that the server does not send; the flags after the command come too late for it.
     pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
         let response = Response::expect(expect, server);
-        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0, wish: None }
+        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0, wish: None, call: false, out_params: 0, kept: Vec::new(), open: None }
     }
 
     /// As [`Response::to_packet`].
@@ -64,6 +92,11 @@ impl Recode {
         self
     }
 
+    /// What was asked is a CALL, if it is run.
+    pub fn of_a_call(&mut self) {
+        self.call = matches!(self.response.expect, Expect::Query | Expect::Execute);
+    }
+
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
     pub const fn is_needed(server: Caps, client: Caps) -> bool {
         (server ^ client) & (caps::DEPRECATE_EOF | caps::SESSION_TRACK) != 0
@@ -72,13 +105,29 @@ impl Recode {
     /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
     /// connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
-        let Self { response, server, client, shift, last_seq, full, eof_due, status, more, wish } = self;
+        let Self { response, server, client, shift, last_seq, full, eof_due, status, more, wish, call, out_params, kept, open } = self;
+        if let Some(open) = open {
+            open.at = out.len();
+            if out.is_empty() {
+                std::mem::swap(out, kept);
+            } else {
+                out.append(kept);
+            }
+        }
         let cursor = matches!(response.expect, Expect::Execute);
-        let mut copy =
-            Copy { out, server: *server, client: *client, cursor, shift, last_seq, full, eof_due, status: *status, more: *more, wish: wish.as_deref() };
+        let wish = wish.as_deref();
+        let (server, client, status, more, call) = (*server, *client, *status, *more, *call);
+        let mut copy = Copy { out, server, client, cursor, shift, last_seq, full, eof_due, status, more, wish, call, out_params, open };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
             copy.eof_if_due();
+            copy.close_if(|_, _| true);
+        }
+        copy.close_if(|_, len| len > KEPT_LEN_MAX);
+        if let Some(Open { at: 0, .. }) = open {
+            std::mem::swap(out, kept);
+        } else if let Some(open) = open {
+            *kept = out.split_off(open.at);
         }
         Ok(followed)
     }
@@ -113,6 +162,9 @@ struct Copy<'a> {
     status: u16,
     more: u16,
     wish: Option<&'a Wish>,
+    call: bool,
+    out_params: &'a mut u16,
+    open: &'a mut Option<Open>,
 }
 
 impl Copy<'_> {
@@ -137,8 +189,33 @@ impl Copy<'_> {
     fn eof_if_due(&mut self) {
         if std::mem::take(self.eof_due) {
             *self.shift = self.shift.wrapping_add(1);
-            let status = self.status;
+            // Behind each result of a CALL there is another, if only its OK.
+            let status = self.status | if self.call { status::MORE_RESULTS } else { 0 };
+            *self.open = self.call.then_some(Open { at: self.out.len(), rows: 0 });
             self.packet(self.last_seq.wrapping_add(1), |o| ok::write_eof(o, 0, status));
+        }
+    }
+
+    /// A row begins: with the second one the result is not the OUT parameters.
+    fn row(&mut self) {
+        if let Some(open) = self.open {
+            open.rows += 1;
+        }
+        self.close_if(|rows, _| rows > 1);
+    }
+
+    /// Keeps nothing back any more if so; `if_so` gets the rows, and the bytes that are kept.
+    fn close_if(&mut self, if_so: impl FnOnce(u8, usize) -> bool) {
+        if self.open.is_some_and(|open| if_so(open.rows, self.out.len() - open.at)) {
+            *self.open = None;
+        }
+    }
+
+    /// The rows are over, with these flags behind them: now those before them are known.
+    fn close(&mut self, behind: u16) {
+        let Some(open) = self.open.take() else { return };
+        if let Some(flags) = self.out.get_mut(open.at..).and_then(|packet| packet.get_mut(EOF_FLAGS)) {
+            flags.copy_from_slice(&(behind & !status::SESSION_STATE_CHANGED).to_le_bytes());
         }
     }
 }
@@ -147,8 +224,9 @@ impl Watch for Copy<'_> {
     fn begin(&mut self, len: usize, seq: u8, held: &[u8]) {
         if !*self.full {
             self.eof_if_due();
+            self.row();
         }
-        *self.full = len == packet::MAX_PAYLOAD;
+        *self.full = len == MAX_PAYLOAD;
         *self.last_seq = seq.wrapping_add(*self.shift);
         self.out.extend_from_slice(&packet::make_header(len, *self.last_seq));
         self.out.extend_from_slice(held);
@@ -164,13 +242,16 @@ impl Watch for Copy<'_> {
         }
         self.eof_if_due();
         let mut at = self.out.len();
+        let mut rows = 0u32;
         self.out.extend_from_slice(bytes);
         while let Some(h) = self.out.get_mut(at..).and_then(|o| o.first_chunk_mut::<HEADER_LEN>()) {
             let (len, seq) = packet::header(h);
             *self.last_seq = seq.wrapping_add(*self.shift);
             h[3] = *self.last_seq;
             at += HEADER_LEN + len;
+            rows += 1;
         }
+        (0..rows.min(2)).for_each(|_| self.row());
     }
 
     fn definitions_end(&mut self) {
@@ -189,6 +270,21 @@ impl Watch for Copy<'_> {
             *self.eof_due = false;
         }
         self.eof_if_due();
+        let mut ok = ok;
+        let out_params = std::mem::take(self.out_params);
+        if taken == Taken::DefinitionsEof && ok.status & status::PS_OUT_PARAMS != 0 {
+            *self.out_params = ok.status & OUT_PARAMS;
+        }
+        if taken == Taken::End {
+            ok.status |= out_params;
+            self.close(ok.status);
+            // MySQL takes them away behind the row, MariaDB does not.
+            let of_mysql = caps::has(self.server, caps::LONG_PASSWORD);
+            if ok.status & status::PS_OUT_PARAMS != 0 && of_mysql && !caps::has(self.client, caps::DEPRECATE_EOF) {
+                ok.status &= !OUT_PARAMS;
+            }
+        }
+        *self.open = None;
         let client = self.client;
         let out_seq = seq.wrapping_add(*self.shift);
         match taken {
@@ -215,6 +311,9 @@ pub fn fuzz_recode(data: &[u8]) {
     };
     let (server, client) = (with(8, 16), with(32, 64));
     let mut recode = Recode::expect(expect, server, client, status::AUTOCOMMIT);
+    if kind & 128 != 0 {
+        recode.of_a_call();
+    }
     let mut out = Vec::new();
     for chunk in bytes.chunks(usize::from(*cut) % 64 + 1) {
         match recode.follow(chunk, &mut out) {
