@@ -64,7 +64,11 @@ fn until_shared(proxy: &Proxy, mut ask: impl FnMut() -> Outcome) -> Outcome {
     let until = Instant::now() + Duration::from_secs(60);
     let mut rounds = 0;
     while rounds < 10 || counted(proxy, "Millrace_statements_pipelined")? == 0 {
-        expect(Instant::now() < until, || "nothing shared a connection".to_owned())?;
+        expect(Instant::now() < until, || {
+            let sql = "SELECT Variable_Name, Variable_Value FROM stats_mysql_global WHERE Variable_Name LIKE 'Millrace%' OR Variable_Name LIKE '%Quer%'";
+            let digests = "SELECT digest_text, count_star, sum_time FROM stats_mysql_query_digest";
+            format!("nothing shared a connection in {rounds} rounds:\n{:?}\n{:?}", proxy.admin(sql), proxy.admin(digests))
+        })?;
         ask()?;
         rounds += 1;
     }
