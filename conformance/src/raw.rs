@@ -120,6 +120,14 @@ impl Raw {
         self.stream.write_all(&framed).map_err(|error| error.to_string())
     }
 
+    /// Sends bytes as they are, and gives all that comes until the other side closes the connection.
+    pub fn last_words(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        self.stream.write_all(bytes).map_err(|error| error.to_string())?;
+        let mut words = Vec::new();
+        self.stream.read_to_end(&mut words).map_err(|error| error.to_string())?;
+        Ok(words)
+    }
+
     /// The next packet: its number and payload.
     pub fn packet(&mut self) -> Result<(u8, Vec<u8>), String> {
         let mut header = [0; packet::HEADER_LEN];

@@ -9,6 +9,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::frame::{Algorithm, Codecs, Frames};
 
 type Outcome = Result<(), String>;
 
@@ -16,6 +17,9 @@ fn main() {
     trials::run(&[
         ("kill_query_ends_a_statement_and_leaves_its_transaction", kill_query),
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
+        ("a_kill_in_the_middle_of_a_row_writes_nothing_into_it", half_a_row),
+        ("a_kill_during_the_delay_of_a_rule_is_heard_and_nothing_is_sent", delayed),
+        ("a_frame_that_says_nothing_is_answered_before_the_end", unreadable_frame),
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
         ("a_user_kills_only_what_is_his_and_there", strangers),
         ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
@@ -58,6 +62,70 @@ fn is_error(said: &io::Result<Vec<Vec<String>>>, code: &str) -> Outcome {
 
 fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
     client.ask(sql).map_err(|error| format!("{sql}: {error}"))
+}
+
+/// A row that lacks a few bytes would be completed by an error's.
+fn half_a_row(driver: Driver) -> Outcome {
+    const ROWS: &str = "SELECT REPEAT('x', 40) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE c.id < 20";
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let mut killer = log_in(&proxy)?;
+        for turn in 0..4 {
+            let mut client = log_in(&proxy)?;
+            client.query(ROWS).map_err(|error| error.to_string())?;
+            running(&server, "REPEAT", 1)?;
+            // The count of columns, the column, its EOF, and what comes before it reads no more: what is on its way then ends anywhere.
+            for _ in 0..200 {
+                client.packet().map_err(|error| format!("{vendor}: {error}"))?;
+            }
+            thread::sleep(Duration::from_millis(300));
+            asked(&mut killer, &format!("KILL {}", client.id))?;
+            let mut rows = 0_u64;
+            while let Ok(row) = client.packet() {
+                rows += 1;
+                let whole = row.len() == 41 && row[1..].iter().all(|byte| *byte == b'x');
+                expect(whole, || format!("{vendor}, turn {turn}: row {rows} is {}", row.escape_ascii()))?;
+            }
+            expect(rows > 0, || format!("{vendor}: there was no row after the KILL"))?;
+            running(&server, "REPEAT", 0)?;
+        }
+    }
+    Ok(())
+}
+
+fn delayed(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, delay, apply) VALUES (1, 1, '^INSERT', 1500, 1)")?;
+    proxy.admin("LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let mut killer = log_in(&proxy)?;
+    for (id, kill) in [(1, "KILL QUERY"), (2, "KILL")] {
+        let mut client = log_in(&proxy)?;
+        client.query(&format!("INSERT INTO conf.scratch VALUES ({id}, 'late')")).map_err(|error| error.to_string())?;
+        thread::sleep(Duration::from_millis(200));
+        asked(&mut killer, &format!("{kill} {}", client.id))?;
+        is_error(&client.rows(), "1317")?;
+        let goes_on = client.ask("SELECT 1").is_ok();
+        expect(goes_on == (kill == "KILL QUERY"), || format!("after {kill} the session goes on: {goes_on}"))?;
+    }
+    thread::sleep(Duration::from_millis(1500));
+    let there = server.root("SELECT * FROM conf.scratch")?;
+    same(there.trim(), "")
+}
+
+/// MariaDB closes the connection without a word, and MySQL waits: a client learns nothing.
+fn unreadable_frame(driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let _the_login_is_known = server.root("SELECT 1")?;
+    let mut client = conformance::raw::Raw::log_in(proxy.port, wire::caps::COMPRESS)?;
+    // A frame of ten bytes that are a hundred when unpacked, which they cannot be.
+    let words = client.last_words(b"\x0a\0\0\0\x64\0\0notzlib!!!")?;
+    let mut said = Vec::new();
+    let unpacked = Frames::new(Algorithm::Zlib, 6).unpack(&words, &mut said, &mut Codecs::default());
+    expect(unpacked.is_ok_and(|used| used == words.len()), || format!("{}", words.escape_ascii()))?;
+    // The numbers of a frame and a packet that answer.
+    expect(words.get(3) == Some(&1) && said.get(3) == Some(&1), || format!("{}", said.escape_ascii()))?;
+    expect(said.get(4..7) == Some(b"\xff\x85\x04"), || format!("error 1157 was wanted: {}", said.escape_ascii()))?;
+    expect(proxy.log().contains("a compressed frame that is not zlib"), || proxy.log())
 }
 
 /// It runs until somebody ends it, and does not look whether its client is still there.

@@ -10,7 +10,7 @@ use crate::peers::{self, FromPeer, Loads, Peer};
 use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
 use crate::stats::{Alarms, Commands, Digests, Errors};
-use backend::{Pools, Statements, Tally};
+use backend::{NOBODY, Pools, Statements, Tally};
 use bridge::{Ask, CoreRow, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
 use config::Snapshot;
@@ -224,11 +224,17 @@ impl Core {
         self.default_schema.borrow().clone()
     }
 
-    /// Unique over all cores.
+    /// One that no session has, over all cores. After the last they begin anew.
     pub(crate) fn next_session_id(&self) -> u32 {
-        let n = self.last_session.get().wrapping_add(1);
-        self.last_session.set(n);
-        (n.wrapping_sub(1)).wrapping_mul(self.cores).wrapping_add(self.index + 1)
+        let rounds = (NOBODY - 1 - self.index) / self.cores;
+        loop {
+            let n = self.last_session.get() % rounds;
+            self.last_session.set(n + 1);
+            let id = n * self.cores + self.index + 1; // <= NOBODY - 1
+            if !self.roster.has(id) {
+                return id;
+            }
+        }
     }
 
     /// This core's part of a number for all cores, rounded up.

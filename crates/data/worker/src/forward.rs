@@ -11,7 +11,7 @@ use backend::{Backend, BackendFailed, Hold, Idle, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
 use rt::{Chunk, Either};
-use sql::{Leaves, Reads};
+use sql::{CommandCounter, Leaves, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::packet;
@@ -20,8 +20,10 @@ impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
         let v = &job.epoch.snapshot.variables;
         let delay = job.plan.delay_ms.unwrap_or(v.mysql_default_query_delay);
-        if delay > 0 {
-            self.core.rt.sleep(Duration::from_millis(delay)).await;
+        if delay > 0
+            && let ControlFlow::Break(told) = self.wait_as_asked(Duration::from_millis(delay)).await?
+        {
+            return Ok(told);
         }
         if let ControlFlow::Break(told) = self.pipelined(job).await? {
             return Ok(told);
@@ -36,13 +38,11 @@ impl Session {
             let Trouble { why, answered, state_lost } = failed;
             let failure = match why {
                 Failed::Client => return Err(Ended::Gone),
+                // As below.
+                Failed::Killed if answered => return Err(Ended::Broken),
+                Failed::Killed if state_lost || self.entry.killed.get() => return Err(Ended::Told(interrupted())),
                 Failed::Killed => {
-                    let words = "Query execution was interrupted";
-                    let complaint = Complaint::with(1317, "70100", words);
-                    if answered || state_lost || self.entry.killed.get() {
-                        return Err(Ended::Told(complaint));
-                    }
-                    self.refuse(&complaint).await?;
+                    self.refuse(&interrupted()).await?;
                     return Ok(Told::default());
                 }
                 Failed::Cut => return Ok(Told { rows_sent: job.plan.rows_max.unwrap_or_default(), ..Told::default() }),
@@ -73,6 +73,19 @@ impl Session {
             self.refuse(&complaint).await?;
             return Ok(Told::default());
         }
+    }
+
+    /// What a rule's `delay` or `mysql-default_query_delay` asks for. Who leaves or is told to end does not wait.
+    async fn wait_as_asked(&mut self, delay: Duration) -> Result<ControlFlow<Told>, Ended> {
+        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
+        match rt::select(self.core.rt.sleep(delay), gone).await {
+            Either::Left(()) => return Ok(ControlFlow::Continue(())),
+            Either::Right(Either::Left(())) => return Err(Ended::Gone),
+            Either::Right(Either::Right(())) if self.entry.killed.get() => return Err(Ended::Told(interrupted())),
+            Either::Right(Either::Right(())) => {}
+        }
+        self.refuse(&interrupted()).await?;
+        Ok(ControlFlow::Break(Told::default()))
     }
 
     /// The connection that a statement needs.
@@ -166,17 +179,17 @@ impl Session {
         let gives_names = self.gives_names(job);
         loop {
             if !self.is_ready(backend, job) {
-                Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
+                Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
             }
             if gives_names {
                 if backend.unreported != Unreported::Nothing {
                     // What we prepare would be told it.
-                    Box::pin(self.hear(backend, limit_ms)).await.map_err(|why| (why, false))?;
+                    Box::pin(self.hear(backend, limit_ms)).await.map_err(before_it)?;
                 }
-                Box::pin(self.give_names(backend, job)).await.map_err(|why| (why, false))?;
+                Box::pin(self.give_names(backend, job)).await.map_err(before_it)?;
                 // They were prepared in the schemas and modes that they mean.
                 if !self.is_ready(backend, job) {
-                    Box::pin(self.make_ready(backend, job)).await.map_err(|why| (why, false))?;
+                    Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
                 }
             }
             let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
@@ -207,6 +220,7 @@ impl Session {
                 rows_max: job.plan.rows_max,
                 per_second: job.epoch.snapshot.variables.mysql_throttle_max_bytes_per_second_to_client,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
+                call: job.class.command == CommandCounter::Call,
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);
@@ -321,7 +335,7 @@ impl Session {
 
 /// Whether it runs statements of its own: when it fails, some of them may be done.
 fn runs_others(class: &sql::Class<'_>) -> bool {
-    class.multi || class.command == sql::CommandCounter::Call || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+    class.multi || class.command == CommandCounter::Call || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
 }
 
 /// Number of the last packet of a command of so many bytes, its headers included.
@@ -341,6 +355,18 @@ struct Trouble {
 impl Trouble {
     fn before(why: Failed) -> Self {
         Self { why, answered: false, state_lost: false }
+    }
+}
+
+fn interrupted() -> Complaint {
+    Complaint::with(1317, "70100", "Query execution was interrupted")
+}
+
+/// What failed before a byte of the statement was sent, however much was said on the connection for it.
+fn before_it(why: Failed) -> (Failed, bool) {
+    match why {
+        Failed::Backend(BackendFailed::BrokeAfter(error)) => (Failed::Backend(BackendFailed::BrokeBefore(error)), false),
+        why => (why, false),
     }
 }
 

@@ -176,8 +176,11 @@ impl Session {
     pub(crate) async fn leave_remembered(&mut self, now: Instant) -> Result<(), Failed> {
         let at_once = self.entry.leaves.take();
         while let Some((hostgroup, mut backend)) = self.held.take_due(now, at_once) {
-            let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server;
             let carries = backend.holds.carry_state();
+            let epoch = self.core.epoch();
+            let v = &epoch.snapshot.variables;
+            // A session whose state is there ends if the server does not answer: that takes more than a busy machine.
+            let limit_ms = if carries { v.mysql_default_query_timeout } else { v.mysql_connect_timeout_server };
             let mut asked = Box::pin(self.ask_remembered(hostgroup, &mut backend, limit_ms)).await;
             if asked.is_ok() && backend.holds.is_only(Hold::Unread) {
                 asked = Box::pin(self.read_back(&mut backend, limit_ms)).await;

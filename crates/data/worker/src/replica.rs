@@ -93,7 +93,10 @@ impl Session {
             Err((why, answered)) => {
                 backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);
-                self.end_or_refuse(why, answered || kept.carry_state()).await
+                if answered {
+                    return Err(Ended::Broken);
+                }
+                self.end_or_refuse(why, kept.carry_state()).await
             }
         }
     }
@@ -155,7 +158,6 @@ impl Session {
         let Err(why) = self.watched(limit_ms, work, self.entry.told_to_end()).await else { return Ok(ControlFlow::Continue(backend)) };
         let alive = backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit));
         if alive {
-            backend.holds = if kept.is_empty() { backend.holds } else { kept };
             self.keep_or_give_back(backend);
         } else {
             backend.idle = Idle::Doubtful;

@@ -228,6 +228,10 @@ impl Roster {
         self.0.borrow_mut().insert(entry.id, entry);
     }
 
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.0.borrow().contains_key(&id)
+    }
+
     pub(crate) fn remove(&self, id: u32) {
         self.0.borrow_mut().remove(&id);
     }

@@ -151,6 +151,7 @@ impl Session {
             let large = match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
                 Ok(Either::Left(Err(NetError::TooLarge { .. }))) => true,
+                Ok(Either::Left(Err(NetError::Malformed(malformed)))) => return Err(self.cannot_be_read(&malformed)),
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
                 Ok(Either::Right(())) => false,
                 Err(_late) if self.core.rt.now() < until => false,
@@ -177,6 +178,17 @@ impl Session {
             return Err(Ended::Told(going_down()));
         }
         Ok(())
+    }
+
+    /// The client's compressed frames say nothing: what is said of it last is the answer to the command that was in them.
+    fn cannot_be_read(&mut self, malformed: &wire::Malformed) -> Ended {
+        self.core.tally.up(Counter::UnexpectedFrontendPackets);
+        let (id, from) = (self.entry.id, self.entry.address.map_or_else(|| "a Unix socket".to_owned(), |address| address.to_string()));
+        self.core.note_seldom(&format!("session {id} of '{}' from {from} has ended: it has sent {malformed}", self.user.username));
+        self.entry.command.set("Error");
+        self.turn = Turn::after(0);
+        let words = format!("Couldn't uncompress communication packet: {malformed}");
+        Ended::Told(Complaint::new(errors::NET_UNCOMPRESS, words))
     }
 
     /// A command that is too large is read to its end and dropped; the session goes on.

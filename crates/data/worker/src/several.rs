@@ -2,7 +2,7 @@
 
 use crate::dynamic::DYNAMIC;
 use crate::epoch::Epoch;
-use crate::session::{Ended, Session};
+use crate::session::{Ended, Session, killed};
 use crate::statement::What;
 use std::ops::Range;
 use wire::attributes::Attributes;
@@ -28,8 +28,12 @@ impl Session {
         for (at, part) in parts.iter().enumerate() {
             self.turn.more = at + 1 < parts.len();
             self.single(epoch, text.get(part.clone()).unwrap_or_default(), attributes).await?;
-            if self.turn.failed || self.entry.killed.get() {
+            if self.turn.failed {
                 break;
+            }
+            if self.entry.killed.get() && self.turn.more {
+                // The client waits for the next answer.
+                return Err(Ended::Told(killed()));
             }
         }
         Ok(())

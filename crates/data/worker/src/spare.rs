@@ -30,6 +30,7 @@ impl Session {
         // A server that does not answer is not what the statement waits for.
         let limit_ms = self.limit_ms(job).min(job.epoch.snapshot.variables.mysql_connect_timeout_server);
         while let Some((hostgroup, mut backend)) = self.held.take_that(|backend| is_spare(backend, job.class.reads)) {
+            self.entry.works_on(hostgroup, &backend);
             let carries = backend.holds.carry_state();
             let asked = self.ask_what_is_short(job, hostgroup, &mut backend, limit_ms).await;
             if asked.is_err() {
