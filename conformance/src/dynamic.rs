@@ -251,3 +251,158 @@ pub fn several(raw: &mut Raw) -> Result<String, String> {
         "PREPARE s FROM 'SELECT ? AS n'; DEALLOCATE PREPARE s; SELECT 'end'",
     ])
 }
+
+/// What a name means after a PREPARE that fails: what it meant before, or nothing.
+pub fn in_vain(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = each(raw, &["SET @number = 5, @null = NULL, @empty = '', @wrong = 'SELEC 1', @accent = 'SELEC ''\u{e9}'''"])?;
+    for source in [
+        "'SELEC 1'",
+        "'SELECT 1' garbage",
+        "''",
+        "@nothing",
+        "@null",
+        "@number",
+        "@empty",
+        "@wrong",
+        "@accent",
+        "@wrong garbage",
+        "CONCAT('SELEC', ' 1')",
+        "CONCAT('SELECT 1'",
+        "CONCAT('SELECT ', no_such_column)",
+        "CONCAT('SELECT ', conf.no_such_function())",
+        "CONCAT('SELECT ', NULL)",
+        "(SELECT 'SELECT 1')",
+        "EXTRACTVALUE('<a>', '/b[')",
+        "5",
+        "NULL",
+        "'CALL conf.no_such_procedure()'",
+        "'SELECT FOUND_ROWS() garbage, from'",
+        "'EXECUTE s'",
+    ] {
+        for before in ["'SELECT ''before'''", "'SELECT FOUND_ROWS() > 0, ''before'''", "CONCAT('SELECT ', '''before''')"] {
+            let (first, again) = (format!("PREPARE s FROM {before}"), format!("PREPARE s FROM {source}"));
+            seen += &each(raw, &[
+                "PREPARE other FROM 'SELECT ''other'''",
+                &first,
+                &again,
+                "EXECUTE s",
+                "SHOW WARNINGS",
+                "EXECUTE other",
+                "DEALLOCATE PREPARE s",
+                "EXECUTE s",
+                "DEALLOCATE PREPARE other",
+            ])?;
+        }
+    }
+    Ok(seen)
+}
+
+/// With session_track_state_change.
+pub fn told(raw: &mut Raw) -> Result<String, String> {
+    each(raw, &[
+        "PREPARE first FROM 'SELECT 1'",
+        "DEALLOCATE PREPARE first",
+        "PREPARE first FROM 'SELECT 1'",
+        "SET session_track_state_change = 1",
+        "DEALLOCATE PREPARE first",
+        "DEALLOCATE PREPARE first",
+        "SHOW WARNINGS",
+        "PREPARE s FROM 'SELECT ?'",
+        "EXECUTE s USING @a",
+        "DEALLOCATE PREPARE `S`",
+        "SELECT ROW_COUNT()",
+        "PREPARE s FROM 'SELEC ?'",
+        "SELECT 1",
+        "BEGIN",
+        "PREPARE s FROM 'INSERT INTO conf.counted (words) VALUES (''told'')'",
+        "EXECUTE s",
+        "/* why */ DROP PREPARE s -- now",
+        "EXECUTE s",
+        "SELECT ROW_COUNT()",
+        "ROLLBACK",
+        "PREPARE s FROM 'SELECT FOUND_ROWS() > 0'",
+        "DEALLOCATE PREPARE s",
+        "SELECT CAST('x' AS SIGNED)",
+        "PREPARE s FROM 'SELECT 1'",
+        "SHOW WARNINGS",
+        "SET session_track_state_change = 0",
+        "DEALLOCATE PREPARE s",
+    ])
+}
+
+/// Procedures that are called by EXECUTE, with values that they give back.
+pub fn called(raw: &mut Raw) -> Result<String, String> {
+    each(raw, &[
+        "DROP PROCEDURE IF EXISTS conf.dynamic_doubles",
+        "DROP PROCEDURE IF EXISTS conf.dynamic_runs",
+        "CREATE PROCEDURE conf.dynamic_doubles(IN n INT, OUT twice INT, INOUT more INT) SET twice = n * 2, more = more + n, @aside = n",
+        "CREATE PROCEDURE conf.dynamic_runs(n INT) EXECUTE other USING @n",
+        "PREPARE other FROM 'SELECT ''other'', ?'",
+        "PREPARE c FROM 'CALL conf.dynamic_doubles(?, ?, ?)'",
+        "SET @n = 3, @more = 10",
+        "EXECUTE c USING @n, @twice, @more",
+        "SELECT @twice, @more, @aside",
+        "EXECUTE c USING @n, @twice, @more",
+        "SELECT @twice, @more, @aside",
+        "EXECUTE c USING @n",
+        "PREPARE r FROM 'CALL conf.dynamic_runs(?)'",
+        "EXECUTE r USING @n",
+        "EXECUTE other USING @n",
+        "DEALLOCATE PREPARE r",
+        "EXECUTE r USING @n",
+        "DEALLOCATE PREPARE other",
+        "EXECUTE c USING @n, @twice, @more",
+        "SELECT @twice, @more",
+        "DEALLOCATE PREPARE c",
+        "DEALLOCATE PREPARE c",
+        "PREPARE c FROM 'CALL conf.no_such_procedure(?)'",
+        "EXECUTE c USING @n",
+        "PREPARE c FROM 'CALL conf.dynamic_doubles(1, @twice, @more)'",
+        "EXECUTE c",
+        "SELECT @twice, @more, @aside",
+        "EXECUTE IMMEDIATE 'CALL conf.dynamic_doubles(?, ?, ?)' USING 7, @twice, @more",
+        "SELECT @twice, @more, @aside",
+        "EXECUTE IMMEDIATE 'CALL conf.dynamic_doubles(8, @twice, @more)'",
+        "SELECT @twice, @more, @aside",
+        "DEALLOCATE PREPARE c",
+        "DROP PROCEDURE conf.dynamic_doubles",
+        "DROP PROCEDURE conf.dynamic_runs",
+    ])
+}
+
+/// Statements whose parameters a template moves.
+pub fn moved(raw: &mut Raw) -> Result<String, String> {
+    each(raw, &[
+        "USE conf",
+        "SET @a = 1, @b = 'x', @c = 2.5",
+        "PREPARE s FROM 'SELECT ? AS a, ? AS b'",
+        "EXECUTE s USING @a, @b",
+        "EXECUTE s USING @b, @nothing",
+        "EXECUTE s USING @a",
+        "EXECUTE s USING @a, @b, @c",
+        "EXECUTE s",
+        "SHOW WARNINGS",
+        "PREPARE i FROM 'INSERT INTO scratch (id, words) VALUES (?, ?)'",
+        "EXECUTE i USING @a, @b",
+        "SELECT id, words FROM scratch",
+        "DEALLOCATE PREPARE i",
+        "PREPARE n FROM 'SELECT ''none'' AS a FROM DUAL WHERE ? IS NULL OR ? IS NULL OR 1 = 1'",
+        "EXECUTE n USING @a, @b",
+        "EXECUTE n",
+        "/* why */ EXECUTE `S` /* with */ USING @b, /* what */ @nothing -- end",
+        "EXECUTE s USING 5, 'x, @y'",
+        "EXECUTE s USING 1 + 1, LAST_INSERT_ID() > 5",
+        "DROP PROCEDURE IF EXISTS conf.dynamic_moved",
+        "CREATE PROCEDURE conf.dynamic_moved() EXECUTE s USING @b, @a",
+        // MySQL remembers of what types a statement's arguments were.
+        "PREPARE s FROM 'SELECT ? AS a, ? AS b'",
+        "CALL conf.dynamic_moved()",
+        "EXECUTE s USING @a, @b",
+        "PREPARE s FROM 'SELECT ? AS a, ? AS b'",
+        "EXECUTE s USING @x := 5, @x",
+        "EXECUTE s USING @x, @a",
+        "DEALLOCATE PREPARE s",
+        "EXECUTE s USING @a, @b",
+        "DROP PROCEDURE conf.dynamic_moved",
+    ])
+}

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::thread;
 
 use conformance::by_hand::{self, Raw};
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
 use conformance::servers::{Server, Vendor};
@@ -30,6 +31,9 @@ fn main() {
         ("what_clients_prepare_never_piles_up_on_servers", never_piles_up),
         ("names_of_ours_are_used_again_on_a_connection_that_travels", travels),
         ("the_statement_prepared_last_is_executed_by_minus_one", minus_one),
+        ("a_call_by_name_goes_where_its_text_goes", calls_by_name),
+        ("a_text_that_rules_turn_into_a_call_finds_the_names", rewritten_to_a_call),
+        ("what_the_proxy_refuses_is_a_statement_that_failed", refusals_count),
     ])
 }
 
@@ -382,6 +386,107 @@ fn limited(driver: Driver) -> Outcome {
         ("PREPARE s3 FROM 'SELECT 3'", ""),
         ("EXECUTE s3", "3"),
     ])
+}
+
+fn calls_by_name(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let two = two(driver, vendor)?;
+        let (writer, reader) = (two.writer.port.to_string(), two.reader.port.to_string());
+        for server in [&two.writer, &two.reader] {
+            server.root("CREATE PROCEDURE conf.here(OUT place INT) SET place = @@port")?;
+        }
+        two.proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, OK_msg, error_msg, apply) VALUES
+             (0, 1, '^CALL conf.here', 1, NULL, NULL, 1), (3, 1, '^CALL conf.nowhere', NULL, 'nothing is done', NULL, 1),
+             (4, 1, '^CALL conf.never', NULL, NULL, 'not here', 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        let mut client = log_in(&two.proxy)?;
+        all(&mut client, &[
+            ("PREPARE c FROM 'CALL conf.here(?)'", ""),
+            ("PREPARE n FROM 'CALL conf.nowhere(?)'", ""),
+            ("EXECUTE n USING @x", ""),
+            ("PREPARE n FROM 'CALL conf.never()'", "1148 42000 not here"),
+            ("EXECUTE n", &UNKNOWN.replace("(s)", "(n)")),
+            ("PREPARE s FROM 'SELECT @@port'", ""),
+        ])?;
+        trials::soon("", || held(&two.proxy, &client))?;
+        all(&mut client, &[
+            ("EXECUTE c USING @place", ""),
+            ("SELECT @place", &reader),
+            // The procedure may have used any name, or changed it: they are where it was.
+            ("EXECUTE s", &reader),
+            ("SELECT @@port FOR UPDATE", &writer),
+        ])?;
+        let holds = held(&two.proxy, &client)?;
+        expect(holds.contains("Procedure") && holds.contains("SqlPrepare"), || holds)?;
+        let digests = two.proxy.admin("SELECT digest_text, hostgroup, SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text LIKE 'CALL%' GROUP BY 1, 2 ORDER BY 1")?;
+        expect(digests.starts_with("CALL conf.here(?)\t1\t2\n"), || digests.clone())?;
+        if vendor == Vendor::MariaDb {
+            let mut client = log_in(&two.proxy)?;
+            all(&mut client, &[
+                ("PREPARE s FROM 'SELECT 1'", ""),
+                ("EXECUTE IMMEDIATE 'CALL conf.here(?)' USING @place", ""),
+                ("SELECT @place", &reader),
+                ("EXECUTE IMMEDIATE 'CALL conf.never()'", "1148 42000 not here"),
+                ("EXECUTE IMMEDIATE 'CALL conf.nowhere()'", ""),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn rewritten_to_a_call(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        server.root("CREATE PROCEDURE conf.runs() EXECUTE mine")?;
+        proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, apply) VALUES (1, 1, '^SELECT run_it$', 'CALL conf.runs()', 1);
+             LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        let mut ways = vec![["PREPARE s FROM 'SELECT run_it'", "EXECUTE s"]];
+        if vendor == Vendor::MariaDb {
+            ways.push(["DO 0", "EXECUTE IMMEDIATE 'SELECT run_it'"]);
+        }
+        let warm_up = conformance::cache::root().join("conformance/scenarios/warm-up.txt");
+        let _either_way = Client::MariaDbCli.run(app(server.port), &warm_up);
+        for way in ways {
+            // A client that takes several results.
+            let mut client = raw::Raw::log_in(proxy.port, 0)?;
+            for sql in ["PREPARE mine FROM 'SELECT ''it ran'''", way[0]] {
+                client.query(sql)?;
+            }
+            for sql in [way[1], "EXECUTE mine"] {
+                let said = client.query(sql)?;
+                expect(said.contains("it ran"), || format!("{vendor}, {sql}: {said}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refusals_count(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin(
+        "SET mysql-stmts_per_client_max=1; LOAD MYSQL VARIABLES TO RUNTIME;
+         INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (1, 1, '^SELECT forbidden', 'not here', 1);
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let questions = || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Questions'");
+    for refused in ["SELECT forbidden", "PREPARE t FROM 'SELECT 2'", "EXECUTE millrace_1", "DEALLOCATE PREPARE millrace_1", "PREPARE millrace_2 FROM 'SHOW WARNINGS'"] {
+        let mut client = log_in(&proxy)?;
+        let before: u64 = questions()?.trim().parse().unwrap_or_default();
+        all(&mut client, &[("PREPARE s FROM 'SELECT 1'", ""), ("INSERT INTO conf.counted (words) VALUES ('a'), ('b')", ""), ("SELECT ROW_COUNT()", "2")])?;
+        all(&mut client, &[("SELECT CAST('x' AS SIGNED)", "0")])?;
+        let told = said(&mut client, refused);
+        expect(told.split(' ').next().is_some_and(|code| code.parse::<u16>().is_ok()), || format!("{refused}: {told}"))?;
+        // The warnings of the statement before are over.
+        all(&mut client, &[("SHOW WARNINGS", ""), ("INSERT INTO conf.counted (words) VALUES ('c'), ('d')", "")])?;
+        let _again = client.ask(refused);
+        all(&mut client, &[("SELECT ROW_COUNT()", "-1")])?;
+        let after: u64 = questions()?.trim().parse().unwrap_or_default();
+        expect(after - before == 9, || format!("{refused}: {} statements", after - before))?;
+    }
+    Ok(())
 }
 
 /// COM_STMT_PREPARE of a statement without parameters; its id.

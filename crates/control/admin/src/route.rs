@@ -3,6 +3,7 @@
 use crate::commands::Question;
 use crate::grid::Grid;
 use bridge::DigestRow;
+use std::borrow::Cow;
 use config::{Password, Snapshot, User};
 use plan::{COLUMNS, Digest, Guarded, SessionFacts, Statement};
 
@@ -19,10 +20,28 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     let variables = &snapshot.variables;
     let schema = question.schema.as_deref().or(user.default_schema.as_deref()).unwrap_or(&variables.mysql_default_schema);
     let options = variables.digest_options();
-    let mut text = Vec::new();
+    let (mut text, mut shown) = (Vec::new(), Vec::new());
     let lexing = sql::Lexing::Escapes;
-    let rewritten = snapshot.rewrites.find(&user.username, schema, question.sql.as_bytes(), lexing).filter(|_| !user.fast_forward);
-    let asked = rewritten.as_ref().map_or(question.sql.as_bytes(), |(_, made)| &made.text);
+    let rewritten = |sql: &[u8]| snapshot.rewrites.find(&user.username, schema, sql, lexing).filter(|_| !user.fast_forward);
+    let mut grid = Grid::new(COLUMNS);
+    let mut before = |what: &str, told: String| grid.push_row([Some("0".into()), None, Some(what.into()), Some(told)]);
+    let mut template = |sql: &[u8]| {
+        let (rewrite_id, made) = rewritten(sql)?;
+        before("rewrite", format!("template {rewrite_id}: {}", String::from_utf8_lossy(&made.text)));
+        Some(made.text)
+    };
+    let mut asked = Cow::Borrowed(question.sql.as_bytes());
+    asked = template(&asked).map_or(asked, Cow::Owned);
+    let inside = if user.fast_forward { Inside::Nothing } else { inside(&asked, lexing) };
+    if let Inside::Followed { text, prepared } = &inside {
+        // Of what is executed at once, none counts.
+        let made = if *prepared { template(text) } else { None };
+        asked = made.unwrap_or_else(|| text.clone()).into();
+    }
+    if let Some(words) = inside.words() {
+        before("inside", words);
+    }
+    let asked = &*asked;
     let digested = sql::digest_with_comment(asked, lexing, &options, &mut text);
     let statement = Statement {
         text: asked,
@@ -39,15 +58,62 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         next_flag_in: question.flag,
         ..somebody(user, schema)
     };
-    let mut grid = Grid::new(COLUMNS);
-    if let Some((rewrite_id, made)) = &rewritten {
-        let told = format!("template {rewrite_id}: {}", String::from_utf8_lossy(&made.text));
-        grid.push_row([Some("0".into()), None, Some("rewrite".into()), Some(told)]);
-    }
     for row in plan::explain(snapshot, &facts, &statement, random).rows() {
         grid.push_row(row);
     }
+    if let Inside::Kept(text) = &inside {
+        let hash = sql::digest(text, &options, &mut shown);
+        let digest = snapshot.needs_digests().then_some(Digest { hash, text: &shown });
+        let within = Statement { text, digest, comment: None, prepared: None, guarded: Guarded::Text };
+        let told = plan::plan(snapshot, &facts, &within, random).shown(&snapshot.rules).to_string();
+        grid.push_row([None, None, Some("inside".into()), Some(format!("by itself: {told}"))]);
+    }
     Ok(grid)
+}
+
+/// What a statement of SQL prepares or executes.
+enum Inside {
+    Nothing,
+    /// Rules are asked with this text, and it runs where they say.
+    Followed { text: Vec<u8>, prepared: bool },
+    /// It stays on one connection, where the words outside lead.
+    Kept(Vec<u8>),
+    /// A session's own, or a server's.
+    Unknown(String),
+}
+
+impl Inside {
+    fn words(&self) -> Option<String> {
+        Some(match self {
+            Self::Nothing => return None,
+            Self::Followed { text, .. } => format!("goes as the text that it holds: {}", String::from_utf8_lossy(text)),
+            Self::Kept(text) => format!(
+                "goes by its own words, and its connection stays with the session; of the text that it holds only error_msg and the firewall are obeyed: {}",
+                String::from_utf8_lossy(text)
+            ),
+            Self::Unknown(why) => why.clone(),
+        })
+    }
+}
+
+fn inside(sql: &[u8], lexing: sql::Lexing) -> Inside {
+    use sql::dynamic::{Dynamic, Source};
+    let (source, prepared) = match sql::dynamic::dynamic(sql, lexing, false) {
+        Some(Dynamic::Prepare { source, .. }) => (source, true),
+        Some(Dynamic::Immediate { source, .. }) => (Some(source), false),
+        Some(Dynamic::Execute { name, .. }) => {
+            return Inside::Unknown(format!("goes as the text that its session has prepared as '{name}': EXPLAIN ROUTE of that text tells where"));
+        }
+        Some(Dynamic::Deallocate { .. }) | None => return Inside::Nothing,
+    };
+    match source {
+        Some(Source::Text(text)) if sql::dynamic::goes_anywhere(&lexing.class(&text)) => Inside::Followed { text: text.into_owned(), prepared },
+        Some(Source::Text(text)) => Inside::Kept(text.into_owned()),
+        Some(Source::Variable(name)) => {
+            Inside::Unknown(format!("goes as the text that its session has in @{name}, if that is known: EXPLAIN ROUTE of that text tells where"))
+        }
+        None => Inside::Unknown("only a server can tell what its text is: it goes by its own words, and its connection stays with the session".to_owned()),
+    }
 }
 
 /// Where known digests go under two rule sets: those that would go elsewhere, or `all`.

@@ -250,6 +250,20 @@ fn a_route_is_explained_with_the_rules_in_force() {
         }
         assert!(text.contains("| 1 |") && text.contains("| 2 |") && text.lines().last().unwrap().contains("20"), "{text}");
         assert!(bench.refused("EXPLAIN ROUTE 'SELECT 1' AS nobody").await.contains("'nobody'"));
+        // A statement that holds another goes where that goes; one that cannot be followed goes by its own words.
+        for (sql, inside, last) in [
+            ("PREPARE s FROM ''SELECT a FROM t WHERE b = ?''", "SELECT a FROM t WHERE b = ?", "hostgroup 20"),
+            ("EXECUTE IMMEDIATE ''SELECT 1 FOR UPDATE''", "SELECT 1 FOR UPDATE", "hostgroup 10"),
+            ("PREPARE s FROM ''SELECT FOUND_ROWS()''", "its own words", "by itself: hostgroup 20"),
+            ("PREPARE s FROM @q", "in @q", "hostgroup 10"),
+            ("PREPARE s FROM CONCAT(1)", "only a server", "hostgroup 10"),
+            ("EXECUTE s USING @a", "prepared as 's'", "hostgroup 10"),
+        ] {
+            let steps = bench.rows(&format!("EXPLAIN ROUTE '{sql}' AS app IN shop")).await;
+            assert!(steps[0][2] == "inside" && steps[0][3].contains(inside), "{sql}: {steps:?}");
+            assert!(steps.last().unwrap()[3].starts_with(last), "{sql}: {steps:?}");
+        }
+        assert!(!bench.rows("EXPLAIN ROUTE 'DEALLOCATE PREPARE s' AS app").await.iter().any(|step| step[2] == "inside"));
     });
 }
 

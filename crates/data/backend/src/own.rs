@@ -95,16 +95,16 @@ impl Owned {
         match did {
             // What failed may have been done in part; of making, the name is known.
             Own::Table(name) => self.tables.add(whole(name)),
+            // Where it fails, the server may have what had the name before.
             Own::Statement(name) if ok => self.statements.add(name),
-            // A name that is prepared anew and fails is gone.
-            Own::Statement(name) => drop(self.statements.known.remove(&name)),
             Own::Handler(name) if ok => self.handlers.add(name),
             Own::NoTables(names) if ok => {
                 for name in names {
                     self.tables.known.remove(&whole(name));
                 }
             }
-            Own::NoStatement(name) if ok => drop(self.statements.known.remove(&name)),
+            // It fails where there is none.
+            Own::NoStatement(name) => drop(self.statements.known.remove(&name)),
             Own::NoHandler(name) if ok => drop(self.handlers.known.remove(&name)),
             Own::Unknown => {
                 self.tables.unknown |= class.leaves.intersects(Leaves::TEMP_TABLE) || holds.has(Hold::TemporaryTable);
@@ -280,6 +280,16 @@ mod tests {
         let prepare = ("PREPARE s FROM 'SELECT 1'", None);
         assert_eq!(after(&[prepare]), [Hold::SqlPrepare]);
         assert!(after(&[prepare, prepare, ("DEALLOCATE PREPARE S", None)]).is_empty());
+        // What cannot be prepared may have left what had the name; what cannot be given back is not there.
+        let (mut owned, mut holds) = (Owned::default(), Holds::default());
+        let mut learn = |text: &str, ok| {
+            let class = sql::class(text.as_bytes());
+            holds.before(&class);
+            owned.learn(&mut holds, &class, text.as_bytes(), "s", ok, None);
+            holds.has(Hold::SqlPrepare)
+        };
+        assert!(!learn("PREPARE s FROM 'SELEC 1'", false) && learn("PREPARE s FROM 'SHOW WARNINGS'", true));
+        assert!(learn("PREPARE s FROM 'SELECT 1' garbage", false) && !learn("DEALLOCATE PREPARE s", false));
         assert!(after(&[("HANDLER t OPEN AS h", None), ("HANDLER h READ NEXT", None), ("HANDLER h CLOSE", None)]).is_empty());
     }
 }

@@ -12,6 +12,9 @@ use wire::response::Expect;
 /// With this begin the names that we give on servers.
 const PREFIX: &str = "millrace_";
 
+/// By this number there is nothing that anybody executes.
+const NOTHING: u32 = 0;
+
 /// The name of a slot on a server.
 #[must_use]
 pub fn slot_name(slot: u32) -> String {
@@ -162,6 +165,18 @@ impl Backend {
         if self.slots.empty(slot) {
             self.tally.down(Counter::StmtServerActiveTotal);
         }
+    }
+
+    /// Prepares something for a DEALLOCATE PREPARE that the server itself is to answer; `None` if it cannot be prepared.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn prepare_to_deallocate(&mut self) -> Result<Option<u32>, BackendFailed> {
+        let mut payload = Vec::new();
+        let text = format!("PREPARE {} FROM 'DO 0'", slot_name(NOTHING));
+        wire::command::write_query(&mut payload, text.as_bytes(), self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        Ok(refusal(&response).is_ok().then_some(NOTHING))
     }
 
     /// Prepares a statement by the name that its session has for it. From now on only this connection knows what the name means.

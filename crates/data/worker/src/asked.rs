@@ -72,6 +72,7 @@ impl Session {
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, text, &attributes, caps));
                 (Expect::Query, None, None)
             }
+            What::Refused(_) => unreachable!("the client has its answer"),
             What::Raw(raw, expect) => {
                 packet::append(&mut command, &mut 0, raw);
                 (expect, None, None)
@@ -86,7 +87,11 @@ impl Session {
             }
             What::Dynamic(dynamic) => {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                let slot = dynamic.bring(backend, max).await.map_err(Failed::Backend)?;
+                let slot = if dynamic.deallocates() {
+                    Box::pin(self.watched(limit_ms, dynamic.bring(backend, max), self.entry.told(false))).await?
+                } else {
+                    dynamic.bring(backend, max).await.map_err(Failed::Backend)?
+                };
                 let (text, caps) = (dynamic.text(job, slot), backend.hello.caps);
                 let attributes = self.attributes_for(job, dynamic.attributes, caps);
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));

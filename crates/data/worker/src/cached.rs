@@ -81,7 +81,7 @@ impl Session {
             What::Query(_) => true,
             // The key has what is set now.
             What::Execute(execution) => !execution.is_bulk() && !execution.opens_cursor() && execution.prepared.means_as_now(&self.state),
-            What::Raw(..) | What::Prepare(..) | What::Dynamic(_) => false,
+            What::Raw(..) | What::Prepare(..) | What::Dynamic(_) | What::Refused(_) => false,
         };
         whole
             && class.plain_read
@@ -250,7 +250,7 @@ impl Session {
             attributes: match job.what {
                 What::Query(attributes) => for_key(attributes),
                 What::Execute(execution) => for_key(&execution.attributes),
-                What::Raw(..) | What::Prepare(..) | What::Dynamic(_) => &[],
+                What::Raw(..) | What::Prepare(..) | What::Dynamic(_) | What::Refused(_) => &[],
             },
             client: self.entry.address.filter(|_| tells_address(job)).map(|at| at.ip()),
         };

@@ -4,13 +4,12 @@
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
 use crate::preparing::{Preparing, quiet};
-use crate::ready::REMEMBERED;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Interest, Prepared, slot_name};
-use bridge::{Counter, EventKind};
-use sql::dynamic::{Source, dynamic, literal};
+use bridge::Counter;
+use sql::dynamic::{DISTURBED, Source, dynamic, goes_anywhere, literal, variables_given};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -22,9 +21,6 @@ use wire::attributes::Attributes;
 /// Statements that name others, or hold them.
 pub(crate) const DYNAMIC: Leaves = Leaves::SQL_PREPARE.with(Leaves::SQL_EXECUTE).with(Leaves::SQL_DEALLOCATE);
 
-/// What a statement asks for that another one before it on the same connection would change.
-const DISTURBED: Reads = REMEMBERED.with(Reads::ROW_COUNT);
-
 /// On a connection with these there may be names that nobody has told.
 const UNTOLD: [Hold; 3] = [Hold::SqlPrepare, Hold::Procedure, Hold::UnknownState];
 
@@ -35,6 +31,24 @@ struct NamedStatement {
     asked: Option<Rc<[u8]>>,
     /// Whether a backslash escapes where it was written.
     escapes: bool,
+    moved: Option<Rc<Moved>>,
+}
+
+impl NamedStatement {
+    /// What means the same with the parameters that its client knows.
+    fn as_named(&self) -> &Rc<Prepared> {
+        self.moved.as_ref().map_or(&self.prepared, |moved| &moved.before)
+    }
+}
+
+/// A template has moved the parameters.
+struct Moved {
+    /// For each parameter, which argument it is.
+    params: Vec<u16>,
+    /// How many arguments there are.
+    arguments: u16,
+    /// The statement without the template, for whoever gives arguments that nobody here can read.
+    before: Interest,
 }
 
 /// By the session's name.
@@ -57,6 +71,7 @@ pub(crate) struct Naming {
     /// The text of what is prepared stands in it.
     is_written: bool,
     escapes: bool,
+    moved: Option<Rc<Moved>>,
     attributes: Attributes,
     /// Where it is prepared on the connection that was asked; 0 before one was.
     slot: Cell<u32>,
@@ -73,12 +88,12 @@ pub(crate) struct Dynamic<'a> {
 }
 
 enum Does {
-    /// What the session has named.
-    Execute { prepared: Rc<Prepared>, escapes: bool },
+    /// What the session has named. `using`: what follows the name, if it is not what the client has said.
+    Execute { prepared: Rc<Prepared>, escapes: bool, using: Option<Vec<u8>> },
     /// A text.
     Immediate { escapes: bool },
-    /// The name means nothing any more.
-    Deallocate,
+    /// The name means nothing any more. `told`: the client wants the server's own words for that.
+    Deallocate { told: bool },
 }
 
 impl Dynamic<'_> {
@@ -86,8 +101,13 @@ impl Dynamic<'_> {
     pub(crate) const fn prepared(&self) -> Option<&Rc<Prepared>> {
         match &self.does {
             Does::Execute { prepared, .. } => Some(prepared),
-            Does::Immediate { .. } | Does::Deallocate => None,
+            Does::Immediate { .. } | Does::Deallocate { .. } => None,
         }
+    }
+
+    /// Whether it executes nothing.
+    pub(crate) const fn deallocates(&self) -> bool {
+        matches!(self.does, Does::Deallocate { .. })
     }
 
     /// As `prepared` of [`plan::Statement`].
@@ -95,31 +115,38 @@ impl Dynamic<'_> {
         match &self.does {
             Does::Execute { prepared, .. } => Some(&prepared.sql),
             Does::Immediate { .. } => None,
-            Does::Deallocate => Some(text),
+            Does::Deallocate { .. } => Some(text),
         }
     }
 
     /// Its parameters are user variables, or its text is one: a connection may have another value, of another session too.
     pub(crate) fn uses_variables(&self) -> bool {
-        !matches!(self.does, Does::Deallocate) && self.outer.get(self.at.start..).is_some_and(|rest| rest.contains(&b'@'))
+        !self.deallocates() && self.outer.get(self.at.start..).is_some_and(|rest| rest.contains(&b'@'))
     }
 
     /// Prepares what it executes, if a connection does not know it; the slot there.
     pub(crate) async fn bring(&self, backend: &mut Backend, max: u64) -> Result<Option<u32>, BackendFailed> {
         match &self.does {
-            Does::Execute { prepared, escapes } => backend.slot(prepared, *escapes, max).await.map(Some),
-            Does::Immediate { .. } | Does::Deallocate => Ok(None),
+            Does::Execute { prepared, escapes, .. } => backend.slot(prepared, *escapes, max).await.map(Some),
+            Does::Deallocate { told: true } => backend.prepare_to_deallocate().await,
+            Does::Immediate { .. } | Does::Deallocate { told: false } => Ok(None),
         }
     }
 
     /// What a server gets.
     pub(crate) fn text(&self, job: &Job<'_>, slot: Option<u32>) -> Cow<'_, [u8]> {
-        match self.does {
+        match &self.does {
             // Nothing has that name there; what counts is that it is the last statement.
-            Does::Deallocate => Cow::Borrowed(b"DO 0"),
+            Does::Deallocate { .. } if slot.is_none() => Cow::Borrowed(b"DO 0"),
             Does::Immediate { .. } if job.is_as_written() => Cow::Borrowed(self.outer),
-            Does::Immediate { escapes } => Cow::Owned(with(self.outer, &self.at, &literal(job.sent(), escapes))),
-            Does::Execute { .. } => Cow::Owned(with(self.outer, &self.at, slot_name(slot.unwrap_or_default()).as_bytes())),
+            Does::Immediate { escapes } => Cow::Owned(with(self.outer, &self.at, &literal(job.sent(), *escapes))),
+            Does::Execute { using: Some(using), .. } => {
+                let before = self.outer.get(..self.at.start).unwrap_or_default();
+                Cow::Owned([before, slot_name(slot.unwrap_or_default()).as_bytes(), using].concat())
+            }
+            Does::Execute { .. } | Does::Deallocate { .. } => {
+                Cow::Owned(with(self.outer, &self.at, slot_name(slot.unwrap_or_default()).as_bytes()))
+            }
         }
     }
 }
@@ -145,15 +172,19 @@ impl Preparing {
     }
 }
 
+/// What follows the name, for a statement whose parameters are these arguments.
+fn in_their_places(text: &[u8], given: &[Range<usize>], params: &[u16]) -> Vec<u8> {
+    let mut using = Vec::new();
+    for at in params.iter().filter_map(|param| given.get(usize::from(*param))) {
+        using.extend_from_slice(if using.is_empty() { b" USING " } else { b", " });
+        using.extend_from_slice(text.get(at.clone()).unwrap_or_default());
+    }
+    using
+}
+
 /// The text with something else in this place.
 fn with(text: &[u8], at: &Range<usize>, instead: &[u8]) -> Vec<u8> {
     [text.get(..at.start).unwrap_or_default(), instead, text.get(at.end..).unwrap_or_default()].concat()
-}
-
-/// Whether it does the same wherever it is executed, as far as what it leaves is known.
-fn may_move(class: &Class<'_>) -> bool {
-    let opaque = DYNAMIC.with(Leaves::UNKNOWN_STATE);
-    !class.multi && !class.local_infile && !class.leaves.intersects(opaque) && !class.reads.intersects(DISTURBED)
 }
 
 impl Session {
@@ -174,6 +205,7 @@ impl Session {
                     source_at,
                     is_written: matches!(source, Some(Source::Text(_))),
                     escapes: self.escapes(),
+                    moved: None,
                     attributes: attributes.clone(),
                     slot: Cell::new(0),
                 };
@@ -187,15 +219,24 @@ impl Session {
                 if !only_executes(&class) {
                     return self.whole(epoch, text, &class, "Query", What::Query(attributes)).await;
                 }
-                let (prepared, asked) = (Rc::clone(&named.prepared), named.asked.clone());
-                let does = Does::Execute { prepared: prepared.clone(), escapes: named.escapes };
+                let (mut prepared, mut asked) = (Rc::clone(&named.prepared), named.asked.clone());
+                let mut using = None;
+                if let Some(moved) = &named.moved {
+                    match variables_given(text, self.lexing(), name_at.end) {
+                        Some(given) if given.len() == usize::from(moved.arguments) => using = Some(in_their_places(text, &given, &moved.params)),
+                        // As many as the server will refuse.
+                        Some(_) => using = Some([&b" USING @a"[..], &b", @a".repeat(moved.params.len())].concat()),
+                        None => (prepared, asked) = (Rc::clone(&moved.before), None),
+                    }
+                }
+                let does = Does::Execute { prepared: prepared.clone(), escapes: named.escapes, using };
                 let inner = self.class_of_inner(&prepared.sql, class);
                 let dynamic = Dynamic { outer: text, at: name_at, attributes, does };
                 let asked = asked.as_deref().unwrap_or(&prepared.sql);
                 self.whole(epoch, asked, &inner, "Query", What::Dynamic(&dynamic)).await
             }
             Some(sql::dynamic::Dynamic::Immediate { source, source_at }) if only_executes(&class) => {
-                let inner = self.text_of(&source).await?.filter(|inner| may_move(&self.lexing().class(inner)));
+                let inner = self.text_of(&source).await?.filter(|inner| goes_anywhere(&self.lexing().class(inner)));
                 let Some(inner) = inner else {
                     return self.whole(epoch, text, &class, "Query", What::Query(attributes)).await;
                 };
@@ -204,12 +245,14 @@ impl Session {
                 let dynamic = Dynamic { outer: text, at: source_at, attributes, does };
                 self.whole(epoch, &inner, &class, "Query", What::Dynamic(&dynamic)).await
             }
-            Some(sql::dynamic::Dynamic::Deallocate { name }) => {
+            Some(sql::dynamic::Dynamic::Deallocate { name, name_at }) => {
                 if self.statements.names.as_ref().is_none_or(|names| !names.0.contains_key(&*name)) {
                     return self.unknown_name(epoch, text, class, attributes, &name, "DEALLOCATE PREPARE").await;
                 }
-                let class = Class { leaves: class.leaves.without(DYNAMIC), ..class };
-                let dynamic = Dynamic { outer: text, at: 0..text.len(), attributes, does: Does::Deallocate };
+                // DROP PREPARE is the same.
+                let class = Class { leaves: class.leaves.without(DYNAMIC), command: CommandCounter::Deallocate, ..class };
+                let told = self.state.variable("session_track_state_change").is_some();
+                let dynamic = Dynamic { outer: text, at: name_at, attributes, does: Does::Deallocate { told } };
                 self.whole(epoch, text, &class, "Query", What::Dynamic(&dynamic)).await?;
                 if !self.turn.failed {
                     self.forget_name(&name);
@@ -232,7 +275,8 @@ impl Session {
         let reads = outer.reads.without(Reads::PREPARED);
         // User variables are brought, unless only one connection knows them.
         let bound = self.held.asked_for(&Class { reads, ..outer }).is_some();
-        class.reads |= if bound { reads } else { reads.without(Reads::USER_VARIABLE) };
+        // A procedure may set what it is given.
+        class.reads |= if bound || backend::is_call(&class) { reads } else { reads.without(Reads::USER_VARIABLE) };
         class
     }
 
@@ -243,20 +287,21 @@ impl Session {
         naming: Naming,
         source: Option<Source<'_>>,
     ) -> Result<(), Ended> {
-        if source.is_some() {
-            // The name is free now, be it that the new statement cannot be prepared.
-            self.forget_name(&naming.name);
-        }
         let bound = self.may_know_names();
         let inner = match &source {
+            Some(Source::Text(text)) => Some(Cow::Borrowed(&**text)),
             Some(source) if !bound => self.text_of(source).await?,
             _ => None,
         };
-        let Some(inner) = inner.filter(|inner| may_move(&self.lexing().class(inner))) else {
+        if inner.is_some() {
+            // The name is free now, be it that the new statement cannot be prepared. Of a text that nobody here can read, the server says what became of it.
+            self.forget_name(&naming.name);
+        }
+        let Some(inner) = inner.filter(|inner| !bound && goes_anywhere(&self.lexing().class(inner))) else {
             if backend::is_ours(&naming.name) {
                 let words = format!("The name '{}' is one of those that the proxy gives on servers", naming.name);
                 let complaint = Complaint::with(1235, "42000", words);
-                return self.refuse_unasked(epoch, (EventKind::Query, 0), &naming.outer, &complaint).await;
+                return self.whole(epoch, &naming.outer, &quiet(class), "Query", What::Refused(&complaint)).await;
             }
             let mut class = class;
             if bound {
@@ -274,14 +319,21 @@ impl Session {
         if self.statements.len() as u64 >= max {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
             let complaint = Complaint::with(1461, "42000", words);
-            return self.refuse_unasked(epoch, (EventKind::Query, 0), &naming.outer, &complaint).await;
+            let class = Class { command: CommandCounter::Prepare, ..quiet(self.lexing().class(&inner)) };
+            return self.whole(epoch, &inner, &class, "Query", What::Refused(&complaint)).await;
         }
-        // A template that leaves the parameters where they are counts here, too.
-        let rewritten = self.rewritten(epoch, &inner).filter(|(_, made)| made.params.iter().copied().eq(0..made.params_before));
+        let rewritten = self.rewritten(epoch, &inner);
+        let mut moved = None;
+        if let Some((_, made)) = rewritten.as_ref().filter(|(_, made)| !made.keeps_params()) {
+            // What it means is what is set now.
+            self.read_all_back().await?;
+            let before = Interest::new(self.intern(epoch, &inner));
+            moved = Some(Rc::new(Moved { params: made.params.clone(), arguments: made.params_before, before }));
+        }
         let inner = rewritten.as_ref().map_or(&*inner, |(_, made)| &made.text);
         let is_written = naming.is_written && rewritten.is_none();
         let class = Class { command: CommandCounter::Prepare, ..quiet(self.lexing().class(inner)) };
-        let preparing = Preparing::by_name(Naming { is_written, ..naming });
+        let preparing = Preparing::by_name(Naming { is_written, moved, ..naming });
         self.whole(epoch, inner, &class, "Query", What::Prepare(&preparing)).await
     }
 
@@ -298,7 +350,7 @@ impl Session {
         if backend::is_ours(name) {
             let words = format!("Unknown prepared statement handler ({name}) given to {verb}");
             let complaint = Complaint::with(1243, "HY000", words);
-            return self.refuse_unasked(epoch, (EventKind::Query, 0), text, &complaint).await;
+            return self.whole(epoch, text, &quiet(class), "Query", What::Refused(&complaint)).await;
         }
         let mut class = class;
         if self.may_know_names() {
@@ -337,7 +389,7 @@ impl Session {
 
     /// The stage: a name that nothing on any connection has is given back without a server.
     pub(crate) async fn deallocated(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        let forgets = matches!(job.what, What::Dynamic(Dynamic { does: Does::Deallocate, .. }));
+        let forgets = matches!(job.what, What::Dynamic(Dynamic { does: Does::Deallocate { told: false }, .. }));
         if !forgets || self.held.iter().any(|(hostgroup, _)| hostgroup == job.plan.hostgroup()) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -351,6 +403,7 @@ impl Session {
             prepared: Interest::new(statement.clone()),
             asked: asked.map(Rc::from),
             escapes: naming.escapes,
+            moved: naming.moved.clone(),
         };
         self.statements.names.get_or_insert_default().0.insert(naming.name.clone(), named);
         self.core.tally.up(Counter::StmtClientActiveTotal);
@@ -377,31 +430,40 @@ impl Session {
         gone
     }
 
-    /// Whether a statement may use any of the names, or give them away, without saying so: then they have to be where it runs, and are
-    /// known only there from now on.
-    pub(crate) fn gives_names(&self, job: &Job<'_>) -> bool {
-        let Some(names) = &self.statements.names else { return false };
+    /// The names that a statement may use or give away without saying so: they have to be where it runs, and are known only there from now on.
+    pub(crate) fn names_to_give(&self, job: &Job<'_>) -> Vec<Box<str>> {
+        let Some(names) = &self.statements.names else { return Vec::new() };
         let class = job.class;
-        if !matches!(job.what, What::Query(_) | What::Execute(_)) {
-            return false;
+        let runs = match job.what {
+            What::Query(_) | What::Execute(_) => true,
+            // What is executed, or what rules have made of it, may be a CALL.
+            What::Dynamic(dynamic) => !dynamic.deallocates(),
+            What::Raw(..) | What::Prepare(_) | What::Refused(_) => false,
+        };
+        let all = || names.0.keys().cloned().collect();
+        if runs && (class.multi || class.leaves.intersects(Leaves::UNKNOWN_STATE)) {
+            return if !backend::is_call(class) || self.calls_strangers(job) { all() } else { Vec::new() };
         }
-        if class.multi || class.leaves.intersects(Leaves::UNKNOWN_STATE) {
-            return !backend::is_call(class) || self.calls_strangers(job);
+        if !runs || !class.leaves.intersects(DYNAMIC) {
+            return Vec::new();
         }
-        class.leaves.intersects(DYNAMIC)
-            && match self.read_dynamic(job.sent()) {
-                Some(sql::dynamic::Dynamic::Execute { name, .. }) => names.0.contains_key(&*name),
-                Some(sql::dynamic::Dynamic::Prepare { .. } | sql::dynamic::Dynamic::Deallocate { .. }) => false,
-                Some(sql::dynamic::Dynamic::Immediate { .. }) | None => true,
-            }
+        let has = |name: &str| names.0.contains_key(name);
+        match self.read_dynamic(job.sent()) {
+            Some(sql::dynamic::Dynamic::Execute { name, .. }) if has(&name) => all(),
+            // Servers differ in whether it still means what it meant if they cannot make a text of it.
+            Some(sql::dynamic::Dynamic::Prepare { name, .. }) if has(&name) => vec![name.into()],
+            Some(sql::dynamic::Dynamic::Immediate { .. }) | None => all(),
+            Some(_) => Vec::new(),
+        }
     }
 
-    /// Prepares all of them by their own names.
-    pub(crate) async fn give_names(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+    /// Prepares these by their own names.
+    pub(crate) async fn give_names(&mut self, backend: &mut Backend, job: &Job<'_>, given: &[Box<str>]) -> Result<(), Failed> {
         let Some(names) = &self.statements.names else { return Ok(()) };
-        let names: Vec<_> = names.0.iter().map(|(name, named)| (name.clone(), Rc::clone(&named.prepared), named.escapes)).collect();
+        let of = |name| names.0.get(name).map(|named| (Rc::clone(named.as_named()), named.escapes));
+        let known: Vec<_> = given.iter().filter_map(|name| Some((name, of(name)?))).collect();
         let work = async {
-            for (name, statement, escapes) in &names {
+            for (name, (statement, escapes)) in &known {
                 match backend.prepare_by_name(name, statement, *escapes).await {
                     // What cannot be prepared any more cannot be executed.
                     Ok(()) | Err(BackendFailed::Sync { .. }) => {}
@@ -413,10 +475,11 @@ impl Session {
         self.watched(self.limit_ms(job), work, self.entry.told(false)).await
     }
 
-    /// The names are on a connection that is held.
-    pub(crate) fn forget_names(&mut self) {
-        let gone = self.statements.names.take().map_or(0, |names| names.len());
-        self.core.tally.add(Counter::StmtClientActiveTotal, 0u64.wrapping_sub(gone as u64));
+    /// These names are on a connection that is held.
+    pub(crate) fn forget_names(&mut self, given: &[Box<str>]) {
+        for name in given {
+            self.forget_name(name);
+        }
     }
 }
 
@@ -428,35 +491,6 @@ fn only_executes(outer: &Class<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_nobody_can_follow_stays_where_it_is() {
-        let moves = |text: &str| may_move(&sql::class(text.as_bytes()));
-        for text in [
-            "SELECT a FROM t WHERE b = ?",
-            "INSERT INTO t VALUES (?)",
-            "SELECT 1 INTO @x",
-            "SET @x = ?",
-            "CREATE TEMPORARY TABLE t (a INT)",
-            "SELECT LAST_INSERT_ID()",
-            "COMMIT",
-            "KILL 5",
-        ] {
-            assert!(moves(text), "{text}");
-        }
-        for text in [
-            "CALL p(?)",
-            "SELECT FOUND_ROWS()",
-            "SELECT ROW_COUNT()",
-            "SHOW WARNINGS",
-            "BEGIN NOT ATOMIC SELECT 1; END",
-            "EXECUTE s",
-            "SELECT 1; SELECT 2",
-            "SELEC 1",
-        ] {
-            assert!(!moves(text), "{text}");
-        }
-    }
 
     #[test]
     fn an_execute_may_do_more_than_execute() {

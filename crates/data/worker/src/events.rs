@@ -115,7 +115,7 @@ impl Session {
     /// Logs a statement that has been answered, or whose session ended before. `digest` is that of what a server got.
     pub(crate) fn log(&self, job: &Job<'_>, digest: u64, began: Instant, told: Told) {
         let (kind, statement_id) = match job.what {
-            What::Query(_) | What::Dynamic(_) => (EventKind::Query, 0),
+            What::Query(_) | What::Dynamic(_) | What::Refused(_) => (EventKind::Query, 0),
             What::Prepare(preparing) if preparing.naming.is_some() => (EventKind::Query, 0),
             // What could not be prepared has no number.
             What::Prepare(preparing) => (EventKind::Prepare, if self.turn.failed { 0 } else { preparing.client }),

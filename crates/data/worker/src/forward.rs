@@ -176,17 +176,17 @@ impl Session {
             What::Dynamic(_) => !runs_others(job.class),
             _ => false,
         };
-        let gives_names = self.gives_names(job);
+        let given = self.names_to_give(job);
         loop {
             if !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
             }
-            if gives_names {
+            if !given.is_empty() {
                 if backend.unreported != Unreported::Nothing {
                     // What we prepare would be told it.
                     Box::pin(self.hear(backend, limit_ms)).await.map_err(before_it)?;
                 }
-                Box::pin(self.give_names(backend, job)).await.map_err(before_it)?;
+                Box::pin(self.give_names(backend, job, &given)).await.map_err(before_it)?;
                 // They were prepared in the schemas and modes that they mean.
                 if !self.is_ready(backend, job) {
                     Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
@@ -237,9 +237,7 @@ impl Session {
                     backend.undisturbed = Some(self.entry.statement.get());
                     let told = self.learn(backend, job, &reply, executed);
                     self.trust_routines(backend, job, held);
-                    if gives_names {
-                        self.forget_names();
-                    }
+                    self.forget_names(&given);
                     return Ok(told);
                 }
                 Err((Failed::Stale, _)) => {

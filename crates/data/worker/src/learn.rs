@@ -78,7 +78,11 @@ impl Session {
             backend.strange_variables |= backend.hello.is_mariadb() || !backend.tells_all();
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
-            self.learn_variables(backend, job.class, job.sent(), error);
+            let outer: &[u8] = match job.what {
+                What::Dynamic(dynamic) if job.class.command == CommandCounter::Call => dynamic.outer,
+                _ => &[],
+            };
+            self.learn_variables(backend, job.class, job.sent(), outer, error);
         }
         if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
@@ -136,8 +140,9 @@ impl Session {
         }
     }
 
-    /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`.
-    fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], error: bool) {
+    /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`. `outer`: the statement with the
+    /// arguments of a procedure, if they are not in its text.
+    fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], outer: &[u8], error: bool) {
         let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
         let mut all_mentioned = mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
         if class.leaves.intersects(Leaves::SET) && !class.multi {
@@ -150,10 +155,12 @@ impl Session {
             }
         }
         if all_mentioned {
-            let mentioned = sql::user_variables::mentioned(text, self.escapes()).filter(|_| !self.lexing().hides(text));
-            match mentioned {
-                Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),
-                _ => backend.holds.add(Hold::UserVariable),
+            for text in [text, outer] {
+                let mentioned = sql::user_variables::mentioned(text, self.escapes()).filter(|_| !self.lexing().hides(text));
+                match mentioned {
+                    Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),
+                    _ => backend.holds.add(Hold::UserVariable),
+                }
             }
         }
         backend.holds.put(Hold::Unread, !backend.unread.is_empty());

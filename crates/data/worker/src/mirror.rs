@@ -93,7 +93,7 @@ impl Session {
             _ if !is_free(job.class) => None,
             (What::Query(attributes), statement) => Some(Payload::Text(statement.of(job.text).into(), attributes.clone())),
             (What::Execute(execution), plan::Text::AsIs) if !execution.is_bulk() => Some(Payload::Execution(execution.keep())),
-            (What::Execute(_) | What::Raw(..) | What::Dynamic(_), _) => None,
+            (What::Execute(_) | What::Raw(..) | What::Dynamic(_) | What::Refused(_), _) => None,
             // Its executions are copied.
             (What::Prepare(..), _) => return None,
         };

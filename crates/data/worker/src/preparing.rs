@@ -118,19 +118,20 @@ impl Session {
         if let Some(preparing) = preparing {
             // What it means is what is set now, wherever that was.
             self.read_all_back().await?;
-            self.intern(job.epoch, preparing, job.sent());
+            preparing.statement.get_or_init(|| self.intern(job.epoch, job.sent()));
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn intern<'p>(&self, epoch: &Epoch, preparing: &'p Preparing, sql: &[u8]) -> &'p Rc<Prepared> {
+    /// What this text means now.
+    pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8]) -> Rc<Prepared> {
         let remembered = usize::try_from(epoch.snapshot.variables.mysql_max_stmts_cache).unwrap_or(usize::MAX);
-        preparing.statement.get_or_init(|| self.core.statements.intern(&self.user_name, &self.state, sql, remembered))
+        self.core.statements.intern(&self.user_name, &self.state, sql, remembered)
     }
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
     pub(crate) async fn pretend_to_prepare(&mut self, job: &Job<'_>, preparing: &Preparing) -> Result<(), Ended> {
-        self.intern(job.epoch, preparing, job.text);
+        preparing.statement.get_or_init(|| self.intern(job.epoch, job.text));
         let params = params(job.text, self.lexing());
         if preparing.naming.is_some() {
             self.add_prepared(job, preparing, params);

@@ -17,10 +17,7 @@ use std::time::Duration;
 use wire::{caps, errors};
 
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
-pub(crate) const REMEMBERED: Reads = Reads::WARNINGS
-    .with(Reads::FOUND_ROWS)
-    .with(Reads::PROFILE)
-    .with(Reads::SEQUENCE);
+pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_COUNT);
 
 /// Sending less than this never waits: so much may be unsent.
 const LARGE: usize = 64 << 10;
@@ -167,7 +164,7 @@ impl Session {
             let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
             match job.what {
                 What::Execute(execution) => backend.prepare(execution.prepared, execution.client, max).await.map(drop)?,
-                What::Dynamic(dynamic) => dynamic.bring(backend, max).await.map(drop)?,
+                What::Dynamic(dynamic) if !dynamic.deallocates() => dynamic.bring(backend, max).await.map(drop)?,
                 _ => {}
             }
             // What the statement was prepared in may have needed a reset, which has taken all that was brought before.

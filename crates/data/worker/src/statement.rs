@@ -54,6 +54,8 @@ pub(crate) enum What<'a> {
     Execute(&'a crate::prepared::Execution<'a>),
     /// COM_QUERY with an EXECUTE or DEALLOCATE of a statement that the session knows by name, or an EXECUTE IMMEDIATE.
     Dynamic(&'a Dynamic<'a>),
+    /// Nothing: this is the answer.
+    Refused(&'a Complaint),
 }
 
 impl<'a> What<'a> {
@@ -66,7 +68,7 @@ impl<'a> What<'a> {
                 Some(prepared) => &prepared.sql,
                 None => plan.remade().unwrap_or(text),
             },
-            What::Raw(..) => text,
+            What::Raw(..) | What::Refused(_) => text,
         }
     }
 }
@@ -136,7 +138,7 @@ impl Session {
             What::Execute(execution) => Some(&*execution.prepared.sql),
             What::Dynamic(dynamic) => dynamic.sent_anyway(text),
             What::Raw(..) => Some(text),
-            What::Query(_) | What::Prepare(_) => None,
+            What::Query(_) | What::Prepare(_) | What::Refused(_) => None,
         };
         let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
@@ -304,7 +306,10 @@ impl Session {
                 let words = "Unsupported 'LOAD DATA LOCAL INFILE' command";
                 self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
-            None => return Ok(ControlFlow::Continue(())),
+            None => match job.what {
+                What::Refused(complaint) => self.refuse(complaint).await?,
+                _ => return Ok(ControlFlow::Continue(())),
+            },
         }
         Ok(ControlFlow::Break(Told::default()))
     }

@@ -119,7 +119,7 @@ pub(crate) fn changes_by_itself(class: &Class<'_>) -> bool {
         .with(Leaves::DROP_TEMP_TABLE)
         .with(Leaves::SQL_PREPARE)
         .with(Leaves::SQL_DEALLOCATE);
-    class.leaves.intersects(MARKS) || class.use_db.is_some() || class.ddl || class.command == CommandCounter::Prepare
+    class.leaves.intersects(MARKS) || class.use_db.is_some() || class.ddl || matches!(class.command, CommandCounter::Prepare | CommandCounter::Deallocate)
 }
 
 /// The session variables that a SET sets, as servers name them; `None` if that is not known.

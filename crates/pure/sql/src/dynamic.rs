@@ -2,6 +2,7 @@
 
 use crate::reading::Lexing;
 use crate::words::{Kind, Token, Words, unquote};
+use crate::{Against, Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -37,6 +38,8 @@ pub enum Dynamic<'a> {
     Deallocate {
         /// The name that is given back.
         name: String,
+        /// Where the name stands.
+        name_at: Range<usize>,
     },
 }
 
@@ -83,10 +86,46 @@ pub fn dynamic(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> Option<Dynamic<
         return uses(&mut words).then_some(Dynamic::Execute { name, name_at });
     }
     if verb.is_any(&["DEALLOCATE", "DROP"]) && words.next()?.is("PREPARE") {
-        let (name, _) = name(words.next()?)?;
-        return is_over(&mut words).then_some(Dynamic::Deallocate { name });
+        let (name, name_at) = name(words.next()?)?;
+        return is_over(&mut words).then_some(Dynamic::Deallocate { name, name_at });
     }
     None
+}
+
+/// Where the arguments of an EXECUTE stand, if each is a user variable; its name ends at `name_end`.
+#[must_use]
+pub fn variables_given(sql: &[u8], lexing: Lexing, name_end: usize) -> Option<Vec<Range<usize>>> {
+    let mut words = lexing.words(sql);
+    words.skip_to(name_end);
+    let mut all = Vec::new();
+    match words.next() {
+        Some(token) if token.is("USING") => {}
+        Some(token) if !token.is_sign(b';') => return None,
+        _ => return Some(all),
+    }
+    loop {
+        let at = words.next().filter(|at| at.is_sign(b'@'))?;
+        let named = words.next().filter(|named| named.start == at.end() && named.kind != Kind::Sign && named.is_whole())?;
+        all.push(at.start..named.end());
+        match words.next() {
+            Some(token) if token.is_sign(b',') => {}
+            Some(token) if !token.is_sign(b';') => return None,
+            _ => return Some(all),
+        }
+    }
+}
+
+/// What a statement asks for that another one before it on the same connection would change.
+pub const DISTURBED: Reads = Reads::WARNINGS.with(Reads::FOUND_ROWS).with(Reads::PROFILE).with(Reads::SEQUENCE).with(Reads::ROW_COUNT);
+
+/// Whether a text with this class, which is prepared or executed by name, does the same wherever it is, as far as what it leaves is known: it may be prepared
+/// anywhere, and is to rules what it would be by itself.
+#[must_use]
+pub fn goes_anywhere(class: &Class<'_>) -> bool {
+    const NAMES: Leaves = Leaves::SQL_PREPARE.with(Leaves::SQL_EXECUTE).with(Leaves::SQL_DEALLOCATE);
+    let calls = class.command == CommandCounter::Call && class.against == Some(Against::Procedure);
+    let opaque = class.leaves.intersects(NAMES) || class.leaves.intersects(Leaves::UNKNOWN_STATE) && !calls;
+    !class.multi && !class.local_infile && !opaque && !class.reads.intersects(DISTURBED)
 }
 
 /// How strings are read.
@@ -214,7 +253,7 @@ mod tests {
             }
             Some(Dynamic::Execute { name, name_at }) => format!("execute {name} {}", part(&name_at)),
             Some(Dynamic::Immediate { source: from, source_at }) => format!("immediate {} {}", source(&from), part(&source_at)),
-            Some(Dynamic::Deallocate { name }) => format!("deallocate {name}"),
+            Some(Dynamic::Deallocate { name, name_at }) => format!("deallocate {name} {}", part(&name_at)),
         }
     }
 
@@ -243,8 +282,8 @@ mod tests {
             ("EXECUTE IMMEDIATE @q", "immediate @q @q"),
             ("EXECUTE IMMEDIATE CONCAT('a')", "as it is"),
             ("EXECUTE immediate", "execute immediate immediate"),
-            ("DEALLOCATE PREPARE S;", "deallocate s"),
-            ("DROP PREPARE s", "deallocate s"),
+            ("DEALLOCATE PREPARE S;", "deallocate s S"),
+            ("DROP PREPARE s", "deallocate s s"),
             ("DROP PREPARE s, t", "as it is"),
             ("DROP TABLE t", "as it is"),
             ("SELECT 1", "as it is"),
@@ -263,6 +302,59 @@ mod tests {
         assert_eq!(text("PREPARE s FROM \"a\"", Lexing::Escapes, true), None);
         assert_eq!(text("PREPARE s FROM 'é'", Lexing::Shifts(crate::Shift::Gbk), false), None);
         assert_eq!(text("PREPARE s FROM 'é'", Lexing::Escapes, false).as_deref(), Some("é"));
+    }
+
+    #[test]
+    fn arguments_that_are_variables_are_found() {
+        let given = |sql: &str| {
+            let all = variables_given(sql.as_bytes(), Lexing::Escapes, "EXECUTE s".len());
+            all.map(|all| all.into_iter().map(|at| sql[at].to_owned()).collect::<Vec<_>>().join("|"))
+        };
+        for (sql, wanted) in [
+            ("EXECUTE s", Some("")),
+            ("EXECUTE s ;", Some("")),
+            ("EXECUTE s USING @a, /* b */ @`b c`, @'d';", Some("@a|@`b c`|@'d'")),
+            ("EXECUTE s USING @a, 5", None),
+            ("EXECUTE s USING @a.b", None),
+            ("EXECUTE s USING @@a", None),
+            ("EXECUTE s USING f(1), 2", None),
+            ("EXECUTE s USING @a := 5", None),
+            ("EXECUTE s USING", None),
+            ("EXECUTE s @a", None),
+        ] {
+            assert_eq!(given(sql).as_deref(), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_follow_stays_where_it_is() {
+        let goes = |text: &str| goes_anywhere(&crate::class(text.as_bytes()));
+        for text in [
+            "SELECT a FROM t WHERE b = ?",
+            "INSERT INTO t VALUES (?)",
+            "SELECT 1 INTO @x",
+            "SET @x = ?",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "SELECT LAST_INSERT_ID()",
+            "COMMIT",
+            "KILL 5",
+            "CALL p(?)",
+        ] {
+            assert!(goes(text), "{text}");
+        }
+        for text in [
+            "SELECT FOUND_ROWS()",
+            "SELECT ROW_COUNT()",
+            "CALL p(ROW_COUNT())",
+            "SHOW WARNINGS",
+            "BEGIN NOT ATOMIC SELECT 1; END",
+            "EXECUTE s",
+            "SELECT 1; SELECT 2",
+            "CALL p(); CALL q()",
+            "SELEC 1",
+        ] {
+            assert!(!goes(text), "{text}");
+        }
     }
 
     #[test]
