@@ -37,5 +37,8 @@ DELIMITER //
 CREATE PROCEDURE two_results(n INT) BEGIN SELECT n AS first; SELECT n + 1 AS second, 'x' AS third; END //
 CREATE PROCEDURE large_results(n INT) BEGIN SELECT n AS little; SELECT REPEAT('l', 70000 * n) AS large; SELECT id, REPEAT('m', 100) FROM numbers ORDER BY id; DO SLEEP(0.01); SELECT 'last'; END //
 CREATE PROCEDURE no_result() BEGIN DO 1; END //
+CREATE PROCEDURE gives_back(IN a INT, OUT b INT, INOUT c VARCHAR(100)) BEGIN SELECT a AS given, c AS also; SET b = a + 1; SET c = CONCAT(c, '!'); END //
+CREATE PROCEDURE gives_much(IN n INT, OUT a LONGTEXT, OUT b DATETIME) BEGIN SET a = REPEAT('g', n); IF n > 2 THEN SET b = '2026-11-22 04:30:00'; END IF; END //
+CREATE PROCEDURE gives_nothing(OUT a INT) BEGIN SET a = 1; SELECT 'before'; SELECT * FROM no_such_table; END //
 CREATE PROCEDURE fails_after_one() BEGIN SELECT 1 AS fine; SELECT * FROM no_such_table; END //
 DELIMITER ;

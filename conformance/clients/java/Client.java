@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
+import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -17,6 +18,7 @@ import java.sql.SQLWarning;
 import java.sql.Statement;
 import java.sql.Types;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
@@ -132,6 +134,7 @@ public final class Client {
                 }
                 results(statement, statement.execute(), false);
             }
+            case "call" -> call(parts);
             case "close" -> {
                 PreparedStatement statement = prepared.remove(rest);
                 if (statement == null) {
@@ -167,6 +170,29 @@ public final class Client {
             }
         }
         return true;
+    }
+
+    /** A parameter is "in VALUE", "out" or "inout VALUE". */
+    private void call(String[] parts) throws SQLException {
+        String marks = String.join(", ", Collections.nCopies(parts.length - 1, "?"));
+        try (CallableStatement statement = connection.prepareCall("{call " + parts[0] + "(" + marks + ")}")) {
+            for (int i = 1; i < parts.length; i++) {
+                String[] words = parts[i].trim().split(" ", 2);
+                if (words.length > 1) {
+                    argument(statement, i, words[1]);
+                }
+                if (!words[0].equals("in")) {
+                    statement.registerOutParameter(i, Types.VARCHAR);
+                }
+            }
+            results(statement, statement.execute(), false);
+            for (int i = 1; i < parts.length; i++) {
+                if (!parts[i].trim().startsWith("in ")) {
+                    byte[] bytes = statement.getBytes(i);
+                    out.println("  out " + i + " " + (bytes == null ? "NULL" : shown(bytes)));
+                }
+            }
+        }
     }
 
     private static boolean isInsert(String sql) {

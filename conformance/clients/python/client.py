@@ -74,6 +74,18 @@ class PyMySQL:
 
     script = query
 
+    def call(self, name, values):
+        with self.connection.cursor() as cursor:
+            cursor.callproc(name, values)
+            while True:
+                for row in cursor.fetchall() if cursor.description else ():
+                    print("  row " + " | ".join(shown(value) for value in row))
+                if not cursor.nextset():
+                    break
+            if values:
+                cursor.execute("SELECT " + ", ".join(f"@_{name}_{at}" for at in range(len(values))))
+                print("  out " + " | ".join(shown(value) for value in cursor.fetchone()))
+
     def use(self, database):
         self.connection.select_db(database)
 
@@ -138,6 +150,16 @@ class Connector:
             self.finish(cursor)
 
     script = query
+
+    def call(self, name, values):
+        cursor = self.connection.cursor()
+        try:
+            given = cursor.callproc(name, values)
+            for result in cursor.stored_results():
+                self.results(result)
+            print("  out " + " | ".join(shown(value) for value in given))
+        finally:
+            self.finish(cursor)
 
     def attributed(self, attribute, sql):
         self.query(sql, [attribute.split("=", 1)])
@@ -209,6 +231,10 @@ def step(client, where, verb, rest):
         client.prepare(name, sql)
     elif verb == "execute":
         client.execute(parts[0], tuple(argument(part) for part in parts[1:]))
+    elif verb == "call":
+        # A parameter is "in VALUE", "out" or "inout VALUE".
+        values = (part.partition(" ")[2] for part in parts[1:])
+        client.call(parts[0], tuple(argument(value) if value else None for value in values))
     elif verb == "close":
         client.close(rest)
     elif verb == "autocommit":
