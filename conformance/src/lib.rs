@@ -1,6 +1,7 @@
 //! The harness of the conformance tests: real servers, real clients, Millrace between them.
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod by_hand;
 pub mod cache;
 pub mod clients;

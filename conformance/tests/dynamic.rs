@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::thread;
 
+use conformance::beside::{beside, held, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
@@ -35,11 +36,6 @@ fn main() {
         ("a_text_that_rules_turn_into_a_call_finds_the_names", rewritten_to_a_call),
         ("what_the_proxy_refuses_is_a_statement_that_failed", refusals_count),
     ])
-}
-
-/// The vendors that are here.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
 }
 
 /// A writer in hostgroup 0 and a reader in hostgroup 1.
@@ -74,17 +70,6 @@ fn log_in(proxy: &Proxy) -> Result<Raw, String> {
     Raw::log_in(proxy.port).map_err(|error| error.to_string())
 }
 
-/// Another client of the same core: it gets the connections that this one has left.
-fn beside(proxy: &Proxy, client: &Raw) -> Result<Raw, String> {
-    for _ in 0..50 {
-        let other = log_in(proxy)?;
-        if other.id % 2 == client.id % 2 {
-            return Ok(other);
-        }
-    }
-    Err("no client came to the same core".into())
-}
-
 /// The first field of the first row, nothing if there is none; an error in words.
 fn said(client: &mut Raw, sql: &str) -> String {
     match client.ask(sql) {
@@ -99,12 +84,6 @@ fn all(client: &mut Raw, steps: &[(&str, &str)]) -> Outcome {
         expect(found == *wanted, || format!("{sql}: wanted {wanted:?}, found {found:?}"))?;
     }
     Ok(())
-}
-
-/// What holds connections of this session now.
-fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
-    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
-    Ok(said.lines().collect::<Vec<_>>().join(" "))
 }
 
 /// Statements that are prepared on a server.

@@ -4,6 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use conformance::beside::{asked, beside, beside_with, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy};
@@ -42,31 +43,12 @@ fn one(driver: Driver) -> Result<(Server, Proxy), String> {
     one_of(driver, Vendor::MariaDb)
 }
 
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
-}
-
 fn one_of(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
     by_hand::one(driver, vendor)
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {
     Raw::log_in(proxy.port).map_err(|error| error.to_string())
-}
-
-fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
-    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
-}
-
-fn set(proxy: &Proxy, assignments: &str) -> Outcome {
-    proxy.admin(&format!("{assignments}; LOAD MYSQL VARIABLES TO RUNTIME")).map(drop)
-}
-
-/// What holds connections of this session now.
-fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
-    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
-    Ok(said.lines().collect::<Vec<_>>().join(" "))
 }
 
 const INSERT: &str = "INSERT INTO conf.counted (words) VALUES ('held')";
@@ -176,11 +158,6 @@ fn unknown_charset(driver: Driver) -> Outcome {
     expect(answer.first() == Some(&0xff) && words.contains("Unknown character set"), || words)
 }
 
-/// All sessions have one connection to the server between them.
-fn narrow(proxy: &Proxy) -> Outcome {
-    proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME").map(drop)
-}
-
 fn put_right(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
@@ -264,23 +241,6 @@ fn forgets(driver: Driver) -> Outcome {
         expect(id.concat() == ["0"], || format!("{vendor}: {id:?} after a reset"))?;
     }
     Ok(())
-}
-
-/// A session on the same core, for whom the other's connection is at hand: sessions of two cores have odd and even numbers.
-fn beside(proxy: &Proxy, other: &Raw) -> Result<Raw, String> {
-    beside_with(proxy, other, 45)
-}
-
-fn beside_with(proxy: &Proxy, other: &Raw, collation: u8) -> Result<Raw, String> {
-    // Those on the other core stay until it is found: who comes goes where the fewest are.
-    let mut elsewhere = Vec::new();
-    loop {
-        let (client, _) = Raw::log_in_with(proxy.port, b"", collation).map_err(|error| error.to_string())?;
-        if client.id % 2 == other.id % 2 {
-            return Ok(client);
-        }
-        elsewhere.push(client);
-    }
 }
 
 fn on_the_side(driver: Driver) -> Outcome {

@@ -1,6 +1,7 @@
 //! What a session may rely on although its connections are shared: they are made clean, opened ahead, and brought to its state.
 #![forbid(unsafe_code)]
 
+use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
@@ -236,11 +237,6 @@ fn prepared_as_meant(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
-}
-
 fn wish(server: &Server) -> Wish {
     let mut wish = Wish::in_front_of(server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
@@ -253,32 +249,6 @@ fn one_of(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
 
 fn log_in(port: u16) -> Result<Raw, String> {
     Raw::log_in(port).map_err(|error| error.to_string())
-}
-
-/// A session of the same core as another.
-fn beside(proxy: &Proxy, other: &Raw) -> Result<Raw, String> {
-    // Those on the other core stay until it is found: who comes goes where the fewest are.
-    let mut elsewhere = Vec::new();
-    loop {
-        let client = log_in(proxy.port)?;
-        if client.id % 2 == other.id % 2 {
-            return Ok(client);
-        }
-        elsewhere.push(client);
-    }
-}
-
-fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
-    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
-}
-
-fn set(proxy: &Proxy, assignments: &str) -> Outcome {
-    proxy.admin(&format!("{assignments}; LOAD MYSQL VARIABLES TO RUNTIME")).map(drop)
-}
-
-/// All sessions have one connection to the server between them.
-fn narrow(proxy: &Proxy) -> Outcome {
-    proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME").map(drop)
 }
 
 /// `mysql-reset_connection_algorithm`: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.
@@ -366,12 +336,6 @@ fn opened_ahead(driver: Driver) -> Outcome {
     drop((client, others));
     proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_SOFT'; LOAD MYSQL SERVERS TO RUNTIME")?;
     soon("0", free)
-}
-
-/// What holds connections of this session now.
-fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
-    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
-    Ok(said.lines().collect::<Vec<_>>().join(" "))
 }
 
 /// The packets of an answer.
