@@ -23,6 +23,7 @@ fn main() {
         ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
         ("who_is_killed_leaves_and_the_neighbours_stay", killed),
         ("sessions_that_wait_keep_nothing_that_another_waits_for", crossing),
+        ("found_rows_that_no_connection_knows_any_more_are_not_made_up", found_rows),
         ("a_character_that_ends_like_a_backslash_hides_nothing_of_its_statement", shifting),
     ])
 }
@@ -482,6 +483,15 @@ const LEFT: &[Left] = &[
         elsewhere: "DELETE FROM conf.counted WHERE id < 0",
         asks: &["SELECT FOUND_ROWS()", "SELECT FOUND_ROWS()"],
     },
+    // More warnings than MariaDB lists: their number would be asked for by a SELECT.
+    Left {
+        variables: NO_SILENCE,
+        before: "DO 0",
+        leaves: "SELECT SQL_CALC_FOUND_ROWS CAST(CONCAT('x', a.id) AS SIGNED) FROM conf.found a, conf.found b LIMIT 100",
+        holds: "Diagnostics FoundRows",
+        elsewhere: "DELETE FROM conf.counted WHERE id < 0",
+        asks: &["SELECT FOUND_ROWS()"],
+    },
     Left {
         variables: "SET mysql-connection_delay_multiplex_ms=300000",
         before: "DO 0",
@@ -511,6 +521,85 @@ fn crossing(driver: Driver) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// What a session does while a connection elsewhere is another's.
+enum Meanwhile {
+    Ask(&'static str),
+    Prepare(&'static str),
+}
+
+/// FOUND_ROWS() of a connection that was given back is the session's to answer, where it can; else it is said that nobody can.
+fn found_rows(driver: Driver) -> Outcome {
+    const DELETE: Meanwhile = Meanwhile::Ask("DELETE FROM conf.counted WHERE id < 0 /* in two */");
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        server.root("CREATE TABLE conf.found (id INT); INSERT INTO conf.found VALUES (1), (2), (3), (4), (5)")?;
+        let mut wish = wish(&server);
+        let of = |hostgroup| format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port);
+        wish.servers = format!("{},\n{}", of(0), of(1));
+        let proxy = Proxy::start(driver, &wish)?;
+        proxy.admin(&format!("{NO_SILENCE}; LOAD MYSQL VARIABLES TO RUNTIME;
+            INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'in two', 1, 1);
+            LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+        let given_back = |meanwhile: &Meanwhile, dies: bool| {
+            let (mut client, mut blocker) = (log_in(&proxy)?, log_in(&proxy)?);
+            let id = asked(&mut client, "SELECT CONNECTION_ID() + 0")?.concat().concat();
+            asked(&mut client, "SELECT SQL_CALC_FOUND_ROWS id FROM conf.found LIMIT 1")?;
+            asked(&mut blocker, "BEGIN /* in two */")?;
+            if dies {
+                server.root(&format!("KILL {id}"))?;
+                thread::sleep(Duration::from_millis(50));
+            }
+            let payload = match meanwhile {
+                Meanwhile::Ask(sql) => [b"\x03", sql.as_bytes()].concat(),
+                Meanwhile::Prepare(sql) => [b"\x16", sql.as_bytes()].concat(),
+            };
+            client.command(&payload).map_err(|error| error.to_string())?;
+            thread::sleep(Duration::from_millis(200));
+            asked(&mut blocker, "COMMIT /* in two */")?;
+            prepared(&mut client, matches!(meanwhile, Meanwhile::Prepare(_)))?;
+            Ok::<_, String>(client)
+        };
+        let fails = |client: &mut Raw, sql: &str, words: &str| {
+            let said = asked(client, sql);
+            expect(said.as_ref().is_err_and(|said| said.contains("1235") && said.contains(words)), || format!("{vendor}: {sql}: {said:?}"))
+        };
+        for meanwhile in [&DELETE, &Meanwhile::Prepare("SELECT 2 /* in two */")] {
+            let mut client = given_back(meanwhile, false)?;
+            fails(&mut client, "SELECT FOUND_ROWS() + 0", "by itself")?;
+            fails(&mut client, "SELECT FOUND_ROWS() INTO @n", "by itself")?;
+            client.command(b"\x16SELECT FOUND_ROWS()").map_err(|error| error.to_string())?;
+            let id = prepared(&mut client, true)?;
+            client.command(&[&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat()).map_err(|error| error.to_string())?;
+            let said = client.packet().map_err(|error| error.to_string())?;
+            expect(said[0] == 0xff && said[1..3] == 1235_u16.to_le_bytes(), || format!("{vendor}, prepared: {said:?}"))?;
+            same(asked(&mut client, "SELECT FOUND_ROWS()")?, vec![vec!["5".to_owned()]])?;
+            same(asked(&mut client, "SELECT FOUND_ROWS() + 0")?, vec![vec!["1".to_owned()]])?;
+        }
+        let mut client = given_back(&DELETE, true)?;
+        fails(&mut client, "SELECT FOUND_ROWS()", "lost")?;
+        fails(&mut client, "SELECT FOUND_ROWS() + 0", "lost")?;
+        asked(&mut client, "SELECT id FROM conf.found")?;
+        // Nothing is selected by preparing.
+        client.command(b"\x16SELECT 2").map_err(|error| error.to_string())?;
+        prepared(&mut client, true)?;
+        let mut other = log_in(&proxy)?;
+        asked(&mut other, "SELECT id FROM conf.found LIMIT 2")?;
+        same(asked(&mut client, "SELECT FOUND_ROWS()")?, vec![vec!["5".to_owned()]])?;
+    }
+    Ok(())
+}
+
+/// The answer to a COM_STMT_PREPARE of a statement of one column: its id. To anything else: an OK.
+fn prepared(client: &mut Raw, is: bool) -> Result<u32, String> {
+    let said = client.packet().map_err(|error| error.to_string())?;
+    expect(said[0] == 0, || by_hand::complaint(&said).to_string())?;
+    for _ in 0..if is { 2 } else { 0 } {
+        client.packet().map_err(|error| error.to_string())?;
+    }
+    Ok(u32::from_le_bytes([said[1], said[2], said[3], said[4]]))
 }
 
 /// Two sessions that have each other's next connection, and what they are told then; beside one without a proxy.

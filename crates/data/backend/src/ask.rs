@@ -210,6 +210,10 @@ impl Backend {
         let mut shown = Shown { rows, all: listed, errors };
         // An answer that is no error has said how many there are; max_error_count may be lower.
         if warned.map(u64::from) != Some(listed) {
+            if self.holds.has(Hold::FoundRows) {
+                // Asked for them, it would forget how many rows it found.
+                return Ok((None, response));
+            }
             for (question, count) in [("SHOW COUNT(*) WARNINGS", &mut shown.all), ("SHOW COUNT(*) ERRORS", &mut shown.errors)] {
                 match self.ask_for_one(question).await?.and_then(|said| said.parse().ok()) {
                     Some(said) => *count = said,

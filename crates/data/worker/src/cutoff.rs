@@ -25,13 +25,18 @@ impl Core {
 }
 
 impl Session {
-    /// Closes what is held on servers that are cut off; whether something of the session went with it. Warnings are not: who asks for them
-    /// is told.
+    /// Closes what is held on servers that are cut off; whether something of the session went with it. Warnings and found rows are not: who asks for
+    /// them is told.
     pub(crate) fn leave_cut_off(&mut self) -> bool {
         let warned = self.held.holds().any(|hold| hold == Hold::Diagnostics);
+        let found_rows = self.held.iter().find(|(_, backend)| backend.holds.has(Hold::FoundRows));
+        let found_rows = found_rows.map(|(_, backend)| backend.hello.is_mariadb());
         let lost = self.held.leave_cut_off(&self.core);
         if warned && !self.held.holds().any(|hold| hold == Hold::Diagnostics) {
             self.lose_warnings();
+        }
+        if let Some(mariadb) = found_rows.filter(|_| !self.held.holds().any(|hold| hold == Hold::FoundRows)) {
+            self.keep_found_rows(None, mariadb);
         }
         lost
     }

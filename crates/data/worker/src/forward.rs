@@ -142,6 +142,9 @@ impl Session {
                     // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;
                 }
+                if kept.has(Hold::FoundRows) {
+                    self.keep_found_rows(None, backend.hello.is_mariadb());
+                }
                 self.core.pools.release(backend);
                 if kept.has(Hold::Diagnostics) {
                     self.lose_warnings();
@@ -300,6 +303,9 @@ impl Session {
         }
         // The server has said something after its answer: it ends the connection, and what the session has there goes with it.
         let kept = backend.holds;
+        if kept.has(Hold::FoundRows) {
+            self.keep_found_rows(None, backend.hello.is_mariadb());
+        }
         self.core.pools.release(backend);
         if kept.has(Hold::Diagnostics) {
             self.lose_warnings();

@@ -1,12 +1,13 @@
 //! A stage: what a server remembers of the statement before, answered from what the session has seen, since the connection that knows
 //! may serve somebody else by now. And the session's own number, which no server knows.
 
+use crate::answer::Complaint;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::Hold;
 use bridge::Counter;
 use sql::words::{Kind, Words};
-use sql::{Class, CommandCounter, Leaves};
+use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
@@ -31,7 +32,8 @@ pub(crate) struct Recall {
 
 #[derive(Debug, Clone, Copy)]
 struct Calculated {
-    rows: NonZeroU32,
+    /// `None` if it could not be asked.
+    rows: Option<NonZeroU32>,
     /// To MySQL, an UPDATE finds rows as well.
     mariadb: bool,
 }
@@ -41,6 +43,11 @@ impl Recall {
     pub(crate) fn of_read(job: &Job<'_>, rows: u64) -> Self {
         let counted = job.class.command == CommandCounter::Select && job.class.plain_read && job.plan.rows_max.is_none();
         Self { found_rows: found(rows).filter(|_| counted), calculated: None, ours: true }
+    }
+
+    /// The proxy has answered with one row.
+    pub(crate) fn of_one_row() -> Self {
+        Self { found_rows: found(1), calculated: None, ours: true }
     }
 }
 
@@ -54,69 +61,102 @@ impl Session {
     /// `SELECT FOUND_ROWS()` and `CONNECTION_ID()`, alone or together.
     pub(crate) async fn recall(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let before = self.entry.recall.take();
-        let class = job.class;
-        if before.calculated.is_some_and(|calculated| leaves_found_rows(class, job.sent(), calculated.mariadb)) {
+        if matches!(job.what, What::Prepare(_)) {
+            // Nothing is selected yet.
+            self.entry.recall.set(before);
+            return Ok(ControlFlow::Continue(()));
+        }
+        if before.calculated.is_some() {
             self.entry.recall.set(Recall { found_rows: None, ..before });
         }
-        let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
-        if !asks || class.multi || !matches!(job.what, What::Query(_)) || !job.is_as_written() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let Some(items) = items(job.text) else { return Ok(ControlFlow::Continue(())) };
-        let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
-        // A connection that is kept knows better, if it saw the statement before and sees this one.
-        let knows = self.held.transaction().is_some() || self.held.has(job.plan.hostgroup(), Hold::Diagnostics);
-        if knows && !only_ours && !before.ours && before.calculated.is_none() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let mut values = Vec::with_capacity(items.len());
-        for (what, _) in &items {
-            let value = match what {
-                Known::FoundRows => before.found_rows.or_else(|| before.calculated.map(|calculated| calculated.rows)).map(|n| (n.get() - 1).to_string()),
-                Known::ConnectionId => Some(self.entry.id.to_string()),
+        let Some(items) = self.known(job, before) else {
+            let Some(calculated) = before.calculated.filter(|_| asks_for_found_rows(job.class)) else {
+                return Ok(ControlFlow::Continue(()));
             };
-            let Some(value) = value else { return Ok(ControlFlow::Continue(())) };
-            values.push(value);
-        }
-        let mariadb = job.epoch.claims_mariadb();
-        let columns: Vec<Column> = items.iter().map(|(what, name)| column(*what, name, mariadb)).collect();
+            let words = match calculated.rows {
+                Some(_) => {
+                    "The connection that can answer this about FOUND_ROWS() was given back while a statement of the session waited for another one; \
+                     SELECT FOUND_ROWS() by itself is still answered"
+                }
+                None => "The connection that knew FOUND_ROWS() is lost, and it is lost with it",
+            };
+            self.refuse(&Complaint::with(1235, "42000", words)).await?;
+            return Ok(ControlFlow::Break(Told::default()));
+        };
         // MySQL calls FOUND_ROWS() deprecated each time.
-        let warnings = items.iter().filter(|(what, _)| *what == Known::FoundRows && !mariadb).count();
+        let warnings = items.iter().filter(|(what, ..)| *what == Known::FoundRows && !job.epoch.claims_mariadb()).count();
         let transaction = if self.held.transaction().is_some() { status::IN_TRANS } else { 0 };
         let mut out = Vec::with_capacity(128);
         let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | transaction | self.turn.flags());
+        let (columns, values): (Vec<_>, Vec<_>) = items.into_iter().map(|(_, column, value)| (column, value)).unzip();
         writer.columns(&columns);
         writer.text_row(values.iter().map(|value| Some(value.as_bytes())));
         writer.end(u16::try_from(warnings).unwrap_or(u16::MAX));
         let packets = columns.len() + 3 + usize::from(!caps::has(self.caps, caps::DEPRECATE_EOF));
         self.turn.sent = self.turn.sent.wrapping_add(u8::try_from(packets).unwrap_or(u8::MAX));
-        self.entry.recall.set(Recall { found_rows: found(1), calculated: None, ours: true });
+        self.entry.recall.set(Recall::of_one_row());
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
         Ok(ControlFlow::Break(Told { rows_sent: 1, row_count: -1, ..Told::default() }))
     }
 
+    /// What a SELECT asks for, as columns and their values, if all of them are known.
+    fn known(&self, job: &Job<'_>, before: Recall) -> Option<Vec<(Known, Column, String)>> {
+        let class = job.class;
+        let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
+        if !asks || class.multi || !matches!(job.what, What::Query(_)) || !job.is_as_written() {
+            return None;
+        }
+        let items = items(job.text)?;
+        let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
+        // A connection that is kept knows better, if it saw the statement before and sees this one.
+        let knows = self.held.transaction().is_some() || self.held.has(job.plan.hostgroup(), Hold::Diagnostics);
+        if knows && !only_ours && !before.ours && before.calculated.is_none() {
+            return None;
+        }
+        let mariadb = job.epoch.claims_mariadb();
+        let value = |what| match what {
+            Known::FoundRows => before.found_rows.or_else(|| before.calculated?.rows).map(|n| (n.get() - 1).to_string()),
+            Known::ConnectionId => Some(self.entry.id.to_string()),
+        };
+        items.iter().map(|(what, name)| Some((*what, column(*what, name, mariadb), value(*what)?))).collect()
+    }
+
     /// What this answer leaves to be asked for.
     pub(crate) fn learn_recall(&mut self, job: &Job<'_>, response: &Response, error: bool) {
+        if matches!(job.what, What::Prepare(_)) {
+            return;
+        }
         let class = job.class;
         let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = backend::is_select(class) && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
         let calculated = self.entry.recall.get().calculated;
+        let calculated = calculated.filter(|calculated| leaves_found_rows(class, job.sent(), calculated.mariadb));
         let found_rows = found(response.rows()).filter(|_| plain && counted && whole);
         self.entry.recall.set(Recall { found_rows, calculated, ours: false });
-        let selects = backend::is_select(class) && !error && !matches!(job.what, What::Prepare(_));
-        if selects && self.held.end_found_rows() {
+        if backend::is_select(class) && !error {
+            self.end_found_rows();
+        }
+    }
+
+    /// What was found rows on a connection of the session is so no more.
+    pub(crate) fn end_found_rows(&mut self) {
+        if self.held.end_found_rows() {
             self.let_go_of_free();
         }
     }
 
-    /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back before this statement runs elsewhere.
-    pub(crate) fn keep_found_rows(&self, job: &Job<'_>, rows: Option<u64>, mariadb: bool) {
-        let rows = rows.and_then(found).filter(|_| leaves_found_rows(job.class, job.sent(), mariadb));
-        let calculated = rows.map(|rows| Calculated { rows, mariadb });
+    /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back, or gone; `None` if it could not be asked.
+    pub(crate) fn keep_found_rows(&self, rows: Option<u64>, mariadb: bool) {
+        let calculated = Some(Calculated { rows: rows.and_then(found), mariadb });
         self.entry.recall.set(Recall { found_rows: None, calculated, ours: false });
     }
+}
+
+/// Whether a statement that runs now wants to know. A definition does not, nor do several statements that may find rows themselves.
+fn asks_for_found_rows(class: &Class<'_>) -> bool {
+    class.reads.intersects(Reads::FOUND_ROWS) && !class.multi && (!class.ddl || class.command == CommandCounter::CreateTable)
 }
 
 /// Whether `FOUND_ROWS()` is the same after a statement. What is not certain has changed it.

@@ -32,7 +32,11 @@ impl Session {
         while let Some((hostgroup, mut backend)) = self.held.take_that(|backend| is_spare(backend, job.class.reads)) {
             self.entry.works_on(hostgroup, &backend);
             let carries = backend.holds.carry_state();
-            let asked = self.ask_what_is_short(job, hostgroup, &mut backend, limit_ms).await;
+            if backend.holds.has(Hold::FoundRows) {
+                // Until it has said it.
+                self.keep_found_rows(None, backend.hello.is_mariadb());
+            }
+            let asked = self.ask_what_is_short(hostgroup, &mut backend, limit_ms).await;
             if asked.is_err() {
                 // Nobody asks it again: it may be found broken before anything is sent, again and again.
                 backend.idle = Idle::Doubtful;
@@ -50,7 +54,7 @@ impl Session {
         Ok(())
     }
 
-    async fn ask_what_is_short(&mut self, job: &Job<'_>, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+    async fn ask_what_is_short(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
         backend.holds.remove(Hold::Delay);
         // The order is that of who would forget by being asked for the next.
         if backend.holds.has(Hold::Diagnostics) {
@@ -64,7 +68,7 @@ impl Session {
         }
         if backend.holds.has(Hold::FoundRows) {
             let found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
-            self.keep_found_rows(job, found, backend.hello.is_mariadb());
+            self.keep_found_rows(found, backend.hello.is_mariadb());
         }
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(hostgroup, backend, limit_ms).await?;
