@@ -96,8 +96,9 @@ impl Backend {
         if crate::planted::TELL_OTHERS.get() {
             return Ok(());
         }
-        self.ask("SELECT 1 FROM (SELECT 1) nothing").await?;
-        (self.warnings_left, self.others_warnings) = (false, false);
+        if let Answer::Rows(_) = self.ask("SELECT 1 FROM (SELECT 1) nothing").await? {
+            (self.warnings_left, self.others_warnings) = (false, false);
+        }
         Ok(())
     }
 
@@ -252,6 +253,10 @@ impl Backend {
         if response.is_status_known() {
             // An error says nothing of transactions.
             self.holds.status(response.status());
+        }
+        if matches!(response.outcome(), Outcome::Err { .. }) {
+            // No session's.
+            (self.warnings_left, self.others_warnings) = (true, true);
         }
         let answer = match response.outcome() {
             Outcome::Err { code, .. } => Answer::Refused(code),

@@ -2,10 +2,11 @@
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
+use crate::learn::keeps_warnings;
 use crate::prepared::{ClientStatement, unknown};
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
-use backend::{Answered, Backend, Idle};
+use backend::{Answered, Backend, Hold, Idle};
 use bridge::{Counter, Failure};
 use rt::Chunk;
 use wire::command::COM_STMT_FETCH;
@@ -30,7 +31,7 @@ impl Session {
         self.core.tally.up(Counter::Questions);
         self.entry.begins("Fetch", b"", self.core.rt.now());
         self.entry.works_on(hostgroup, &backend);
-        let fetched = self.fetch_from(epoch, &mut backend, id, rows).await;
+        let fetched = self.fetch_from(epoch, hostgroup, &mut backend, id, rows).await;
         if fetched.is_ok() && backend.idle == Idle::Proven {
             self.put_back(hostgroup, backend);
             return Ok(());
@@ -49,7 +50,7 @@ impl Session {
         }
     }
 
-    async fn fetch_from(&mut self, epoch: &Epoch, backend: &mut Backend, id: u32, rows: u32) -> Result<(), (Failed, bool)> {
+    async fn fetch_from(&mut self, epoch: &Epoch, hostgroup: u32, backend: &mut Backend, id: u32, rows: u32) -> Result<(), (Failed, bool)> {
         // A cursor that the server closed by itself has no id any more; the server says what it thinks of 0.
         let known = backend.cursor(id).unwrap_or_default();
         let mut command = Vec::with_capacity(13);
@@ -67,6 +68,17 @@ impl Session {
         let flags = response.is_status_known().then(|| response.status());
         let answered = Answered { ok: !failed, status: flags, warnings: response.warnings(), insert_id: 0 };
         backend.holds.after(&sql::class(FETCH), &answered);
+        backend.warned = (!failed).then(|| response.warnings());
+        if failed || response.warnings() > 0 {
+            (backend.warnings_left, backend.others_warnings) = (true, false);
+        }
+        if backend.holds.has(Hold::Diagnostics) {
+            if keeps_warnings(&epoch.snapshot, hostgroup) {
+                self.keep_warnings_for_a_while(backend, &epoch.snapshot.variables);
+            } else {
+                backend.holds.remove(Hold::Diagnostics);
+            }
+        }
         self.entry.row_count.set(-1);
         if failed || flags.is_some_and(|flags| flags & status::LAST_ROW_SENT != 0) {
             backend.cursor_ended(id);

@@ -246,6 +246,11 @@ impl Session {
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.
                     stale_allowed = false;
+                    // The client does not know of the error, and the server does.
+                    (backend.warnings_left, backend.others_warnings) = (true, true);
+                    if matches!(job.what, What::Dynamic(_)) {
+                        backend.has_failed(Unreported::Noise);
+                    }
                     if let Some(executed) = executed {
                         executed.forget(backend);
                     }

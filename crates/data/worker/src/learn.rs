@@ -7,6 +7,7 @@ use crate::statement::{Job, Told, What};
 use crate::settings::{Meaning, PROFILING, may_run_programs, meaning};
 use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
+use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::errors;
@@ -52,7 +53,7 @@ impl Session {
         if !error && backend.holds.has(Hold::ExpiredPassword) && changes_password(job.sent()) {
             backend.holds.remove(Hold::ExpiredPassword);
         }
-        if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(job) {
+        if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(&job.epoch.snapshot, job.plan.hostgroup()) {
             backend.holds.remove(Hold::Diagnostics);
         }
         self.learn_insert_id(backend, job, insert_id, response.row_count() >= 0);
@@ -224,10 +225,9 @@ impl Session {
     }
 }
 
-/// Whether a session keeps its connection while SHOW WARNINGS may ask there.
-fn keeps_warnings(job: &Job<'_>) -> bool {
-    let snapshot = &job.epoch.snapshot;
-    let of_group = snapshot.servers.hostgroup(job.plan.hostgroup()).and_then(|group| group.attributes.handle_warnings);
+/// Whether a session keeps a connection to this hostgroup while SHOW WARNINGS may ask there.
+pub(crate) fn keeps_warnings(snapshot: &Snapshot, hostgroup: u32) -> bool {
+    let of_group = snapshot.servers.hostgroup(hostgroup).and_then(|group| group.attributes.handle_warnings);
     of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
 }
 
