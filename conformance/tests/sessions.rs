@@ -23,6 +23,7 @@ fn main() {
         ("nothing_is_opened_ahead_that_nobody_could_share", opened_in_vain),
         ("a_reset_that_a_server_refuses_is_nobodys_error", refused_reset),
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
+        ("a_count_of_warnings_is_a_select_that_finds_one_row", counts_are_selects),
         ("what_a_server_remembers_of_a_statement_is_shown_to_its_session_only", remembered_of_others),
         ("a_view_whose_function_reads_a_user_variable_shows_nothing_of_anothers", variables_in_views),
         ("a_session_that_keeps_a_connection_has_no_variables_of_another_there", variables_of_others),
@@ -422,13 +423,14 @@ fn warnings_follow(driver: Driver) -> Outcome {
 
 fn warnings_of_servers(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let (_server, proxy) = one_of(driver, vendor)?;
+        let (server, proxy) = one_of(driver, vendor)?;
         let mut client = log_in(proxy.port)?;
         asked(&mut client, WARNS)?;
         soon("", || held(&proxy, &client))?;
         let late = asked(&mut client, "GET DIAGNOSTICS @n = NUMBER").err().unwrap_or_default();
         expect(late.contains("handle_warnings_delay_ms"), || format!("{vendor}: {late}"))?;
         expect(asked(&mut client, "SHOW WARNINGS")?.len() == 2, || format!("{vendor}: SHOW WARNINGS"))?;
+        warnings_beside_variables(vendor, server.port, &mut client)?;
         // From now on the connection is kept.
         asked(&mut client, WARNS)?;
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -451,6 +453,46 @@ fn warnings_of_servers(driver: Driver) -> Outcome {
         other.command(&[0x1f]).and_then(|()| other.packet()).map_err(|error| error.to_string())?;
         let found = asked(&mut other, "SHOW WARNINGS")?;
         expect(found.is_empty(), || format!("{vendor}, after a reset: {found:?}"))?;
+    }
+    Ok(())
+}
+
+/// Of a session whose variable is on no connection yet, and whose warnings stay where they are.
+fn warnings_beside_variables(vendor: Vendor, server: u16, client: &mut Raw) -> Outcome {
+    const ENDS: &str = "SELECT 1 FROM conf.counted LIMIT 0";
+    let both = "SELECT @@warning_count, @a";
+    let mut direct = log_in(server)?;
+    for sql in [
+        ENDS, "SET @a = 1", WARNS, both, ENDS, WARNS, "GET DIAGNOSTICS @n = NUMBER", "GET DIAGNOSTICS CONDITION 2 @m = MESSAGE_TEXT", "SHOW WARNINGS",
+        "SELECT @a, @n, @m",
+    ] {
+        let (wanted, found) = (asked(&mut direct, sql)?, asked(client, sql));
+        if vendor == Vendor::MySql && sql == both {
+            // To set a variable is a statement, and the warnings would be over.
+            expect(found.as_ref().is_err_and(|words| words.contains("1235")), || format!("{vendor}: {sql}: {found:?}"))?;
+            expect(asked(client, "SHOW WARNINGS")?.len() == 2, || format!("{vendor}: the warnings are gone"))?;
+            continue;
+        }
+        expect(found.as_ref() == Ok(&wanted), || format!("{vendor}: {sql}: {found:?} instead of {wanted:?}"))?;
+    }
+    asked(client, ENDS).map(drop)
+}
+
+/// A count that the proxy answers is a SELECT to a server, which finds one row.
+fn counts_are_selects(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
+        for count in ["SELECT @@warning_count", "SHOW COUNT(*) WARNINGS", "SHOW WARNINGS"] {
+            for sql in ["SELECT CAST('x' AS SIGNED) UNION ALL SELECT 2 UNION ALL SELECT 3", count, "SELECT FOUND_ROWS()"] {
+                let (wanted, found) = (asked(&mut direct, sql)?, asked(&mut client, sql)?);
+                expect(found == wanted, || format!("{vendor}: {sql} after {count}: {found:?} instead of {wanted:?}"))?;
+                if sql.contains("CAST") {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    soon("", || held(&proxy, &client))?;
+                }
+            }
+        }
     }
     Ok(())
 }

@@ -330,6 +330,15 @@ impl Backend {
         self.need(want, sees, remembered, tracking) == Need::Nothing
     }
 
+    /// Whether [`Backend::sync`] would have to say a SET, or reset it.
+    #[must_use]
+    pub fn needs_sets(&self, want: &State, sees: Sees) -> bool {
+        match self.need(want, sees, None, Tracking::Any) {
+            Need::Steps { sets, .. } => !sets.is_empty(),
+            need => need == Need::Reset,
+        }
+    }
+
     /// Brings the session's state here, with its user variables if a statement may see them, and without what the server remembers of
     /// others if the statement asks for that.
     ///

@@ -43,6 +43,35 @@ pub(crate) fn sees(job: &Job<'_>) -> Sees {
     }
 }
 
+/// The same on this connection. Where the warnings are that a GET DIAGNOSTICS asks for, its variables are only set: to bring them there before would be a
+/// statement, and to MySQL the warnings would be over.
+fn sees_there(backend: &Backend, job: &Job<'_>) -> Sees {
+    let only_sets = || matches!(job.what, What::Query(_) | What::Execute(_)) && only_sets_variables(job.sent());
+    if knows_what_is_asked(backend, job) && only_sets() { Sees::Nothing } else { sees(job) }
+}
+
+/// Whether it asks for warnings where they are.
+fn knows_what_is_asked(backend: &Backend, job: &Job<'_>) -> bool {
+    job.class.reads.intersects(Reads::WARNINGS) && backend.holds.has(Hold::Diagnostics)
+}
+
+/// Whether it is a GET DIAGNOSTICS that reads no variable: one may say of which condition.
+fn only_sets_variables(text: &[u8]) -> bool {
+    let mut words = Words::new(text);
+    if !words.next().is_some_and(|token| token.is("GET")) {
+        return false;
+    }
+    let (mut before, mut of_condition) = (None, false);
+    for token in words {
+        if of_condition && token.is_sign(b'@') {
+            return false;
+        }
+        of_condition = token.is("CONDITION") && !before.is_some_and(|before: sql::words::Token<'_>| before.is_sign(b'@'));
+        before = Some(token);
+    }
+    true
+}
+
 impl Session {
     /// As [`backend::Want::remembered`].
     pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
@@ -79,7 +108,7 @@ impl Session {
         }
         prepared
             && self.several(backend, job) == backend.takes_several()
-            && backend.is_ready(&self.wanted(backend, job), sees(job), self.remembered(job), self.tracking(job))
+            && backend.is_ready(&self.wanted(backend, job), sees_there(backend, job), self.remembered(job), self.tracking(job))
             && !self.lacks_insert_id(backend, job)
             // Its own changes would hide those that are still to be told.
             && !(backend.unreported == Unreported::Change && changes_by_itself(job.class))
@@ -148,9 +177,15 @@ impl Session {
             // What is brought there, or what a statement is prepared in, would be set over it.
             self.read_back(backend, self.limit_ms(job)).await?;
         }
+        let sees = sees_there(backend, job);
         let work = async {
             let state = self.wanted(backend, job);
-            match backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await {
+            if knows_what_is_asked(backend, job) && !backend.hello.is_mariadb() && backend.needs_sets(&state, sees) {
+                let message = "The session's variables are not where the warnings of its last statement are, and to set them there would end the warnings: \
+                               ask for them without naming a variable";
+                return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() });
+            }
+            match backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await {
                 Err(BackendFailed::Sync { code, .. }) if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) => {
                     backend.holds.add(Hold::ExpiredPassword);
                     return Ok(());
@@ -168,7 +203,7 @@ impl Session {
                 _ => {}
             }
             // What the statement was prepared in may have needed a reset, which has taken all that was brought before.
-            backend.sync(&state, sees(job), self.remembered(job), self.tracking(job)).await?;
+            backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await?;
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
             }
@@ -254,4 +289,23 @@ impl Session {
 /// Whether we went away from a server that may still be at work.
 fn is_left_alone(why: &Failed) -> bool {
     matches!(why, Failed::Client | Failed::Killed | Failed::Backend(BackendFailed::CutOff | BackendFailed::TooSlow { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_get_diagnostics_reads_a_variable_only_for_the_conditions_number() {
+        for text in [
+            "GET DIAGNOSTICS @n = NUMBER",
+            "get current diagnostics condition 1 @m = MESSAGE_TEXT, @c = RETURNED_SQLSTATE",
+            "GET DIAGNOSTICS @condition = NUMBER, @n = ROW_COUNT",
+        ] {
+            assert!(only_sets_variables(text.as_bytes()), "{text}");
+        }
+        for text in ["GET DIAGNOSTICS CONDITION @i @m = MESSAGE_TEXT", "SELECT @@warning_count, @a", "SHOW WARNINGS", ""] {
+            assert!(!only_sets_variables(text.as_bytes()), "{text}");
+        }
+    }
 }

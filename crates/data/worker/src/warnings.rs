@@ -2,6 +2,7 @@
 //! and given back, and the session has the answer. What only a server can answer keeps the connection, and too late is said to be too late.
 
 use crate::answer::Complaint;
+use crate::recall::Recall;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
@@ -74,6 +75,11 @@ impl Session {
         match answer {
             Ok((out, seq, rows)) => {
                 self.turn.sent = seq;
+                if matches!(form, Some(Form::Count { .. })) {
+                    // To a server, a SELECT.
+                    self.entry.recall.set(Recall::of_one_row());
+                    self.end_found_rows();
+                }
                 self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
                 self.hand_over(out).await?;
                 Ok(ControlFlow::Break(Told { rows_sent: rows, row_count: -1, ..Told::default() }))
