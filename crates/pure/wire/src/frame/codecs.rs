@@ -9,6 +9,8 @@ use zstd::stream::raw::{DParameter, Operation as _};
 const ZSTD_WINDOW_LOG_MAX: u32 = 24;
 /// Unpackers that have grown beyond this for a frame are not kept.
 const KEPT_FRAME_MAX: usize = 1 << 20;
+/// So much is packed to its end before anybody looks whether there is room for it.
+const ENDED_ANYWAY_MAX: usize = 16 << 10;
 /// So many unpackers of each kind are kept for the next frames.
 const KEPT_MAX: usize = 4;
 
@@ -42,7 +44,13 @@ impl Codecs {
                 deflate.reset();
                 match deflate.compress(plain, room, FlushCompress::Finish) {
                     Ok(Status::StreamEnd) => usize::try_from(deflate.total_out()).ok(),
-                    _ => None,
+                    _ => {
+                        if plain.len() > ENDED_ANYWAY_MAX {
+                            // A reset does not make it forget that a block was open (zlib-rs 0.6 at level 1): the next frame would begin within it.
+                            self.deflate.swap_remove(at);
+                        }
+                        None
+                    }
                 }
             }
             Algorithm::Zstd => {
@@ -118,6 +126,33 @@ impl Decoder {
                     decoder.run_on_buffers(input, room).map_err(|_| Malformed::new("a compressed frame that is not zstd"))?;
                 // Before its first byte it asks for its header, which is more than nothing.
                 Ok(Step { used: status.bytes_read, made: status.bytes_written, ended: status.remaining == 0 })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There are packers that do not forget all of a frame that they could not end.
+    #[test]
+    fn what_did_not_get_smaller_spoils_no_frame_after_it() {
+        let mut random = 1u64;
+        let mut byte = || {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            (random >> 56) as u8
+        };
+        let (noise, plain): (Vec<u8>, _) = ((0..64_000).map(|_| byte()).collect(), b"sacks of meal, ".repeat(9));
+        for (algorithm, level) in [-1].into_iter().chain(1..=9).map(|level| (Algorithm::Zlib, level)).chain((1..=3).map(|level| (Algorithm::Zstd, level))) {
+            let mut codecs = Codecs::default();
+            let mut room = vec![0; noise.len() - 1];
+            for _ in 0..3 {
+                assert_eq!(codecs.pack(algorithm, level, &noise, &mut room), None);
+                let len = codecs.pack(algorithm, level, &plain, &mut room[..plain.len() - 1]);
+                let mut back = vec![0; plain.len() + 1];
+                let step = codecs.lend(algorithm).and_then(|mut decoder| decoder.step(&room[..len.unwrap_or(0)], &mut back));
+                assert!(step.is_ok_and(|step| step.ended && back[..step.made] == plain), "{algorithm:?} at level {level}");
             }
         }
     }
