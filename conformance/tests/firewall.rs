@@ -17,6 +17,8 @@ fn main() {
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
         ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
         ("what_a_digest_does_not_show_is_named_by_no_rule", what_a_digest_does_not_show),
+        ("a_server_that_reads_backslashes_otherwise_is_protected_as_well", servers_own_modes),
+        ("double_quotes_are_strings_unless_the_server_says_otherwise", quotes),
         ("a_text_inside_of_a_statement_is_looked_at_as_if_it_came_by_itself", texts_inside),
         ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
         ("a_log_is_no_way_past_the_firewall", a_log_is_no_way_past_the_firewall),
@@ -106,6 +108,78 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     }
     let told = tried("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 -- why not")?;
     expect(told.as_ref().is_ok_and(|rows| rows == &[["public"]]), || format!("{told:?}"))
+}
+
+/// A server with a `sql_mode` of its own, and a firewall that knows what the application says: learned, saved and loaded by a proxy that knows no server yet.
+fn behind_a_firewall(driver: Driver, vendor: Vendor, mode: &str, application: &[&str]) -> Result<(Server, Proxy), String> {
+    let server = Server::start_with(vendor, &[&format!("--sql-mode={mode}")])?;
+    server.root(by_hand::CREATE_USER)?;
+    server.root(
+        "CREATE TABLE conf.things (id INT, a VARCHAR(20), b VARCHAR(20)); INSERT INTO conf.things VALUES (1, 'public', 'x');
+         CREATE TABLE conf.secrets (password VARCHAR(20)); INSERT INTO conf.secrets VALUES ('hunter2')",
+    )?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let mut proxy = Proxy::start(driver, &wish)?;
+    let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    for sql in application {
+        client.ask(sql).map_err(|error| format!("{vendor} {mode}: {sql}: {error}"))?;
+    }
+    proxy.admin(&format!(
+        "{} LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}{ON}SAVE MYSQL FIREWALL TO DISK; SAVE MYSQL VARIABLES TO DISK",
+        DETECTING.replace("'app'", "'open'")
+    ))?;
+    drop(client);
+    proxy.restart()?;
+    Ok((server, proxy))
+}
+
+/// `NO_BACKSLASH_ESCAPES` is the server's own, and the session says nothing of it: neither its first statement nor one after a reset reads the secret.
+fn servers_own_modes(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+        let (_server, proxy) = behind_a_firewall(driver, vendor, "NO_BACKSLASH_ESCAPES", &["SELECT a FROM conf.things WHERE b='x'"])?;
+        let attack = r"SELECT a FROM conf.things WHERE b='\' UNION SELECT password FROM conf.secrets -- '";
+        let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+        // Nobody knows the server yet: it is told apart before it gets the text.
+        let told = client.ask(attack);
+        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || format!("{vendor}: {told:?}"))?;
+        for round in 0..2 {
+            let told = client.ask(attack);
+            let refused = told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
+            expect(refused, || format!("{vendor}, {round}: {told:?}"))?;
+            // COM_RESET_CONNECTION
+            client.command(&[0x1f]).and_then(|()| client.packet()).map_err(|error| error.to_string())?;
+        }
+        // What ends where it seems to may run, with a backslash in it; and who comes now is told how to quote.
+        let told = client.ask(r"SELECT a FROM conf.things WHERE b='a\b'");
+        expect(told.as_ref().is_ok_and(Vec::is_empty), || format!("{vendor}: {told:?}"))?;
+        client.command(&[0x1f]).map_err(|error| error.to_string())?;
+        let ok = client.packet().map_err(|error| error.to_string())?;
+        expect(ok.get(3..5) == Some(&[0x02, 0x02]), || format!("{vendor}: {ok:?}"))?;
+    }
+    Ok(())
+}
+
+/// Whether double quotes make a string or a name, sessions that have not set their `sql_mode` leave to the server, which is asked where it matters.
+fn quotes(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+        let attack = r#"SELECT 1 AS "\", password FROM conf.secrets -- ""#;
+        let (_server, proxy) = behind_a_firewall(driver, vendor, "", &[r#"SELECT 1 AS "x""#])?;
+        let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+        let told = client.ask(r#"SELECT 1 AS "say \"hi\"""#);
+        expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || format!("{vendor}: {told:?}"))?;
+        let told = client.ask(attack);
+        expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || format!("{vendor}: {told:?}"))?;
+        let (_server, proxy) = behind_a_firewall(driver, vendor, "ANSI_QUOTES", &[r#"SELECT 1 AS "x""#])?;
+        let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+        let told = client.ask(attack);
+        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || format!("{vendor}: {told:?}"))?;
+        let told = client.ask(attack);
+        expect(told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query")), || format!("{vendor}: {told:?}"))?;
+        let told = client.ask(r#"SELECT 2 AS "y""#);
+        expect(told.as_ref().is_ok_and(|rows| rows == &[["2"]]), || format!("{vendor}: {told:?}"))?;
+    }
+    Ok(())
 }
 
 /// His statements are bytes on their way: neither a list nor the detector sees them, and no digest is kept from which one could learn.

@@ -193,7 +193,8 @@ const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
         locked: None,
         next_flag_in: None,
         autocommit: true,
-        split: plan::SplitFacts::NONE,
+        // As for a session that has not set its sql_mode.
+        split: plan::SplitFacts { ansi_quotes: plan::AnsiQuotes::Asked, ..plan::SplitFacts::NONE },
     }
 }
 

@@ -134,6 +134,18 @@ impl Backend {
         Ok(self.insert_id)
     }
 
+    /// Whether what stands in double quotes is a string there: ANSI_QUOTES is not in its `sql_mode`, nor a mode that implies it. Only MariaDB tells by its flags.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn ask_quotes(&mut self) -> Result<bool, BackendFailed> {
+        if !self.plain_quotes {
+            let mode = self.ask_for_one("SELECT @@SESSION.sql_mode").await?;
+            self.plain_quotes = mode.is_some_and(|mode| !mode.contains("ANSI"));
+        }
+        Ok(self.plain_quotes)
+    }
+
     /// What `FOUND_ROWS()` is there, which it is no more when it was asked; `None` if the server does not say.
     ///
     /// # Errors

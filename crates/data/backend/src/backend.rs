@@ -106,6 +106,8 @@ pub struct Backend {
     pub(crate) closing: Vec<u8>,
     /// The server takes several statements in one text.
     pub(crate) several: bool,
+    /// It has said that ANSI_QUOTES is not in its `sql_mode`, and nothing was set there since.
+    pub plain_quotes: bool,
     /// How the server tells of every change in its session, if we have asked for that.
     pub(crate) tracking: Option<Rc<crate::track::Told>>,
     /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.
@@ -374,6 +376,7 @@ impl Backend {
                         wire::command::write_query(&mut payload, set.as_bytes(), self.hello.caps);
                         // A failure in the middle leaves who knows what: said as a state that equals nothing.
                         self.state.names = crate::Names::Unknown;
+                        self.plain_quotes = false;
                         let response = self.command(&payload, Expect::Query).await?;
                         if let Err(refused) = refusal(&response) {
                             // The sets before it are done, and nobody keeps count of them: not for anybody else.
@@ -471,6 +474,7 @@ impl Backend {
             self.state.unset(sync::ROLE);
         }
         self.last_session = 0;
+        self.plain_quotes = false;
         (self.warnings_left, self.others_warnings) = (false, false);
         (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
         self.insert_id = Some(0);

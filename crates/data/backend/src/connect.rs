@@ -123,6 +123,7 @@ impl Pools {
                     retired: false,
                     closing: Vec::new(),
                     several: false,
+                    plain_quotes: false,
                     tracking: None,
                     unreported: Unreported::Nothing,
                     strange_variables: false,
@@ -147,6 +148,7 @@ impl Pools {
                     said.map_err(|_| Attempt::Again(format!("init_connect has no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis())))?
                         .map_err(Attempt::Final)?;
                 }
+                self.note_modes(&backend);
                 Ok(backend)
             }
             Err(failed) => {

@@ -36,6 +36,8 @@ pub enum BackendFailed {
     },
     /// There is no way to bring the session's state there.
     Unfit,
+    /// The server reads the statement's strings otherwise than they were read here. Nothing was sent.
+    ReadsOtherwise,
     /// The connection broke before a byte of the statement was sent.
     BrokeBefore(NetError),
     /// The connection broke after the statement was sent.
@@ -58,6 +60,7 @@ impl fmt::Display for BackendFailed {
             Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
             Self::Unfit => f.write_str("The state of the session cannot be brought onto the connection to the server"),
+            Self::ReadsOtherwise => f.write_str("The server reads quotes or backslashes of this statement otherwise than the proxy knew; say it again"),
             Self::CutOff => f.write_str("The server was taken out of service by the proxy's operator"),
             Self::TooSlow { limit_ms } => {
                 write!(f, "Query execution was interrupted, query_timeout exceeded ({limit_ms}ms)")
@@ -91,6 +94,7 @@ impl Failure for BackendFailed {
             Self::Timeout { .. } => (9001, "HY000", words),
             Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, wire::errors::state_of(*code), words),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
+            Self::ReadsOtherwise => (1105, "HY000", words),
             Self::CutOff => (1053, "08S01", words),
             Self::TooSlow { .. } => (1907, "70100", words),
         }

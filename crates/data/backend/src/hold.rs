@@ -87,9 +87,12 @@ const ALL: [Hold; 24] = [
     Hold::UnknownState,
 ];
 
-/// A set of reasons.
+/// A set of reasons, and how the server reads texts there, as its last answer said.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Holds(u32);
+pub struct Holds(u32, u16);
+
+/// Of a server's status flags, those that tell how it reads a text.
+pub const MODES: u16 = status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
 
 impl Holds {
     /// No reason: it may be shared.
@@ -214,6 +217,23 @@ impl Holds {
     pub const fn status(&mut self, flags: u16) {
         self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);
         self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
+        self.1 = flags & MODES;
+    }
+
+    /// Of the flags of the last answer those that tell how the server reads a text: [`MODES`].
+    #[must_use]
+    pub const fn modes(&self) -> u16 {
+        self.1
+    }
+
+    /// No reason any more.
+    pub(crate) const fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    /// No reason, on a connection that reads texts so.
+    pub(crate) const fn with_modes(modes: u16) -> Self {
+        Self(0, modes)
     }
 }
 

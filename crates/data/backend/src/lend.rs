@@ -75,6 +75,7 @@ pub struct Lent {
     several: bool,
     /// Number of the first slot: the names there are used again from it on.
     first_slot: u32,
+    modes: u16,
     last_session: u32,
     warnings_left: bool,
     insert_id: Option<u64>,
@@ -382,7 +383,7 @@ impl Pools {
             let backend = Backend {
                 conn,
                 hello: lent.hello.clone(),
-                holds: Holds::default(),
+                holds: Holds::with_modes(lent.modes),
                 unread: crate::Unread::default(),
                 owned: None,
                 glimpse: None,
@@ -406,6 +407,7 @@ impl Pools {
                 slots: Slots::beginning_at(lent.first_slot),
                 closing: std::mem::take(&mut lent.closing),
                 several: lent.several,
+                plain_quotes: false,
                 tracking: None,
                 unreported: Unreported::Nothing,
                 strange_variables: false,
@@ -472,6 +474,7 @@ impl Lent {
             closing: std::mem::take(&mut backend.closing),
             several: backend.several,
             first_slot: backend.slots.first(),
+            modes: backend.holds.modes(),
             last_session: backend.last_session,
             warnings_left: backend.warnings_left,
             insert_id: backend.insert_id,

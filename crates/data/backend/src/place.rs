@@ -40,6 +40,8 @@ pub struct Place {
     pub(crate) tracks: RefCell<crate::track::Tracks>,
     /// What it makes of collations in logins that it does not know, in the words of a SET.
     pub(crate) made_of: RefCell<Vec<(u16, Rc<str>)>>,
+    /// How it reads texts by itself: [`crate::MODES`] of its status flags; `None` before it has said.
+    pub(crate) own_modes: Cell<Option<u16>>,
     host: Arc<str>,
 }
 
@@ -87,6 +89,7 @@ impl Place {
             numbers: Numbers::default(),
             tracks: RefCell::default(),
             made_of: RefCell::default(),
+            own_modes: Cell::new(None),
             host,
         })
     }

@@ -85,6 +85,16 @@ pub struct Pools {
     /// What the configuration says, for the sweep.
     pub(crate) max_age: Cell<Duration>,
     free_pct: Cell<u64>,
+    own_modes: Cell<OwnModes>,
+}
+
+/// How the servers of a core read texts for sessions that have not said how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnModes {
+    /// Of the status flags that were seen last those in [`crate::MODES`]; 0 before any.
+    pub flags: u16,
+    /// Not all of them read a backslash alike.
+    pub differ: bool,
 }
 
 impl std::fmt::Debug for Pools {
@@ -131,6 +141,7 @@ impl Pools {
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),
             free_pct: Cell::new(10),
+            own_modes: Cell::new(OwnModes { flags: 0, differ: false }),
         }
     }
 
@@ -201,6 +212,8 @@ impl Pools {
             group.warms.set(own.map_or(snapshot.variables.mysql_connection_warming, |attributes| attributes.connection_warming));
             group.queue.call();
         }
+        drop(groups);
+        self.compare_modes(self.own_modes.get().flags);
     }
 
     pub(crate) fn group(&self, hostgroup: u32) -> Rc<Group> {
@@ -230,6 +243,7 @@ impl Pools {
         }
         match kept.filter(|_| !self.gives_way(&place, since, GIVE_WAY)) {
             Some(backend) => {
+                self.note_modes(&backend);
                 self.tally.up(Counter::MyhgmPoolPush);
                 place.idle.borrow_mut().push(backend);
             }
@@ -249,7 +263,7 @@ impl Pools {
             if backend.holds.has(crate::Hold::InsertId) {
                 backend.insert_id = None;
             }
-            backend.holds = crate::Holds::default();
+            backend.holds.clear();
             self.release(backend);
             return;
         }
@@ -269,6 +283,29 @@ impl Pools {
             pools.resets.set(pools.resets.get() - 1);
             pools.release(backend);
         });
+    }
+
+    /// How servers read texts by themselves, as far as connections have told.
+    #[must_use]
+    pub fn own_modes(&self) -> OwnModes {
+        self.own_modes.get()
+    }
+
+    /// A connection on which no session has set anything tells how its server reads texts.
+    #[inline]
+    pub(crate) fn note_modes(&self, backend: &Backend) {
+        let flags = backend.holds.modes();
+        if backend.place.own_modes.get() != Some(flags) && backend.state.variables.is_none() {
+            backend.place.own_modes.set(Some(flags));
+            self.compare_modes(flags);
+        }
+    }
+
+    #[cold]
+    fn compare_modes(&self, flags: u16) {
+        let reads_otherwise = |place: &Rc<Place>| place.own_modes.get().is_some_and(|own| (own ^ flags) & wire::status::NO_BACKSLASH_ESCAPES != 0);
+        let differ = self.groups.borrow().values().any(|group| group.places.borrow().iter().any(reads_otherwise));
+        self.own_modes.set(OwnModes { flags, differ });
     }
 
     /// Idle connections that all cores together keep of a server.

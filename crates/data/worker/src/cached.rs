@@ -1,7 +1,7 @@
 //! The stage of the cache: an answer that is kept, or one that another session fetches just now; and what is kept of an answer that
 //! a server gave. Also who writes which tables, when a rule wants to know.
 
-use crate::answer::{self, Complaint};
+use crate::answer::Complaint;
 use crate::attributes::for_key;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
@@ -189,7 +189,7 @@ impl Session {
 
     async fn serve(&mut self, entry: &Entry) -> Result<Told, Ended> {
         let mut out = Vec::with_capacity(entry.len() + 32);
-        entry.write(&mut out, self.caps, answer::flags(self.state.autocommit));
+        entry.write(&mut out, self.caps, self.flags());
         let tally = &self.core.tally;
         tally.up(Counter::QueryCacheCountGetOk);
         tally.add(Counter::QueryCacheBytesOut, out.len() as u64);

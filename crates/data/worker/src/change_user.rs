@@ -89,7 +89,7 @@ impl Session {
         if let Some(role) = role {
             self.state.set(backend::ROLE, &role);
         }
-        self.modes = 0;
+        self.forget_modes();
         self.next_flag_in = None;
         self.life = core.next_session_id();
         self.entry.insert_id.take();
@@ -104,7 +104,7 @@ impl Session {
         self.through = through;
         self.show_who();
         let mut payload = Vec::new();
-        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
+        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: self.flags(), warnings: 0, info: b"", changes: &[] };
         ok.write(&mut payload, self.caps);
         let framed = self.client.frame(&payload);
         self.hand_over(framed).await

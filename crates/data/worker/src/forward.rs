@@ -133,12 +133,12 @@ impl Session {
             }
             Err((why, answered)) => {
                 // A server that refuses to take a state is still there, and idle.
-                let alive = backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. }));
+                let alive = backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise));
                 if alive && !kept.is_empty() {
                     self.held.put(hostgroup, backend);
                     return Err(Trouble::before(why));
                 }
-                if !matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit)) {
+                if !matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise | BackendFailed::Unfit)) {
                     // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;
                 }
@@ -195,6 +195,7 @@ impl Session {
                     Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
                 }
             }
+            self.is_read_alike(backend, job).await.map_err(|why| (why, false))?;
             let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             backend.serves(self.life);
             let asked = self.command_for(backend, job, alone).await.map_err(|why| (why, false))?;

@@ -240,7 +240,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         }
     }
     let mut payload = Vec::with_capacity(16);
-    let first = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true), warnings: 0, info: b"", changes: &[] };
+    let first = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true) | core.pools.own_modes().flags, warnings: 0, info: b"", changes: &[] };
     first.write(&mut payload, entered.login.caps);
     if conn.reply(&payload).await.is_err() {
         core.session_ended(id);

@@ -122,6 +122,7 @@ impl Session {
             && plan.rows_max.is_none()
             && plan.mirror.as_ref().is_none_or(|mirror| !mirror.compare)
             && text.len() <= TEXT_LEN_MAX
+            && sql::reads_alike(text)
             && !(caps::has(self.caps, caps::MULTI_STATEMENTS) && text.contains(&b';'))
     }
 
@@ -236,7 +237,7 @@ impl Session {
         }
         self.turn.sent = follower.last_seq();
         self.turn.failed = false;
-        self.modes = follower.response().status() & (wire::status::NO_BACKSLASH_ESCAPES | wire::status::ANSI_QUOTES);
+        self.learn_modes(follower.response().status());
         let told = Told { rows_sent: follower.response().rows(), row_count: follower.response().row_count(), ..Told::default() };
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;

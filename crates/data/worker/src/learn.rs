@@ -65,6 +65,7 @@ impl Session {
         if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)) && mentions_a_role(job.sent()) {
             backend.retire();
         }
+        backend.plain_quotes &= !job.class.leaves.intersects(Leaves::SET | Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE);
         if response.is_session_track_lost() || response.results() > 1 && !may_answer_often(job) {
             // More was in the text than we have seen.
             backend.holds.add(Hold::UnknownState);
@@ -96,7 +97,7 @@ impl Session {
             backend.learn_owned(job.class, job.sent(), schema, !error);
         }
         if let Some(flags) = flags {
-            self.modes = flags & (status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES);
+            self.learn_modes(flags);
         }
         if !error && matches!(job.what, What::Raw([0x02, ..], _)) && job.class.use_db.is_none() && schema.is_none() {
             // A name that is not UTF-8, of a server that does not say how it spells it: nobody else can be told.

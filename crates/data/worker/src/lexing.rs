@@ -1,11 +1,14 @@
 //! How this session's statements are read, what templates make of them, and what the read/write split asks.
 
 use crate::epoch::Epoch;
+use crate::ready::REMEMBERED;
+use crate::relay::Failed;
 use crate::session::Session;
-use backend::Names;
+use crate::statement::{Job, What};
+use backend::{Backend, BackendFailed, MODES, Names};
 use plan::{AnsiQuotes, SplitFacts};
 use sql::template::Rewritten;
-use sql::{Class, Lexing, Shift};
+use sql::{Class, Leaves, Lexing, Reads, Shift};
 
 /// Character sets whose characters may have a backslash or a quote as their second byte.
 const SHIFTING: [(&str, Shift); 5] =
@@ -15,12 +18,41 @@ const SHIFTING: [(&str, Shift); 5] =
 const SHIFTING_COLLATIONS: [u16; 19] =
     [1, 13, 28, 84, 87, 88, 95, 96, 248, 249, 250, 1025, 1037, 1052, 1108, 1111, 1112, 1119, 1120];
 
+/// How sure it is how servers read a session's texts: some of these, in one byte.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sureness(u8);
+
+impl Sureness {
+    /// An answer has told it.
+    const TOLD: u8 = 1;
+    /// It is read in both ways.
+    const UNSURE: u8 = 2;
+    /// A server has read a text otherwise than it was read here.
+    const DOUBTS: u8 = 4;
+
+    const fn is(self, what: u8) -> bool {
+        self.0 & what != 0
+    }
+
+    const fn put(&mut self, what: u8, on: bool) {
+        if on { self.0 |= what } else { self.0 &= !what }
+    }
+}
+
 impl Session {
     /// How this session's statements are read.
     pub(crate) fn lexing(&self) -> Lexing {
+        if self.is_unsure() {
+            return Lexing::Unsure { shifts: self.shift().is_some() };
+        }
         if !self.escapes() {
             return Lexing::NoEscapes;
         }
+        self.shift().map_or(Lexing::Escapes, Lexing::Shifts)
+    }
+
+    /// The character set, if one of its characters may have a backslash or a quote in it.
+    fn shift(&self) -> Option<Shift> {
         let written = self.state.variable("character_set_client");
         let names = match &self.state.names {
             Names::Collation(id) if SHIFTING_COLLATIONS.contains(id) => Some(shift_of_collation(*id)),
@@ -30,17 +62,79 @@ impl Session {
         };
         match (names, written.map(shift_in)) {
             // It was set besides.
-            (Some(_), Some(_)) | (None, Some(Some(_))) => Lexing::Shifts(Shift::Unknown),
-            (Some(shift), None) => Lexing::Shifts(shift),
-            (None, _) => Lexing::Escapes,
+            (Some(_), Some(_)) | (None, Some(Some(_))) => Some(Shift::Unknown),
+            (shift, None) => shift,
+            (None, _) => None,
         }
+    }
+
+    /// Before a command: how servers will read it, as far as anybody knows. [`Session::is_read_alike`] is asked again when it is known where it goes.
+    pub(crate) fn foresee_modes(&mut self) {
+        let own = self.core.pools.own_modes();
+        if !self.sureness.is(Sureness::TOLD) {
+            self.modes = own.flags;
+        }
+        let unsure = self.sureness.is(Sureness::DOUBTS) || own.differ && self.state.variable("sql_mode").is_none();
+        self.sureness.put(Sureness::UNSURE, unsure);
+    }
+
+    /// What an answer says of them.
+    pub(crate) fn learn_modes(&mut self, flags: u16) {
+        self.modes = flags & MODES;
+        self.sureness.put(Sureness::TOLD, true);
+    }
+
+    /// As after a login.
+    pub(crate) fn forget_modes(&mut self) {
+        self.sureness = Sureness::default();
+        self.foresee_modes();
+    }
+
+    /// Whether its texts are read in both ways: with backslashes that escape and without.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.sureness.is(Sureness::UNSURE)
+    }
+
+    /// Whether the server of this connection reads the statement as it was read here: with the strings where they were found. One that does not gets
+    /// nothing, and from then on this session's statements are read in both ways.
+    pub(crate) async fn is_read_alike(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+        let alike = self.is_unsure() || (backend.holds.modes() ^ self.modes) & wire::status::NO_BACKSLASH_ESCAPES == 0 || self.is_plain(job);
+        if alike && (!self.asks_for_quotes(job) || Box::pin(self.quotes_are_strings(backend, job)).await?) {
+            return Ok(());
+        }
+        self.sureness.put(Sureness::DOUBTS, true);
+        Err(Failed::Backend(BackendFailed::ReadsOtherwise))
+    }
+
+    /// Whether it is the same to every server. What holds another text is not.
+    fn is_plain(&self, job: &Job<'_>) -> bool {
+        let holds_texts = matches!(job.what, What::Dynamic(_))
+            || job.class.leaves.intersects(Leaves::SQL_PREPARE | Leaves::SQL_EXECUTE | Leaves::UNKNOWN_STATE);
+        !holds_texts && sql::reads_alike(job.sent())
+    }
+
+    /// Whether the firewall has relied on the server's being asked: [`AnsiQuotes::Asked`].
+    fn asks_for_quotes(&self, job: &Job<'_>) -> bool {
+        job.epoch.snapshot.variables.mysql_firewall_whitelist_enabled
+            && self.ansi_quotes() == AnsiQuotes::Asked
+            && !matches!(job.what, What::Raw(..))
+            && sql::quotes_matter(job.sent(), self.lexing())
+    }
+
+    async fn quotes_are_strings(&self, backend: &mut Backend, job: &Job<'_>) -> Result<bool, Failed> {
+        if !backend.plain_quotes && job.class.reads.intersects(REMEMBERED | Reads::ROW_COUNT) {
+            // The answer would be about our question.
+            return Ok(false);
+        }
+        self.watched(self.limit_ms(job), backend.ask_quotes(), self.entry.told(false)).await
     }
 
     fn ansi_quotes(&self) -> AnsiQuotes<'_> {
         if self.modes & wire::status::ANSI_QUOTES != 0 {
             return AnsiQuotes::Told;
         }
-        self.state.variable("sql_mode").map_or(AnsiQuotes::Unknown, AnsiQuotes::Written)
+        let unset = if self.is_unsure() { AnsiQuotes::Unknown } else { AnsiQuotes::Asked };
+        self.state.variable("sql_mode").map_or(unset, AnsiQuotes::Written)
     }
 
     /// What a template of `mysql_query_rewrite` makes of a statement, and which one.

@@ -370,7 +370,7 @@ impl Session {
         statement.overflow = false;
         self.close_cursor(found, &mut statement);
         self.statements.by_id.insert(found, statement);
-        let flags = answer::flags(self.state.autocommit);
+        let flags = self.flags();
         self.hand_over(answer::ok(1, self.caps, flags, "")).await
     }
 }

@@ -1,6 +1,6 @@
 //! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its parameters go there.
 
-use crate::answer::{self, Complaint};
+use crate::answer::Complaint;
 use crate::dynamic::Naming;
 use crate::epoch::Epoch;
 use crate::prepared::{ClientStatement, seen_params};
@@ -139,7 +139,7 @@ impl Session {
         }
         let seen = seen_params(params, preparing.moved.as_deref());
         let mut out = Vec::new();
-        let flags = answer::flags(self.state.autocommit);
+        let flags = self.flags();
         wire::resultset::Writer::new(&mut out, 0, self.caps, flags).prepared(preparing.client, seen, &[]);
         self.add_prepared(job, preparing, params);
         self.hand_over(out).await

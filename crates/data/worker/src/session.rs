@@ -7,6 +7,7 @@ use crate::cutoff::cut_off;
 use crate::epoch::Epoch;
 use crate::greet;
 use crate::held::Held;
+use crate::lexing::Sureness;
 use crate::prepared::ClientStatements;
 use crate::relay::Failed;
 use crate::roster::Entry;
@@ -44,8 +45,10 @@ pub(crate) struct Session {
     pub(crate) attributes: Rc<ConnectAttributes>,
     /// What the client has set.
     pub(crate) state: State,
-    /// The flags of the last answer that tell of its `sql_mode`.
+    /// The flags of the last answer that tell of its `sql_mode`; before any, what servers say by themselves.
     pub(crate) modes: u16,
+    /// How sure that is.
+    pub(crate) sureness: Sureness,
     /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
     pub(crate) life: u32,
     /// Connections that cannot be shared just now.
@@ -233,7 +236,8 @@ impl Session {
                 return self.refuse(&Complaint::with(1835, "HY000", malformed.to_string())).await;
             }
         };
-        let flags = answer::flags(self.state.autocommit);
+        self.foresee_modes();
+        let flags = self.flags();
         match command {
             Command::Query(query) => match Attributes::of_query(query.attributes) {
                 Ok(attributes) => self.query(epoch, query.sql, &attributes).await,
@@ -275,7 +279,7 @@ impl Session {
                 // MariaDB keeps the character set of the login, MySQL does not.
                 let names = if epoch.claims_mariadb() { Names::Collation(self.collation) } else { Names::of_the_server() };
                 self.forget_everything(names);
-                self.hand_over(answer::ok(1, self.caps, answer::flags(true), "")).await
+                self.hand_over(answer::ok(1, self.caps, self.flags(), "")).await
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
@@ -335,7 +339,7 @@ impl Session {
             // No server takes a role away with it.
             self.state.set(backend::ROLE, &role);
         }
-        self.modes = 0;
+        self.forget_modes();
         self.next_flag_in = None;
         self.life = self.core.next_session_id();
         self.entry.insert_id.take();
@@ -426,6 +430,7 @@ impl Session {
             attributes: Rc::new(entered.login.attributes),
             state,
             modes: 0,
+            sureness: Sureness::default(),
             life: entry.id,
             held: Held::default(),
             statements: ClientStatements::default(),

@@ -119,8 +119,9 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
     }
     let literal = match value {
         Value::Default => Some("DEFAULT"),
-        // Whether double quotes make a string or a name depends on the mode.
+        // Whether double quotes make a string or a name, and a backslash escapes, depends on the mode.
         Value::Literal([b'"', ..]) | Value::Expression(_) => None,
+        Value::Literal(text) if text.contains(&b'\\') => None,
         Value::Literal(text) => std::str::from_utf8(text).ok().filter(|text| text.is_ascii()),
     };
     match literal.map(|literal| (literal, characteristic(name, literal))) {
@@ -148,6 +149,10 @@ fn user_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Mea
     }
     let Value::Literal(text) = value else { return Meaning::AskUser(name) };
     let Some(text) = std::str::from_utf8(text).ok().filter(|text| text.is_ascii()) else { return Meaning::AskUser(name) };
+    if text.contains('\\') {
+        // It would mean something else, or end elsewhere, under another sql_mode.
+        return Meaning::AskUser(name);
+    }
     let first = text.bytes().next().unwrap_or(b' ');
     let names = match first {
         b'\'' => match before.names_of_literals() {
@@ -238,6 +243,8 @@ mod tests {
             ("SET @a=@a+1", "ask a"),
             ("SET @a=_utf8mb4'x'", "ask a"),
             ("SET @a='x'", "travels"),
+            (r"SET @a='x\'y'", "ask a"),
+            (r"SET SESSION init_connect='x\'y'", "ask init_connect"),
             ("SET GLOBAL x=1", "nothing"),
             ("SET autocommit=ON", "autocommit true"),
             ("SET TRANSACTION READ ONLY", "NextTransaction"),

@@ -25,6 +25,8 @@ pub enum AnsiQuotes<'a> {
     Told,
     /// The session has set its `sql_mode` to this.
     Written(&'a str),
+    /// Nothing, but the server is asked before it gets the statement, which it does not get if it is.
+    Asked,
     /// Nothing.
     Unknown,
 }
@@ -43,6 +45,7 @@ impl AnsiQuotes<'_> {
                 !mode.starts_with(['\'', '"']) || QUOTING_MODES.iter().any(|name| mode.contains(name))
             }
             Self::Told | Self::Unknown => true,
+            Self::Asked => false,
         }
     }
 }

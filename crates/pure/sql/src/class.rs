@@ -101,6 +101,30 @@ pub(crate) fn classify(words: Words<'_>) -> Class<'_> {
     class
 }
 
+/// Of a text that may be read in two ways: whatever it is or leaves by one of them.
+pub(crate) fn either<'a>(one: Class<'a>, other: Class<'a>) -> Class<'a> {
+    if one == other {
+        return one;
+    }
+    Class {
+        command: one.command,
+        plain_read: false,
+        against: one.against.or(other.against),
+        begins_transaction: one.begins_transaction || other.begins_transaction,
+        begins_read_only: one.begins_read_only && other.begins_read_only,
+        ends_transaction: one.ends_transaction && other.ends_transaction,
+        releases: one.releases || other.releases,
+        sets: one.sets,
+        use_db: one.use_db.filter(|name| other.use_db.as_ref() == Some(name)),
+        ddl: one.ddl || other.ddl,
+        local_infile: one.local_infile || other.local_infile,
+        kills: one.kills || other.kills,
+        leaves: one.leaves | other.leaves | Leaves::UNKNOWN_STATE,
+        reads: one.reads | other.reads,
+        multi: one.multi || other.multi,
+    }
+}
+
 const fn nothing<'a>() -> Class<'a> {
     Class {
         command: CommandCounter::Unknown,

@@ -57,7 +57,9 @@ pub enum Source<'a> {
 #[must_use]
 pub fn dynamic(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> Option<Dynamic<'_>> {
     let executable = memchr::memmem::find(sql, b"/*!").is_some() || memchr::memmem::find(sql, b"/*M!").is_some();
-    if executable || lexing.shifts() && !sql.is_ascii() {
+    // What a string says with a backslash in it, nobody knows.
+    let unsure = matches!(lexing, Lexing::Unsure { .. }) && memchr::memchr(b'\\', sql).is_some();
+    if executable || unsure || lexing.shifts() && !sql.is_ascii() {
         return None;
     }
     let reading = Reading { escapes: lexing != Lexing::NoEscapes, ansi_quotes };
@@ -299,6 +301,8 @@ mod tests {
             _ => None,
         };
         assert_eq!(text(r"PREPARE s FROM 'a\n'", Lexing::NoEscapes, false).as_deref(), Some(r"a\n"));
+        assert_eq!(text(r"PREPARE s FROM 'a\n'", Lexing::Unsure { shifts: false }, false), None);
+        assert_eq!(text("PREPARE s FROM 'a'", Lexing::Unsure { shifts: false }, false).as_deref(), Some("a"));
         assert_eq!(text("PREPARE s FROM \"a\"", Lexing::Escapes, true), None);
         assert_eq!(text("PREPARE s FROM 'é'", Lexing::Shifts(crate::Shift::Gbk), false), None);
         assert_eq!(text("PREPARE s FROM 'é'", Lexing::Escapes, false).as_deref(), Some("é"));

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// may be a name to it.
 #[must_use]
 pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
-    if lexing.shifts() && !sql.is_ascii() {
+    if lexing.shifts() && !sql.is_ascii() || matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(sql) {
         return false;
     }
     let is_sure = |token: Token<'_>| match token.kind {
@@ -42,6 +42,13 @@ pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
     let are_sure = token.is_none_or(is_sure) && tokens.all(is_sure);
     // What some servers skip, the digest shows.
     are_sure && (!words.is_conditional() || is_one_conditional_comment(sql))
+}
+
+/// Whether something in double quotes would end elsewhere if it was a name.
+#[must_use]
+pub fn quotes_matter(sql: &[u8], lexing: Lexing) -> bool {
+    let matters = |token: Token<'_>| token.kind == Kind::String && token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some();
+    memchr::memmem::find(sql, b"\\\"").is_some() && lexing.words(sql).any(matters)
 }
 
 /// Whether the text is one `/*!80000 … */` and nothing else, of which a server runs all that the digest shows, or nothing. What a digest shows of such a
@@ -122,6 +129,9 @@ mod tests {
             assert!(shown(sql.as_bytes()), "{sql}");
         }
         assert!(is_shown(b"SELECT 'a' '\\\\b'", Lexing::NoEscapes, false));
+        let unsure = Lexing::Unsure { shifts: false };
+        assert!(is_shown(b"SELECT 'a' '\\\\b\\n'", unsure, false));
+        assert!(!is_shown(br"SELECT 'it\'s'", unsure, false) && !is_shown(br"SELECT '\' UNION SELECT password FROM users -- '", unsure, false));
         assert!(is_shown(b"SELECT 'a'", Lexing::Shifts(crate::Shift::Gbk), false));
     }
 
@@ -158,7 +168,7 @@ mod tests {
         assert!(!shown(b"DELETE FROM t WHERE a=1 --\xa0 AND b=2"));
         // A name ends there, if it is one.
         let sql = br#"SELECT a FROM t WHERE b="\", password FROM users -- ""#;
-        assert!(shown(sql) && !is_shown(sql, Lexing::Escapes, true));
+        assert!(shown(sql) && !is_shown(sql, Lexing::Escapes, true) && quotes_matter(sql, Lexing::Escapes));
         for sql in [&br#"SELECT "a" FROM "t" WHERE "b"='\"'"#[..], br#"SELECT "a\b", "\n" FROM t"#] {
             assert!(is_shown(sql, Lexing::Escapes, true), "{}", sql.escape_ascii());
         }

@@ -19,6 +19,9 @@ const TOKENS_MAX: usize = 5;
 /// The fingerprint of what looks like an injection; `None` for a statement that does not.
 #[must_use]
 pub fn injection(text: &[u8], lexing: Lexing) -> Option<String> {
+    if matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(text) {
+        return injection(text, Lexing::Escapes).or_else(|| injection(text, Lexing::NoEscapes));
+    }
     let mut words = lexing.words(text);
     let mut before: Option<Token<'_>> = None;
     // A condition, or a list of values, has begun: values come from outside there. `here`: in this SELECT.

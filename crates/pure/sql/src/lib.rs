@@ -28,12 +28,12 @@ pub mod words;
 
 pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
-pub use hidden::is_shown;
+pub use hidden::{is_shown, quotes_matter};
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use injection::{fuzz_injection, injection};
 pub use kill::{Kill, kill};
 pub use marks::{Leaves, Reads};
-pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading};
+pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};
 pub use row_count::{fuzz_with_row_count, with_row_count};
 pub use shift::Shift;
 pub use split::split;

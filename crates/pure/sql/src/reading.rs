@@ -84,6 +84,18 @@ pub enum Lexing {
     NoEscapes,
     /// A character set in which a backslash or quote may be the second byte of a character (Big5, GBK, SJIS): only of ASCII is all sure.
     Shifts(Shift),
+    /// Servers differ in whether a backslash escapes, or it is not known: only what [`reads_alike`] is sure.
+    Unsure {
+        /// As well as [`Lexing::Shifts`].
+        shifts: bool,
+    },
+}
+
+/// Whether a text has the same tokens whether a backslash escapes in strings or not.
+#[must_use]
+pub fn reads_alike(sql: &[u8]) -> bool {
+    let place = |token: Token<'_>| (token.kind, token.start, token.end());
+    memchr::memchr(b'\\', sql).is_none() || Words::new(sql).map(place).eq(Words::without_escapes(sql).map(place))
 }
 
 impl Lexing {
@@ -92,7 +104,7 @@ impl Lexing {
     pub const fn words<'a>(self, sql: &'a [u8]) -> Words<'a> {
         match self {
             Self::NoEscapes => Words::without_escapes(sql),
-            Self::Escapes | Self::Shifts(Shift::Unknown) => Words::new(sql),
+            Self::Escapes | Self::Shifts(Shift::Unknown) | Self::Unsure { .. } => Words::new(sql),
             Self::Shifts(shift) => Words::shifting(sql, shift),
         }
     }
@@ -103,26 +115,31 @@ impl Lexing {
         match self {
             Self::NoEscapes => crate::class_without_escapes(sql),
             Self::Shifts(_) if !sql.is_ascii() => crate::class::classify(self.words(sql)),
-            Self::Escapes | Self::Shifts(_) => crate::class(sql),
+            Self::Unsure { .. } if self.hides(sql) => crate::class::either(crate::class(sql), crate::class_without_escapes(sql)),
+            Self::Escapes | Self::Shifts(_) | Self::Unsure { .. } => crate::class(sql),
         }
     }
 
     /// Whether a byte of a text may be part of a character and look like a sign.
     #[must_use]
     pub const fn shifts(self) -> bool {
-        matches!(self, Self::Shifts(_))
+        matches!(self, Self::Shifts(_) | Self::Unsure { shifts: true })
     }
 
-    /// Whether a byte of this text that looks like a backslash or a quote may belong to a character.
+    /// Whether a byte of this text that looks like a backslash or a quote may belong to a character, or strings may end elsewhere than they seem to.
     #[must_use]
     pub fn hides(self, sql: &[u8]) -> bool {
-        matches!(self, Self::Shifts(shift) if !sql.is_ascii() && shift.hides(sql))
+        match self {
+            Self::Shifts(shift) => !sql.is_ascii() && shift.hides(sql),
+            Self::Unsure { shifts } => shifts && !sql.is_ascii() || !reads_alike(sql),
+            Self::Escapes | Self::NoEscapes => false,
+        }
     }
 
     /// Whether the tokens of this text are those that the server sees, whatever the rest of the session's mode and character set.
     #[must_use]
     pub fn is_sure_of(self, sql: &[u8]) -> bool {
-        if self.shifts() && !sql.is_ascii() {
+        if self.shifts() && !sql.is_ascii() || matches!(self, Self::Unsure { .. }) && self.hides(sql) {
             return false;
         }
         // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
@@ -148,7 +165,11 @@ pub struct Routine<'a> {
 /// Every function that is not the server's own, and every procedure, that a statement calls.
 #[must_use]
 pub fn calls(sql: &[u8], lexing: Lexing) -> Vec<Routine<'_>> {
-    routines(lexing.words(sql))
+    let mut all = routines(lexing.words(sql));
+    if matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(sql) {
+        all.extend(routines(Words::without_escapes(sql)));
+    }
+    all
 }
 
 /// Whether the statement, of this class and text, may go to a server that only reads. `harmless` tells which routines of users
@@ -255,7 +276,7 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
 /// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and means the same after blanks.
 pub fn fuzz_reading(data: &[u8]) {
     let [how, sql @ ..] = data else { return };
-    let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(Shift::Gbk)][usize::from(how % 3)];
+    let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(Shift::Gbk), Lexing::Unsure { shifts: false }][usize::from(how % 4)];
     let class = lexing.class(sql);
     let strict = reading(&class, sql, lexing, |_| false);
     let all = reading(&class, sql, lexing, |_| true);

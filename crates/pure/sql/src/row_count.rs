@@ -7,7 +7,7 @@ use crate::{Lexing, words};
 /// is a column by itself keeps its title. `None` if there is none, or if the text cannot be read for certain.
 #[must_use]
 pub fn with_row_count(sql: &[u8], lexing: Lexing, count: i64) -> Option<Vec<u8>> {
-    if lexing.shifts() && !sql.is_ascii() {
+    if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) {
         return None;
     }
     let mut words = lexing.words(sql);

@@ -271,6 +271,19 @@ fn a_backslash_escapes_unless_the_session_says_otherwise() {
     assert_eq!(class_without_escapes(sql).leaves, Leaves::USER_VARIABLE);
 }
 
+#[test]
+fn where_nobody_knows_whether_it_escapes_a_text_is_what_it_may_be() {
+    let unsure = sql::Lexing::Unsure { shifts: false };
+    let both = unsure.class(br"SELECT '\', @a:=1 -- '");
+    assert_eq!((both.leaves, both.plain_read), (Leaves::USER_VARIABLE | Leaves::UNKNOWN_STATE, false));
+    assert!(unsure.class(br"SELECT '\'; KILL 5 -- '").kills);
+    // Most texts are the same either way.
+    assert!(unsure.class(br"SELECT 'a\n', b FROM t").plain_read && unsure.is_sure_of(br"SELECT 'a\n', b FROM t"));
+    assert!(unsure.class(br"INSERT INTO t VALUES ('it\'s')").leaves.is_empty());
+    assert!(!unsure.is_sure_of(br"SELECT 'it\'s'") && !sql::reads_alike(br"SELECT 'it\'s'") && sql::reads_alike(b"SELECT 'its'"));
+    assert!(sql::injection(br"SELECT a FROM t WHERE b='\' OR 1=1 -- '", unsure).is_some());
+}
+
 /// A name may begin with a digit.
 #[test]
 fn a_function_is_seen_whatever_its_name_begins_with() {
