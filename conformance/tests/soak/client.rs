@@ -114,7 +114,9 @@ async fn session(ledger: &Ledger, vendor: Vendor, port: u16, number: u32, chance
     };
     let opts = conformance::library::options(port)
         .db_name(schema.clone())
-        .compression((chance.below(4) == 0).then(Compression::default));
+        // Its answers are packed. What it sends is not: where its buffer has a little less room left than a text needs that does not get shorter, mysql_common
+        // sends a frame without its end, and a session ends (error 1157).
+        .compression((chance.below(4) == 0).then(Compression::none));
     let who = format!("client {number}");
     let conn = match tokio::time::timeout(PATIENCE, Conn::new(opts)).await {
         Ok(Ok(conn)) => conn,
