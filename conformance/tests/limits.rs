@@ -6,10 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
-use conformance::proxy::{Driver, Proxy};
+use conformance::clients::{Client, app};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw as packets;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::caps;
 use wire::frame::{Algorithm, Codecs, Frames};
+use wire::response::Expect;
 
 type Outcome = Result<(), String>;
 
@@ -18,6 +22,7 @@ fn main() {
         ("kill_query_ends_a_statement_and_leaves_its_transaction", kill_query),
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
         ("a_kill_in_the_middle_of_a_row_writes_nothing_into_it", half_a_row),
+        ("kill_query_ends_the_load_of_a_file_and_leaves_the_session", half_a_file),
         ("a_kill_during_the_delay_of_a_rule_is_heard_and_nothing_is_sent", delayed),
         ("a_frame_that_says_nothing_is_answered_before_the_end", unreadable_frame),
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
@@ -93,6 +98,35 @@ fn half_a_row(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// The file is read to its end, and then the server says that it was interrupted.
+fn half_a_file(driver: Driver) -> Outcome {
+    const LOAD: &[u8] = b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','";
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        let mut wish = Wish::in_front_of(&server);
+        wish.variables.push_str("    enable_load_data_local_infile = true\n");
+        let proxy = Proxy::start(driver, &wish)?;
+        let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+        let mut client = packets::Raw::log_in(proxy.port, caps::LOCAL_FILES | caps::DEPRECATE_EOF)?;
+        client.query("BEGIN")?;
+        client.query("INSERT INTO conf.scratch VALUES (1, 'kept')")?;
+        let asks = client.ask(LOAD, Expect::Query)?;
+        expect(asks.contains("wants a file"), || format!("{vendor}: {asks}"))?;
+        client.send(2, "2,two\n".repeat(10_000).as_bytes())?;
+        running(&server, "LOAD DATA", 1)?;
+        proxy.admin(&format!("KILL QUERY {}", client.id))?;
+        thread::sleep(Duration::from_millis(300));
+        client.send(3, b"3,three\n")?;
+        client.send(4, b"")?;
+        let said = client.answer(Expect::Query)?;
+        expect(said.contains(r"5 \xff%\x05#70100"), || format!("{vendor}: error 1317 was wanted: {said}"))?;
+        let kept = client.query("SELECT words FROM conf.scratch WHERE id IN (1, 3)")?;
+        expect(kept.contains("kept") && !kept.contains("three"), || format!("{vendor}: {kept}"))?;
+        client.query("ROLLBACK")?;
+    }
+    Ok(())
+}
+
 fn delayed(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver, Vendor::MariaDb)?;
     proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, delay, apply) VALUES (1, 1, '^INSERT', 1500, 1)")?;
@@ -116,7 +150,7 @@ fn delayed(driver: Driver) -> Outcome {
 fn unreadable_frame(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     let _the_login_is_known = server.root("SELECT 1")?;
-    let mut client = conformance::raw::Raw::log_in(proxy.port, wire::caps::COMPRESS)?;
+    let mut client = packets::Raw::log_in(proxy.port, caps::COMPRESS)?;
     // A frame of ten bytes that are a hundred when unpacked, which they cannot be.
     let words = client.last_words(b"\x0a\0\0\0\x64\0\0notzlib!!!")?;
     let mut said = Vec::new();

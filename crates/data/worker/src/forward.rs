@@ -180,19 +180,20 @@ impl Session {
             _ => false,
         };
         let given = self.names_to_give(job);
+        let untold = backend.unreported == Unreported::Change;
         loop {
             if !self.is_ready(backend, job) {
-                Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
+                Box::pin(self.make_ready(backend, job)).await.map_err(|why| before_it(why, untold))?;
             }
             if !given.is_empty() {
                 if backend.unreported != Unreported::Nothing {
                     // What we prepare would be told it.
-                    Box::pin(self.hear(backend, limit_ms)).await.map_err(before_it)?;
+                    Box::pin(self.hear(backend, limit_ms)).await.map_err(|why| before_it(why, untold))?;
                 }
-                Box::pin(self.give_names(backend, job, &given)).await.map_err(before_it)?;
+                Box::pin(self.give_names(backend, job, &given)).await.map_err(|why| before_it(why, untold))?;
                 // They were prepared in the schemas and modes that they mean.
                 if !self.is_ready(backend, job) {
-                    Box::pin(self.make_ready(backend, job)).await.map_err(before_it)?;
+                    Box::pin(self.make_ready(backend, job)).await.map_err(|why| before_it(why, untold))?;
                 }
             }
             self.is_read_alike(backend, job).await.map_err(|why| (why, false))?;
@@ -372,10 +373,11 @@ fn interrupted() -> Complaint {
     Complaint::with(1317, "70100", "Query execution was interrupted")
 }
 
-/// What failed before a byte of the statement was sent, however much was said on the connection for it.
-fn before_it(why: Failed) -> (Failed, bool) {
+/// What failed before a byte of the statement was sent, however much was said on the connection for it. `untold`: what a failed statement has changed
+/// was not asked for, and may be gone with the connection.
+fn before_it(why: Failed, untold: bool) -> (Failed, bool) {
     match why {
-        Failed::Backend(BackendFailed::BrokeAfter(error)) => (Failed::Backend(BackendFailed::BrokeBefore(error)), false),
+        Failed::Backend(BackendFailed::BrokeAfter(error)) if !untold => (Failed::Backend(BackendFailed::BrokeBefore(error)), false),
         why => (why, false),
     }
 }

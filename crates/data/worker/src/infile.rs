@@ -6,12 +6,15 @@ use backend::{Backend, BackendFailed, Idle};
 use bridge::Counter;
 use net::NetError;
 use rt::Either;
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 use wire::infile::FilePackets;
 
-/// Relays a file to its end. A server that reads slowly slows the client down; one that has answered before the end still reads the rest, and so
-/// do we. `first`: the number that the server expects next.
-pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: u8, limit: Duration) -> Result<(), Failed> {
+/// Relays a file to its end. A server that reads slowly slows the client down; one that has answered before the end, or was told to end the statement, still
+/// reads the rest, and so do we. `first`: the number that the server expects next. What was told of by KILL QUERY is returned.
+pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: u8, limit: Duration) -> Result<Option<Interruption>, Failed> {
     // The server waits for the file, so nothing is proven.
     backend.idle = Idle::Doubtful;
     if !session.core.epoch().snapshot.variables.mysql_enable_load_data_local_infile {
@@ -20,7 +23,10 @@ pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: 
     }
     let entry = session.entry.clone();
     let rt = session.core.rt.clone();
-    let work = async {
+    let until = rt.now() + limit;
+    let mut interruption = Some(session.interruption(backend));
+    let mut interrupting = None;
+    let mut work = pin!(async {
         let mut file = FilePackets::new(first);
         loop {
             let mut chunk = session.client.recv().await.map_err(|_| Failed::Client)?;
@@ -40,14 +46,25 @@ pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: 
                 return Ok(());
             }
         }
-    };
-    match rt.timeout(limit, rt::select(work, entry.told(false))).await {
-        Ok(Either::Left(done)) => done,
-        Ok(Either::Right(())) if entry.cut.get() && !entry.killed.get() => Err(Failed::Backend(BackendFailed::CutOff)),
-        Ok(Either::Right(())) => Err(Failed::Killed),
-        Err(_late) => {
-            let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            Err(Failed::Backend(BackendFailed::TooSlow { limit_ms }))
+    });
+    loop {
+        let told = entry.told(interrupting.is_some());
+        match rt.timeout(until - rt.now(), rt::select(work.as_mut(), told)).await {
+            Ok(Either::Left(done)) => return done.map(|()| interrupting),
+            Ok(Either::Right(())) if entry.killed.get() => return Err(Failed::Killed),
+            Ok(Either::Right(())) if entry.cut.get() => return Err(Failed::Backend(BackendFailed::CutOff)),
+            Ok(Either::Right(())) => {
+                if let Some(interrupt) = interruption.take() {
+                    interrupting = Some(interrupt());
+                }
+            }
+            Err(_late) => {
+                let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                return Err(Failed::Backend(BackendFailed::TooSlow { limit_ms }));
+            }
         }
     }
 }
+
+/// Of a KILL QUERY on the server: what became of it.
+pub(crate) type Interruption = Rc<Cell<Option<bool>>>;

@@ -179,8 +179,8 @@ impl Session {
             let carries = backend.holds.carry_state();
             let epoch = self.core.epoch();
             let v = &epoch.snapshot.variables;
-            // A session whose state is there ends if the server does not answer: that takes more than a busy machine.
-            let limit_ms = if carries { v.mysql_default_query_timeout } else { v.mysql_connect_timeout_server };
+            // A session whose state is there ends if the server does not answer: that takes more than a busy machine. Nothing else is heard meanwhile.
+            let limit_ms = if carries { v.mysql_connect_timeout_server_max } else { v.mysql_connect_timeout_server };
             let mut asked = Box::pin(self.ask_remembered(hostgroup, &mut backend, limit_ms)).await;
             if asked.is_ok() && backend.holds.is_only(Hold::Unread) {
                 asked = Box::pin(self.read_back(&mut backend, limit_ms)).await;

@@ -119,15 +119,22 @@ impl Session {
     /// The statement shall end, and its connection stay: the server itself tells the client. The cell gets the outcome, and then the bell
     /// of the session rings.
     pub(crate) fn interrupt_on_server(&self, backend: &Backend) -> Rc<Cell<Option<bool>>> {
+        self.interruption(backend)()
+    }
+
+    /// The same, for who cannot look at the session when it is time.
+    pub(crate) fn interruption(&self, backend: &Backend) -> impl FnOnce() -> Rc<Cell<Option<bool>>> + use<> {
         let epoch = self.core.epoch();
         let killing = self.killing(backend, &epoch.snapshot, true);
-        let (pools, entry) = (self.core.pools.clone(), self.entry.clone());
-        let outcome = Rc::new(Cell::new(None));
-        let told = outcome.clone();
-        self.core.rt.spawn(async move {
-            told.set(Some(pools.kill(&killing).await));
-            entry.bell.ring();
-        });
-        outcome
+        let (core, entry) = (self.core.clone(), self.entry.clone());
+        move || {
+            let outcome = Rc::new(Cell::new(None));
+            let (told, pools) = (outcome.clone(), core.pools.clone());
+            core.rt.spawn(async move {
+                told.set(Some(pools.kill(&killing).await));
+                entry.bell.ring();
+            });
+            outcome
+        }
     }
 }

@@ -175,10 +175,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         sent,
         backend.holds.flags() | session.modes,
     );
-    // Rows that are counted one by one cannot be kept back.
+    // With a second row nothing is kept back any more; it may not be the one at which it is cut.
     if let Follower::Other(recode) = &mut follower
         && call
-        && rows_max.is_none()
+        && rows_max.is_none_or(|most| most > 1)
     {
         recode.of_a_call();
     }
@@ -276,7 +276,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                     return Err((Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)), true));
                 }
                 let left = stop.left(session.core.rt.now());
-                upload(session, backend, follower.expected(), left).await.map_err(|failed| (failed, true))?;
+                let uploaded = Box::pin(upload(session, backend, follower.expected(), left)).await;
+                if let Some(outcome) = uploaded.map_err(|failed| (failed, true))? {
+                    stop.interrupts(outcome, session.core.rt.now());
+                }
                 follower.resume();
                 continue;
             }

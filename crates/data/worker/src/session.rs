@@ -208,14 +208,15 @@ impl Session {
                 let before = came.get();
                 let patience = wait_timeout.min(SKIPPED.saturating_sub(rt.now() - begun));
                 match rt.timeout(patience, skipping.as_mut()).await {
-                    Ok(Either::Left(seq)) => break Some(seq?),
-                    Ok(Either::Right(())) => break None,
+                    Ok(Either::Left(Err(NetError::Malformed(malformed)))) => break Err(malformed),
+                    Ok(Either::Left(seq)) => break Ok(Some(seq?)),
+                    Ok(Either::Right(())) => break Ok(None),
                     Err(_late) if came.get() > before && !patience.is_zero() => {}
                     Err(_silent) => return Err(Ended::Gone),
                 }
             }
         };
-        let Some(seq) = skipped else {
+        let Some(seq) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))? else {
             // It breaks off in the middle of a command: there is no way on.
             self.may_go_on()?;
             return Err(Ended::Gone);

@@ -27,11 +27,12 @@ fn is_spare(backend: &Backend, reads: Reads) -> bool {
 impl Session {
     /// Gives back what can be spared. The second of an error: whether state of the session went with a connection.
     pub(crate) async fn give_back_what_is_spare(&mut self, job: &Job<'_>) -> Result<(), (Failed, bool)> {
-        // A server that does not answer is not what the statement waits for.
-        let limit_ms = self.limit_ms(job).min(job.epoch.snapshot.variables.mysql_connect_timeout_server);
         while let Some((hostgroup, mut backend)) = self.held.take_that(|backend| is_spare(backend, job.class.reads)) {
             self.entry.works_on(hostgroup, &backend);
             let carries = backend.holds.carry_state();
+            // A server that does not answer is not what the statement waits for, unless the session ends with it.
+            let patience = if carries { u64::MAX } else { job.epoch.snapshot.variables.mysql_connect_timeout_server };
+            let limit_ms = self.limit_ms(job).min(patience);
             if backend.holds.has(Hold::FoundRows) {
                 // Until it has said it.
                 self.keep_found_rows(None, backend.hello.is_mariadb());

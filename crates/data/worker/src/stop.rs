@@ -35,6 +35,13 @@ impl Stop {
         Self { begun: now, limit, interrupting: None }
     }
 
+    /// The server has been told to end it, and tells the client; what else the connection has stays.
+    pub(crate) fn interrupts(&mut self, outcome: Rc<Cell<Option<bool>>>, now: Instant) {
+        self.limit = self.left(now).min(OBEYS);
+        self.begun = now;
+        self.interrupting = Some(outcome);
+    }
+
     /// What is left of its time.
     pub(crate) fn left(&self, now: Instant) -> Duration {
         self.limit.saturating_sub(now - self.begun)
@@ -71,11 +78,7 @@ impl Stop {
             }
             Event::Told => match &self.interrupting {
                 None if !entry.killed.get() => {
-                    // The server ends it, and tells the client; what else the connection has stays.
-                    let now = session.core.rt.now();
-                    self.limit = self.left(now).min(OBEYS);
-                    self.begun = now;
-                    self.interrupting = Some(session.interrupt_on_server(backend));
+                    self.interrupts(session.interrupt_on_server(backend), session.core.rt.now());
                     return None;
                 }
                 Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => return None,
