@@ -93,6 +93,14 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
         let told = tried(before, attack)?;
         expect(told.as_ref().is_ok_and(|rows| all_read(rows)), || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
     }
+    // Of what only attacks have, no rule is learned.
+    let of_digest = "(SELECT digest FROM stats.stats_mysql_query_digest WHERE digest_text = 'SELECT a FROM conf.things WHERE id=?')";
+    let learned = proxy.admin(&format!(
+        "LEARN MYSQL FIREWALL FROM DIGESTS FOR open;
+         SELECT COUNT(*) FROM mysql_firewall_whitelist_rules WHERE digest IN {of_digest};
+         SELECT COUNT(*) > 0 FROM mysql_firewall_whitelist_rules; SELECT COUNT(*) FROM {of_digest}; DELETE FROM mysql_firewall_whitelist_rules"
+    ))?;
+    same(&learned.split_whitespace().collect::<Vec<_>>().join(" "), "0 1 1")?;
     proxy.admin("TRUNCATE TABLE stats.stats_mysql_query_digest")?;
     for sql in application {
         tried(sql, b"SELECT a FROM conf.things WHERE id=1")?.map_err(|error| error.to_string())?;
@@ -106,6 +114,7 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
         let refused = told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
         expect(refused, || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
     }
+    same(&proxy.admin("SELECT COUNT(*) > 0 FROM stats_mysql_firewall WHERE action = 'blocked_unshown'")?, "1")?;
     let told = tried("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 -- why not")?;
     expect(told.as_ref().is_ok_and(|rows| rows == &[["public"]]), || format!("{told:?}"))
 }

@@ -23,6 +23,23 @@ struct Known {
     flag: Option<u32>,
 }
 
+/// What is known of whether digests show all that a server reads, by user, schema and digest; as [`bridge::DigestRow::shown`].
+#[derive(Default)]
+struct Sights(BTreeMap<(String, String, String), Option<bool>>);
+
+impl Sights {
+    fn add(&mut self, known: &Known, shown: Option<bool>) {
+        let all = self.0.entry(known.key()).or_insert(shown);
+        *all = all.filter(|all| shown == Some(*all));
+    }
+}
+
+impl Known {
+    fn key(&self) -> (String, String, String) {
+        (self.user.clone(), self.schema.clone(), self.digest.clone())
+    }
+}
+
 impl Shared {
     /// What was learned is in memory, to be looked at before it is loaded. Rows that are there, active or not, stay as they are.
     pub(crate) async fn learn_firewall(&self, lesson: &Lesson) -> Result<Reply, Said> {
@@ -32,9 +49,10 @@ impl Shared {
                          LEARN MYSQL FIREWALL FOR user";
             return Err(Said::Sql(words.into()));
         }
-        let known = self.known(lesson.from).await?;
+        let (known, sights) = self.known(lesson.from).await?;
         let snapshot = self.snapshot.borrow();
         let mut doubtful = 0;
+        let (mut hidden, mut partly) = (BTreeSet::new(), BTreeSet::new());
         let added = self.engine.borrow().transaction(|conn| {
             let mut insert = conn.prepare(
                 "INSERT OR IGNORE INTO main.mysql_firewall_whitelist_rules \
@@ -43,6 +61,14 @@ impl Shared {
             let mut added = 0;
             for known in &known {
                 let Some(addresses) = guarded.get(&known.user) else { continue };
+                match sights.0.get(&known.key()) {
+                    Some(Some(false)) => {
+                        hidden.insert(known.key());
+                        continue;
+                    }
+                    Some(None) => drop(partly.insert(known.key())),
+                    Some(Some(true)) | None => {}
+                }
                 let (flag, certain) = known.flag.map_or_else(|| flag(&snapshot, known), |flag| (flag, true));
                 let mut of_this = 0;
                 for address in rows_for(addresses, &known.client) {
@@ -57,40 +83,60 @@ impl Shared {
         if doubtful > 0 {
             info += &format!("; the flagIN of {doubtful} statements depends on more than their digest and may be another");
         }
+        if !hidden.is_empty() {
+            info += &format!("; left out: {} statements of whose texts a server may read what their digests do not show, so that no rule allows them", hidden.len());
+        }
+        if !partly.is_empty() {
+            info += &format!("; of {} statements that is so with some of their texts, which stay refused", partly.len());
+        }
         Ok(Reply::Done { affected: added, info })
     }
 
-    async fn known(&self, from: Option<Source>) -> Result<BTreeSet<Known>, Said> {
+    /// What was seen, by whatever source; and what is known of what digests do not show.
+    async fn known(&self, from: Option<Source>) -> Result<(BTreeSet<Known>, Sights), Said> {
         let from = |source| from.is_none_or(|from| from == source);
-        let mut known = BTreeSet::new();
-        if from(Source::Digests)
-            && let Report::Digests(rows) = self.cores.ask(Ask::Digests, false).await?
-        {
-            known.extend(rows.iter().map(|row| Known {
-                user: row.user.to_string(),
-                client: row.client_address.to_string(),
-                schema: row.schema.to_string(),
-                digest: format!("0x{:016X}", row.digest),
-                text: row.text.to_string(),
-                flag: None,
-            }));
+        let (mut known, mut sights) = (BTreeSet::new(), Sights::default());
+        if let Report::Digests(rows) = self.cores.ask(Ask::Digests, false).await? {
+            for row in rows {
+                let one = Known {
+                    user: row.user.to_string(),
+                    client: row.client_address.to_string(),
+                    schema: row.schema.to_string(),
+                    digest: format!("0x{:016X}", row.digest),
+                    text: row.text.to_string(),
+                    flag: None,
+                };
+                sights.add(&one, row.shown);
+                if from(Source::Digests) {
+                    known.insert(one);
+                }
+            }
         }
-        if from(Source::Detected)
-            && let Report::Alarms(rows) = self.cores.ask(Ask::Alarms, false).await?
-        {
-            known.extend(rows.iter().filter(|row| row.action == plan::Action::Detected.name()).map(|row| Known {
-                user: row.user.to_string(),
-                client: row.client_address.to_string(),
-                schema: row.schema.to_string(),
-                digest: format!("0x{:016X}", row.digest),
-                text: row.text.to_string(),
-                flag: Some(row.flag),
-            }));
+        if let Report::Alarms(rows) = self.cores.ask(Ask::Alarms, false).await? {
+            let is_unshown = |action| [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown].iter().any(|one| one.name() == action);
+            for row in rows {
+                let detected = row.action == plan::Action::Detected.name();
+                if !detected && !is_unshown(row.action) {
+                    continue;
+                }
+                let one = Known {
+                    user: row.user.to_string(),
+                    client: row.client_address.to_string(),
+                    schema: row.schema.to_string(),
+                    digest: format!("0x{:016X}", row.digest),
+                    text: row.text.to_string(),
+                    flag: Some(row.flag),
+                };
+                sights.add(&one, Some(detected));
+                if from(Source::Detected) && row.action != plan::Action::BlockedUnshown.name() {
+                    known.insert(one);
+                }
+            }
         }
         if from(Source::History) {
             history(self.engine.borrow().conn(), &mut known)?;
         }
-        Ok(known)
+        Ok((known, sights))
     }
 }
 
@@ -157,6 +203,37 @@ mod tests {
 
     fn alarm(digest: u64, action: &'static str) -> AlarmRow {
         testing::alarm_row("u", "t", 9, digest, action)
+    }
+
+    #[test]
+    fn what_a_digest_does_not_show_is_not_learned_and_that_is_said() {
+        let reports = |ask: Ask, _: bool| match ask {
+            Ask::Digests => Some(Report::Digests(vec![
+                digest("u", "", 1, "SELECT ?"),
+                bridge::DigestRow { shown: Some(false), ..digest("u", "", 2, "SELECT a FROM t") },
+                bridge::DigestRow { shown: None, ..digest("u", "", 3, "SELECT b FROM t") },
+                bridge::DigestRow { shown: Some(false), ..digest("v", "", 4, "SELECT c FROM t") },
+            ])),
+            Ask::Alarms => Some(Report::Alarms(vec![alarm(5, "detected_unshown"), alarm(6, "detected"), alarm(6, "blocked_unshown"), alarm(7, "blocked_unshown")])),
+            _ => None,
+        };
+        testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
+            bench
+                .script(
+                    "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'u', '', 'DETECTING', '');
+                     INSERT INTO stats_history.history_mysql_query_digest VALUES \
+                     (1, 0, 's', 'u', '', '0x0000000000000002', 'SELECT a FROM t', 1, 1, 1, 1, 1, 1, 0, 0);",
+                )
+                .await;
+            let left_out = |n| format!("left out: {n} statements of whose texts a server may read what their digests do not show, so that no rule allows them");
+            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL FROM HISTORY").await.unwrap();
+            assert_eq!(learned, Reply::Done { affected: 0, info: format!("0 rules added in memory; {}", left_out(1)) });
+            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
+            let words = format!("3 rules added in memory; {}; of 2 statements that is so with some of their texts, which stay refused", left_out(2));
+            assert_eq!(learned, Reply::Done { affected: 3, info: words });
+            let rules = bench.rows("SELECT digest FROM mysql_firewall_whitelist_rules ORDER BY digest").await.concat().join(" ");
+            assert_eq!(rules.replace("0x000000000000000", "#"), "#1 #3 #6");
+        });
     }
 
     #[test]

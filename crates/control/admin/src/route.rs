@@ -144,7 +144,7 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
         };
         let facts = SessionFacts { client_addr: &row.client_address, ..somebody(user, &row.schema) };
         let digest = Digest { hash: row.digest, text: row.text.as_bytes() };
-        let (before, after) = (plan::replay(now, &facts, digest), plan::replay(next, &facts, digest));
+        let (before, after) = (plan::replay(now, &facts, digest, row.shown), plan::replay(next, &facts, digest, row.shown));
         let changes = !before.is_same(&after);
         if !changes && !all {
             continue;

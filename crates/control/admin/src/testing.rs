@@ -47,6 +47,7 @@ pub(crate) fn digest_row(user: &str, client_address: &str, digest: u64, text: &s
         client_address: client_address.into(),
         digest,
         text: text.into(),
+        shown: Some(true),
         count: 1,
         first_seen: 1,
         last_seen: 1,

@@ -4,7 +4,7 @@ use crate::epoch::Epoch;
 use crate::session::Session;
 use crate::stats::{Alarmed, Raised};
 use bridge::Counter;
-use plan::{Action, Alarm};
+use plan::{Action, Alarm, AnsiQuotes};
 use sql::Class;
 
 impl Session {
@@ -13,13 +13,20 @@ impl Session {
         epoch.snapshot.variables.mysql_automatic_detect_sqli && sql::injection(text, self.lexing()).is_some()
     }
 
+    /// Whether the digest of a statement shows all that a server reads, for those who learn from digests. Nothing is held against a statement because the server's
+    /// mode is not known.
+    pub(crate) fn is_shown(&self, sent: &[u8]) -> bool {
+        let quotes = self.ansi_quotes();
+        sql::is_shown(sent, self.lexing(), quotes != AnsiQuotes::Unknown && quotes.may_be())
+    }
+
     /// `rewritten`: what would be sent, if that is not what the client sent. `text` is the digest's, of what the client sent.
     #[cold]
     pub(crate) fn raise(&self, epoch: &Epoch, alarm: &Alarm, class: &Class<'_>, rewritten: Option<&[u8]>, text: Option<&[u8]>) {
         let tally = &self.core.tally;
         let counter = match alarm.action {
-            Action::Detected => Some(Counter::FirewallDetected),
-            Action::Blocked => Some(Counter::FirewallBlocked),
+            Action::Detected | Action::DetectedUnshown => Some(Counter::FirewallDetected),
+            Action::Blocked | Action::BlockedUnshown => Some(Counter::FirewallBlocked),
             Action::Injection => Some(Counter::AutomaticDetectedSqlInjection),
             Action::Harmless => None,
         };
@@ -64,15 +71,18 @@ impl Session {
 fn words(alarmed: &Alarmed<'_>, digest: Option<u64>) -> String {
     let digest = digest.map_or_else(|| "unknown".to_owned(), |digest| format!("0x{digest:016X}"));
     let Alarmed { user, client_address, fingerprint, .. } = alarmed;
+    let unshown = if alarmed.action.shows() == Some(false) { ": a server may read what its digest does not show" } else { "" };
     match alarmed.action {
         Action::Injection => {
             format!(
                 "SQLinjection detected with fingerprint of '{fingerprint}' from client {user}@{client_address} . Its digest is {digest}"
             )
         }
-        Action::Blocked => format!("Firewall blocked query with digest {digest} from user {user}@{client_address}"),
-        Action::Detected | Action::Harmless => {
-            format!("Firewall detected unknown query with digest {digest} from user {user}@{client_address}")
+        Action::Blocked | Action::BlockedUnshown => {
+            format!("Firewall blocked query with digest {digest} from user {user}@{client_address}{unshown}")
+        }
+        Action::Detected | Action::DetectedUnshown | Action::Harmless => {
+            format!("Firewall detected unknown query with digest {digest} from user {user}@{client_address}{unshown}")
         }
     }
 }

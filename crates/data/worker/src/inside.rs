@@ -60,11 +60,7 @@ impl Session {
             return;
         }
         let row = epoch.snapshot.firewall.mode(&self.user.username, &self.entry.client.0);
-        let action = match row.map_or(config::Mode::Protecting, |(mode, _)| mode) {
-            config::Mode::Off => return,
-            config::Mode::Detecting => Action::Detected,
-            config::Mode::Protecting => Action::Blocked,
-        };
+        let Some(action) = Action::of_unlisted(row.map_or(config::Mode::Protecting, |(mode, _)| mode), true) else { return };
         let digest = epoch.digests.then(|| sql::digest(sent, &epoch.digest, &mut Vec::new()));
         let alarm = Alarm { action, fingerprint: None, flag: 0, digest };
         if plan.alarm.is_none() {

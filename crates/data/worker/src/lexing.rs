@@ -129,7 +129,7 @@ impl Session {
         self.watched(self.limit_ms(job), backend.ask_quotes(), self.entry.told(false)).await
     }
 
-    fn ansi_quotes(&self) -> AnsiQuotes<'_> {
+    pub(crate) fn ansi_quotes(&self) -> AnsiQuotes<'_> {
         if self.modes & wire::status::ANSI_QUOTES != 0 {
             return AnsiQuotes::Told;
         }

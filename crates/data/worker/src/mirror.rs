@@ -355,13 +355,15 @@ impl Copy {
             client_address: if v.mysql_query_digests_track_hostname { &self.client_address } else { "" },
             digest,
             text: &text,
+            // The client's row knows more.
+            shown: Some(true),
             time_us,
             now_s: core.rt.wall_us() / 1_000_000,
             rows_affected: 0,
             rows_sent: 0,
         };
         let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
-        if !core.digests.count(&seen, max) {
+        if !core.digests.count(&seen, max, || true) {
             core.tally.up(Counter::DigestsDropped);
         }
         core.scratch.give(text);

@@ -348,13 +348,14 @@ impl Session {
                 client_address: if v.mysql_query_digests_track_hostname { &self.entry.client.0 } else { "" },
                 digest: hash,
                 text: &text,
+                shown: plan.alarm.as_ref().and_then(|alarm| alarm.action.shows()),
                 time_us,
                 now_s: self.core.rt.wall_us() / 1_000_000,
                 rows_affected: told.rows_affected,
                 rows_sent: told.rows_sent,
             };
             let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
-            if !self.core.digests.count(&seen, max) {
+            if !self.core.digests.count(&seen, max, || self.is_shown(sent)) {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }

@@ -169,6 +169,8 @@ pub struct DigestRow {
     pub digest: u64,
     /// The text.
     pub text: Arc<str>,
+    /// Whether it shows all that a server reads, of the statements that were looked at; `None` if of some only.
+    pub shown: Option<bool>,
     /// Times.
     pub count: u64,
     /// Unix seconds.
@@ -430,6 +432,7 @@ fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
             Some(&i) => {
                 let x = &mut a[i];
                 x.count += row.count;
+                x.shown = x.shown.filter(|shown| row.shown == Some(*shown));
                 x.first_seen = x.first_seen.min(row.first_seen);
                 x.last_seen = x.last_seen.max(row.last_seen);
                 x.sum_time_us += row.sum_time_us;
@@ -494,6 +497,7 @@ mod tests {
             client_address: "".into(),
             digest: 7,
             text: "SELECT ?".into(),
+            shown: Some(count < 4),
             count,
             first_seen,
             last_seen: first_seen,
@@ -510,9 +514,11 @@ mod tests {
     fn the_same_digest_of_two_cores_is_one_row() {
         let mut a = Report::Digests(vec![digest("u", 2, 10)]);
         a.merge(Report::Digests(vec![digest("u", 3, 5), digest("v", 1, 1)]));
+        a.merge(Report::Digests(vec![digest("v", 4, 1)]));
         let Report::Digests(rows) = a else { panic!("digests stay digests") };
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].count, rows[0].first_seen, rows[0].max_time_us), (5, 5, 10));
+        assert_eq!((rows[0].shown, rows[1].shown), (Some(true), None));
     }
 
     #[test]

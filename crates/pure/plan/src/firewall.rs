@@ -1,7 +1,7 @@
 //! The firewall: statements that none of its rules name, and statements that look like an injection.
 
 use crate::trace::Trace;
-use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement};
+use crate::{Answer, By, Case, Guarded, Plan, Statement};
 use config::{Mode, Snapshot};
 use std::sync::Arc;
 
@@ -55,8 +55,12 @@ impl AnsiQuotes<'_> {
 pub enum Action {
     /// No rule names it, and it was let through: the user's mode is DETECTING.
     Detected,
+    /// No rule can name it, since a server may read what its digest does not show, and it was let through.
+    DetectedUnshown,
     /// No rule names it, and it was refused.
     Blocked,
+    /// No rule can name it, and it was refused.
+    BlockedUnshown,
     /// It looks like an injection, and was refused.
     Injection,
     /// It looks like an injection, but its fingerprint is harmless.
@@ -69,7 +73,9 @@ impl Action {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Detected => "detected",
+            Self::DetectedUnshown => "detected_unshown",
             Self::Blocked => "blocked",
+            Self::BlockedUnshown => "blocked_unshown",
             Self::Injection => "injection",
             Self::Harmless => "harmless",
         }
@@ -78,7 +84,29 @@ impl Action {
     /// Whether the client was refused.
     #[must_use]
     pub const fn refuses(self) -> bool {
-        matches!(self, Self::Blocked | Self::Injection)
+        matches!(self, Self::Blocked | Self::BlockedUnshown | Self::Injection)
+    }
+
+    /// Whether its digest shows all that a server reads, so that a rule could name it; `None` if nobody has looked.
+    #[must_use]
+    pub const fn shows(self) -> Option<bool> {
+        match self {
+            Self::Detected | Self::Blocked => Some(true),
+            Self::DetectedUnshown | Self::BlockedUnshown => Some(false),
+            Self::Injection | Self::Harmless => None,
+        }
+    }
+
+    /// What is done in a mode about what no rule names.
+    #[must_use]
+    pub const fn of_unlisted(mode: Mode, is_shown: bool) -> Option<Self> {
+        match (mode, is_shown) {
+            (Mode::Off, _) => None,
+            (Mode::Detecting, true) => Some(Self::Detected),
+            (Mode::Detecting, false) => Some(Self::DetectedUnshown),
+            (Mode::Protecting, true) => Some(Self::Blocked),
+            (Mode::Protecting, false) => Some(Self::BlockedUnshown),
+        }
     }
 }
 
@@ -103,9 +131,9 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
     let digest = digest_of(sent, snapshot, statement);
     let mut unlisted = None;
     if v.mysql_firewall_whitelist_enabled {
-        unlisted = mode_of_unlisted(snapshot, session, flag, digest, sent, trace);
-        if unlisted.is_none() {
-            return;
+        match listed(case, flag, digest, sent, trace) {
+            Listed::Yes => return,
+            Listed::No { mode, is_shown } => unlisted = Action::of_unlisted(mode, is_shown),
         }
     }
     let fingerprint = if v.mysql_automatic_detect_sqli && statement.guarded == Guarded::Text {
@@ -122,28 +150,28 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
     }
     let action = match unlisted {
         _ if fingerprint.is_some() && !harmless => Action::Injection,
-        Some(Mode::Protecting) => Action::Blocked,
-        Some(Mode::Detecting) => Action::Detected,
-        Some(Mode::Off) | None if harmless => Action::Harmless,
-        Some(Mode::Off) | None => return,
+        Some(action) => action,
+        None if harmless => Action::Harmless,
+        None => return,
     };
     // What a rule answers reaches no server either. Only an injection gets no answer but this.
-    if action == Action::Injection || action == Action::Blocked && plan.answer.is_none() {
+    if action == Action::Injection || action.refuses() && plan.answer.is_none() {
         plan.send_to(session.user.default_hostgroup, By::Firewall);
         plan.answer = Some(Answer::Refuse(Arc::from(&*v.mysql_firewall_whitelist_errormsg)));
     }
     plan.alarm = Some(Box::new(Alarm { action, fingerprint: fingerprint.map(Into::into), flag, digest }));
 }
 
-/// The mode under which a statement runs that no rule names; `None` if it may run. A user without a row may run what rules name.
-fn mode_of_unlisted<T: Trace>(
-    snapshot: &Snapshot,
-    session: &SessionFacts<'_>,
-    flag: u32,
-    digest: Option<u64>,
-    sent: &[u8],
-    trace: &mut T,
-) -> Option<Mode> {
+/// Whether a statement may run.
+enum Listed {
+    /// A rule names it, or the user's mode is OFF.
+    Yes,
+    No { mode: Mode, is_shown: bool },
+}
+
+/// A user without a row may run what rules name.
+fn listed<T: Trace>(case: Case<'_>, flag: u32, digest: Option<u64>, sent: &[u8], trace: &mut T) -> Listed {
+    let Case { snapshot, session, statement } = case;
     let firewall = &snapshot.firewall;
     let user = &*session.user.username;
     let row = firewall.mode(user, session.client_addr);
@@ -154,11 +182,15 @@ fn mode_of_unlisted<T: Trace>(
     };
     if mode == Mode::Off {
         trace.saw("firewall", whose);
-        return None;
+        return Listed::Yes;
     }
     let named = digest.is_some_and(|digest| firewall.allows(user, client, session.schema, flag, digest));
     // A digest says what runs only where a server reads nothing else.
-    let allowed = named && sql::is_shown(sent, session.split.lexing, session.split.ansi_quotes.may_be());
+    let is_shown = match statement.guarded {
+        Guarded::Digest { is_shown } => is_shown,
+        Guarded::Text | Guarded::Nothing => sql::is_shown(sent, session.split.lexing, session.split.ansi_quotes.may_be()),
+    };
+    let allowed = named && is_shown;
     trace.saw("firewall", || {
         let key = format!("schemaname '{}', flagIN {flag}", session.schema);
         let named = match (digest, named) {
@@ -171,7 +203,7 @@ fn mode_of_unlisted<T: Trace>(
         };
         format!("{}; for client_address '{client}', {key}, {named}", whose())
     });
-    (!allowed).then_some(mode)
+    if allowed { Listed::Yes } else { Listed::No { mode, is_shown } }
 }
 
 /// Rules of the firewall name what the statistics count: what is sent, if a rule has rewritten it.

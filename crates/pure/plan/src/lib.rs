@@ -80,7 +80,10 @@ pub enum Guarded {
     /// Its text and its digest.
     Text,
     /// Its digest; the text is not what a client sent.
-    Digest,
+    Digest {
+        /// Whether the digest shows all that a server reads.
+        is_shown: bool,
+    },
     /// Nothing: it is a command without SQL, such as COM_INIT_DB.
     Nothing,
 }

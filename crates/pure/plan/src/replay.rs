@@ -14,14 +14,16 @@ pub struct Replay {
     pub certain: bool,
 }
 
-/// Decides for a digest, outside of transactions.
+/// Decides for a digest, outside of transactions. `shown`: whether it shows all that a server reads, as [`crate::Guarded::Digest`] has it; `None` where it
+/// does of some statements only.
 #[must_use]
-pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> Replay {
-    let statement = stand_in(digest);
+pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>, shown: Option<bool>) -> Replay {
+    let statement = stand_in(digest, shown.unwrap_or(true));
     let mut doubt = Doubt::of(session);
     doubt.doubtful = !doubt.client_known
         && snapshot.variables.mysql_firewall_whitelist_enabled
         && snapshot.firewall.addresses(&session.user.username).any(|client| !client.is_empty());
+    doubt.doubtful |= shown.is_none() && snapshot.variables.mysql_firewall_whitelist_enabled;
     let plan = decide(snapshot, session, &statement, 0, None, &mut doubt);
     Replay { plan, certain: !doubt.doubtful }
 }
@@ -31,12 +33,12 @@ pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_
 pub fn flag_at_end(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> (u32, bool) {
     let mut plan = Plan::to(session.user.default_hostgroup);
     let mut doubt = Doubt::of(session);
-    let end = rules::walk(&mut plan, snapshot, session, &stand_in(digest), 0, None, &mut doubt);
+    let end = rules::walk(&mut plan, snapshot, session, &stand_in(digest, true), 0, None, &mut doubt);
     (end.flag, !doubt.doubtful)
 }
 
-fn stand_in(digest: Digest<'_>) -> Statement<'_> {
-    Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None, guarded: Guarded::Digest }
+fn stand_in(digest: Digest<'_>, is_shown: bool) -> Statement<'_> {
+    Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None, guarded: Guarded::Digest { is_shown } }
 }
 
 impl Replay {

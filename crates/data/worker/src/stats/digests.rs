@@ -14,6 +14,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) client_address: &'a str,
     pub(crate) digest: u64,
     pub(crate) text: &'a [u8],
+    /// Whether the digest shows all that a server reads of this statement, if that is known.
+    pub(crate) shown: Option<bool>,
     pub(crate) time_us: u64,
     pub(crate) now_s: u64,
     pub(crate) rows_affected: u64,
@@ -28,6 +30,8 @@ struct Row {
     client_address: Box<str>,
     digest: u64,
     text: Box<[u8]>,
+    /// As [`DigestRow::shown`].
+    shown: Option<bool>,
     count: u64,
     first_seen: u64,
     last_seen: u64,
@@ -58,8 +62,9 @@ fn hash(seen: &Seen<'_>) -> u64 {
 }
 
 impl Digests {
-    /// Counts it; `false` when it is new and the table has `max` rows already.
-    pub(crate) fn count(&self, seen: &Seen<'_>, max: usize) -> bool {
+    /// Counts it; `false` when it is new and the table has `max` rows already. `is_shown` is asked for the first statement of a row, and as long as none of
+    /// the row's was shown.
+    pub(crate) fn count(&self, seen: &Seen<'_>, max: usize, is_shown: impl FnOnce() -> bool) -> bool {
         let hash = hash(seen);
         let mut table = self.0.borrow_mut();
         let full = table.len() >= max;
@@ -75,6 +80,8 @@ impl Digests {
             Entry::Occupied(mut entry) => {
                 let row = entry.get_mut();
                 row.count += 1;
+                let shown = seen.shown.or_else(|| (row.shown == Some(false)).then(is_shown)).or(row.shown);
+                row.shown = row.shown.filter(|known| shown == Some(*known));
                 row.last_seen = seen.now_s;
                 row.sum_us += seen.time_us;
                 row.min_us = row.min_us.min(seen.time_us);
@@ -96,6 +103,7 @@ impl Digests {
                     client_address: seen.client_address.into(),
                     digest: seen.digest,
                     text: seen.text.into(),
+                    shown: Some(seen.shown.unwrap_or_else(is_shown)),
                     count: 1,
                     first_seen: seen.now_s,
                     last_seen: seen.now_s,
@@ -122,6 +130,7 @@ impl Digests {
                 client_address: row.client_address.as_ref().into(),
                 digest: row.digest,
                 text: String::from_utf8_lossy(&row.text).as_ref().into(),
+                shown: row.shown,
                 count: row.count,
                 first_seen: row.first_seen,
                 last_seen: row.last_seen,
@@ -152,6 +161,7 @@ mod tests {
             client_address: "",
             digest,
             text: b"SELECT ?",
+            shown: None,
             time_us,
             now_s: 100 + time_us,
             rows_affected: 0,
@@ -163,9 +173,9 @@ mod tests {
     fn a_digest_has_a_row_for_each_user_and_schema() {
         let (s, t, u): (Rc<str>, Rc<str>, Rc<str>) = ("s".into(), "t".into(), "u".into());
         let digests = Digests::default();
-        assert!(digests.count(&seen(&s, &u, 1, 5), 10));
-        assert!(digests.count(&seen(&s, &u, 1, 3), 10));
-        assert!(digests.count(&seen(&t, &u, 1, 9), 10));
+        assert!(digests.count(&seen(&s, &u, 1, 5), 10, || true));
+        assert!(digests.count(&seen(&s, &u, 1, 3), 10, || panic!("one was shown")));
+        assert!(digests.count(&seen(&t, &u, 1, 9), 10, || true));
         let mut rows = digests.rows(true);
         rows.sort_by_key(|row| row.count);
         assert_eq!(rows.len(), 2);
@@ -177,8 +187,21 @@ mod tests {
     fn the_table_is_bounded() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
-        assert!(digests.count(&seen(&s, &u, 1, 1), 1));
-        assert!(!digests.count(&seen(&s, &u, 2, 1), 1));
-        assert!(digests.count(&seen(&s, &u, 1, 1), 1));
+        assert!(digests.count(&seen(&s, &u, 1, 1), 1, || true));
+        assert!(!digests.count(&seen(&s, &u, 2, 1), 1, || true));
+        assert!(digests.count(&seen(&s, &u, 1, 1), 1, || true));
+    }
+
+    #[test]
+    fn a_row_knows_whether_its_digest_shows_all() {
+        let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
+        let digests = Digests::default();
+        let count = |digest, shown, looked| digests.count(&Seen { shown, ..seen(&s, &u, digest, 1) }, 10, || looked);
+        for (digest, shown, looked) in [(1, None, false), (1, None, false), (2, None, false), (2, None, true), (3, None, true), (3, Some(false), true), (4, None, true), (4, Some(true), true)] {
+            assert!(count(digest, shown, looked));
+        }
+        let mut rows = digests.rows(true);
+        rows.sort_by_key(|row| row.digest);
+        assert_eq!(rows.iter().map(|row| row.shown).collect::<Vec<_>>(), [Some(false), None, None, Some(true)]);
     }
 }
