@@ -3,6 +3,8 @@
 //! The first words decide; the rest is looked through once, token by token, for what may change or read the state
 //! of a connection. What is not recognised is taken to change it.
 
+mod program;
+
 pub use crate::counters::CommandCounter;
 pub use crate::marks::{Leaves, Reads};
 
@@ -172,12 +174,6 @@ struct Scan<'a> {
     /// The routines that it calls, if somebody wants to know.
     routines: Option<Vec<Routine<'a>>>,
 }
-
-/// Words after which `@` begins a variable, with no blank between them.
-const NO_USERS: &[&str] = &[
-    "AND", "BETWEEN", "BINARY", "BY", "CASE", "DISTINCT", "DIV", "ELSE", "FROM", "HAVING", "IN", "INTERVAL", "IS", "LIKE", "LIMIT", "MOD",
-    "NOT", "ON", "OR", "REGEXP", "RETURN", "RLIKE", "SELECT", "SET", "THEN", "VALUES", "WHEN", "WHERE", "XOR",
-];
 
 /// Beyond so many bytes values are passed in a loop of their own.
 const LONG: usize = 256;
@@ -588,57 +584,6 @@ impl<'a> Scan<'a> {
         self.ddl(command, rest)
     }
 
-    /// Defines a stored program: its body is not run now. It ends where as many blocks have ended as have begun, as far as words tell: BEGIN and END
-    /// may be names, too. What follows is another statement.
-    fn program(&mut self, command: CommandCounter) -> CommandCounter {
-        self.class.ddl = true;
-        let (mut begun, mut blocks) = (false, 0_usize);
-        let mut before: Option<Token<'_>> = None;
-        while let Some(token) = self.words.next() {
-            if token.is_sign(b';') && !begun {
-                return command;
-            }
-            let is_name = before.is_some_and(|sign| sign.is_sign(b'.') || sign.is_sign(b'@'));
-            before = Some(token);
-            if is_name {
-                continue;
-            }
-            if token.is("BEGIN") || begun && token.is("CASE") {
-                begun = true;
-                blocks += 1;
-            } else if begun && token.is("END") {
-                let ends_other = self.words.peek().is_some_and(|next| next.is_any(&["FOR", "IF", "LOOP", "REPEAT", "WHILE"]));
-                self.take("CASE");
-                if !ends_other && (blocks > 1 || self.ends_here()) {
-                    blocks -= 1;
-                }
-                if blocks == 0 {
-                    return command;
-                }
-            }
-        }
-        if begun {
-            self.count += 1;
-            self.leaves(Leaves::UNKNOWN_STATE);
-        }
-        command
-    }
-
-    /// After an END: whether a label at most comes before the end of the statement, which is passed then.
-    fn ends_here(&mut self) -> bool {
-        let is_end = |words: &Words<'_>| words.peek().is_none_or(|token| token.is_sign(b';'));
-        let mut after = self.words.clone();
-        if !is_end(&after) && !after.next().is_some_and(|label| matches!(label.kind, Kind::Word | Kind::Name)) {
-            return false;
-        }
-        let ends = is_end(&after);
-        if ends {
-            after.next();
-            self.words = after;
-        }
-        ends
-    }
-
     fn drop(&mut self) -> CommandCounter {
         use CommandCounter as C;
         if self.take("PREPARE") {
@@ -677,7 +622,10 @@ impl<'a> Scan<'a> {
                 // Of what is passed here and above two tokens are left: they are those before the next.
                 // A name may begin with a digit.
                 Kind::Word if token.text[0].is_ascii_digit() && !self.words.is_before(b'(') => self.words.skip_numbers(),
+                // A value begins here.
+                Kind::Sign if token.text == b"=" => rest.accounts &= !self.class.sets,
                 Kind::Word if self.words.is_before(b'(') => {
+                    rest.accounts &= !token.is_any(&["WHERE", "SELECT"]);
                     let schema = self.is_qualified(&before).then(|| self.qualifier(&before, &earlier));
                     let functions = rest.functions && !self.is_named(&before);
                     self.call(token, schema, functions);
@@ -720,12 +668,13 @@ impl<'a> Scan<'a> {
         self.words.again(earlier).filter(|e| self.is_qualified(before) && e.kind != Kind::Sign)
     }
 
-    /// Whether `@` after this token and what follows is the host of an account.
+    /// Whether `@` after this token and what follows is the host of an account, which is nowhere assigned.
     fn names_account(&self, before: &Range<usize>) -> bool {
         let mut after = self.words.clone();
-        after.skip_variable();
-        let user = self.words.again(before).filter(|b| b.kind != Kind::Sign && !b.is_any(NO_USERS));
-        user.is_some() && !after.is_before(b':')
+        if after.skip_variable() == self.words.position() {
+            after.next();
+        }
+        self.words.again(before).is_some_and(|user| user.kind != Kind::Sign) && !after.is_before(b':')
     }
 
     /// After `@`: a user variable, or after `@@` a variable of the server.
@@ -840,7 +789,9 @@ impl<'a> Scan<'a> {
             }
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
             Some(b'S') if word.is("SESSION_VARIABLES") => self.class.reads |= Reads::SESSION_VARIABLE,
-            Some(b'S') if word.is_any(&["SELECT", "SET"]) => rest.functions = true,
+            Some(b'S') if word.is("SELECT") => (rest.functions, rest.accounts) = (true, false),
+            Some(b'S') if word.is("SET") => rest.functions = true,
+            Some(b'W') if word.is("WHERE") => rest.accounts = false,
             Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
             Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => {
                 self.not_a_read(Against::Change);

@@ -226,6 +226,10 @@ fn the_body_of_a_program_ends_where_its_blocks_do() {
         "CREATE PROCEDURE p() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; END; IF 1 THEN SELECT 1; END IF; SELECT 2; END",
         "CREATE PROCEDURE p() l: BEGIN CASE x WHEN 1 THEN SELECT 1; ELSE BEGIN END; END CASE; SET @a = CASE WHEN 1 THEN 2 END; END l;",
         "CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW BEGIN WHILE 1 DO SET NEW.end = NEW.begin; END WHILE; REPEAT SET @x=1; UNTIL 1 END REPEAT; END",
+        "CREATE PROCEDURE p() BEGIN SELECT a FROM t ORDER BY CASE WHEN x THEN 1 END FOR UPDATE; END",
+        "CREATE PROCEDURE p() BEGIN SELECT begin, a FROM t WHERE end > 1 ORDER BY end; DELETE FROM t; END",
+        "CREATE PROCEDURE p() BEGIN CASE x WHEN 1 THEN IF a THEN SELECT 1; END IF; ELSE BEGIN END; END CASE; SELECT 1 AS end; END",
+        "CREATE PROCEDURE p() BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN SET @done = 1; END; SELECT 1; END",
         "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO BEGIN SELECT start, end FROM t; LOOP LEAVE l; END LOOP; END;;",
     ] {
         assert_eq!(class_of(one), (false, Leaves::NONE), "{one}");
@@ -246,7 +250,18 @@ fn a_variable_with_dots_in_its_name_is_assigned() {
         assert_eq!(leaves(sql), Leaves::USER_VARIABLE, "{sql}");
         assert!(reads(sql).contains(Reads::USER_VARIABLE), "{sql}");
     }
-    assert_eq!(leaves("CREATE OR REPLACE TABLE t AS SELECT@v:=1"), Leaves::USER_VARIABLE);
+    for sql in [
+        "CREATE OR REPLACE TABLE t AS SELECT@v:=1",
+        "SHOW TABLES WHERE(SELECT ALL@`v`:=5)",
+        "SHOW TABLES WHERE x OR ESCAPE@'v':=5",
+        "GRANT SELECT ON x TO a@`v`:=5",
+        "CREATE OR REPLACE TABLE t AS SELECT SQL_NO_CACHE@\"v\" := 5",
+    ] {
+        assert_eq!(leaves(sql), Leaves::USER_VARIABLE, "{sql}");
+    }
+    assert!(leaves("SET @x = (SELECT ALL@`v`:=5)").contains(Leaves::USER_VARIABLE));
+    assert!(leaves("SET x = HIGH_PRIORITY@v").is_empty() || reads("SET x = HIGH_PRIORITY@v").contains(Reads::USER_VARIABLE));
+    assert_eq!(reads("SET PASSWORD FOR a@b = 'x'"), Reads::NONE);
     assert!(reads("SHOW TABLES WHERE 1 OR@v").contains(Reads::USER_VARIABLE));
     for sql in ["SHOW GRANTS FOR a@b.c", "DROP USER a@b, 'c'@'d.e', `f`@`g`", "SHOW GRANTS FOR app@localhost"] {
         assert_eq!((leaves(sql), reads(sql)), (Leaves::NONE, Reads::NONE), "{sql}");
