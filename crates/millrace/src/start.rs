@@ -4,7 +4,7 @@ use crate::certificate::Pair;
 use crate::flags::Flags;
 use crate::folder;
 use crate::log::Log;
-use admin::{Admin, Hooks, Options, Start};
+use admin::{Admin, Hooks, Options, Renewed, Start};
 use bridge::ToCore;
 use events::Letter;
 use config::{Snapshot, Variables};
@@ -279,7 +279,7 @@ impl Threads {
     ) -> Result<(), Reasons> {
         let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
-        let (events, told) = (self.events.clone(), cores.clone());
+        let events = self.events.clone();
         let (next, wishes) = (self.letters.clone(), self.letters.clone());
         admin.set_tls(acceptor);
         let hooks = Hooks {
@@ -294,18 +294,9 @@ impl Threads {
             reload_tls: Box::new(move || {
                 let pair = Pair::in_folder(&folder)?;
                 let acceptor = pair.acceptor()?;
-                let (certificate, key): (Arc<[u8]>, Arc<[u8]>) = (pair.certificate.into(), pair.key.into());
-                let authorities: Arc<[u8]> = pair.authorities.into();
-                let is_untold = |core: &&Sender<ToCore>| {
-                    let (certificate, key, authorities) = (certificate.clone(), key.clone(), authorities.clone());
-                    core.try_send(ToCore::ReloadTls { certificate, key, authorities }).is_err()
-                };
-                let untold = told.iter().filter(is_untold).count();
                 embedded.offer(acceptor.clone());
-                match untold {
-                    0 => Ok(Some(acceptor)),
-                    _ => Err(format!("{untold} of {} cores could not be told and use the certificate of before; try again", told.len())),
-                }
+                let Pair { certificate, key, authorities } = pair;
+                Ok(Some(Renewed { acceptor, certificate: certificate.into(), key: key.into(), authorities: authorities.into() }))
             }),
         };
         let watchful = rt::Options { watch: OPERATORS_WATCHED, ..rt::Driver::Epoll.into() };

@@ -3,18 +3,18 @@
 use crate::aside::give_way;
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
-use crate::engine::{Reply, SqlError, View};
+use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
 use crate::grid::Grid;
 use crate::observe::{self, Process};
-use crate::shared::Shared;
+use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
-use crate::{build, file, layers, route};
+use crate::{build, file, layers, private, route};
 use bridge::{Ask, Report};
 use config::{Refusal, Snapshot};
 use rusqlite::types::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::io;
+use std::path::Path;
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -60,6 +60,7 @@ impl From<String> for Said {
 
 impl Shared {
     pub(crate) async fn answer(&self, asker: &Asker, text: &str, values: &[Value]) -> Result<Reply, Said> {
+        is_short_enough(asker, text)?;
         // Without CLIENT_MULTI_STATEMENTS the first counts, as with ProxySQL.
         match commands::parse(text, asker.view) {
             Command::Sql(sql) => self.sql(asker, &sql, values).await,
@@ -122,6 +123,7 @@ impl Shared {
 
     /// How many parameters and which columns a statement has.
     pub(crate) fn describe(&self, asker: &Asker, text: &str) -> Result<(usize, Vec<String>), Said> {
+        is_short_enough(asker, text)?;
         match commands::parse(text, asker.view) {
             Command::Sql(sql) => Ok(self.engine(asker.view).borrow().describe(&sql)?),
             _ => Ok((0, Vec::new())),
@@ -356,7 +358,7 @@ impl Shared {
             return Err(Said::Sql("ProxySQL Admin Error: empty file name".into()));
         }
         let text = file::saved(self.engine.borrow().conn())?;
-        if let Err(error) = write_private(Path::new(path), &text) {
+        if let Err(error) = private::write(Path::new(path), &text) {
             let twice = if select { "" } else { "ProxySQL Admin Error: " };
             // ProxySQL's words for the most common.
             let why = if error.kind() == io::ErrorKind::NotFound { String::new() } else { format!(": {error}") };
@@ -369,28 +371,46 @@ impl Shared {
     async fn proxysql(&self, verb: Verb) -> Result<Reply, Said> {
         match verb {
             Verb::Start => return Err(Said::Sql("ProxySQL already started".into())),
-            Verb::Pause if self.paused.get() => {
-                return Err(Said::Sql("ProxySQL MySQL module is already paused, impossible to pause".into()));
-            }
-            Verb::Resume if !self.paused.get() => {
-                return Err(Said::Sql("ProxySQL MySQL module is not paused, impossible to resume".into()));
-            }
-            Verb::Pause | Verb::Resume => {
-                let untold = self.cores.accept(verb == Verb::Resume).await;
-                if untold > 0 {
-                    return Err(Said::Sql(format!("{untold} of {} cores could not be told; try again", self.cores.len())));
-                }
-                self.paused.set(verb == Verb::Pause);
-            }
+            Verb::Pause => self.accept(Clients::Paused, "ProxySQL MySQL module is already paused, impossible to pause").await?,
+            Verb::Resume => self.accept(Clients::Welcome, "ProxySQL MySQL module is not paused, impossible to resume").await?,
             Verb::Shutdown => (self.hooks.shutdown)(false),
             Verb::Kill => (self.hooks.shutdown)(true),
             Verb::ReadOnly => self.engine.borrow_mut().set_read_only(true)?,
             Verb::ReadWrite => self.engine.borrow_mut().set_read_only(false)?,
             Verb::FlushLogs => self.flush_logs().await?,
-            Verb::ReloadTls => *self.acceptor.borrow_mut() = (self.hooks.reload_tls)()?,
+            Verb::ReloadTls => self.reload_tls().await?,
             Verb::FlushConfigDb => self.engine.borrow().reopen_disk()?,
         }
         Ok(Reply::done())
+    }
+
+    /// PAUSE and RESUME. What some cores could not be told can be said again, and taken back.
+    async fn accept(&self, wanted: Clients, already: &str) -> Result<(), Said> {
+        let _alone = self.alone().await;
+        if self.clients.get() == wanted {
+            return Err(already.into());
+        }
+        self.clients.set(Clients::PartlyWelcome);
+        let untold = self.cores.accept(wanted == Clients::Welcome).await;
+        if untold > 0 {
+            return Err(Said::Sql(format!("{untold} of {} cores could not be told; try again", self.cores.len())));
+        }
+        self.clients.set(wanted);
+        Ok(())
+    }
+
+    async fn reload_tls(&self) -> Result<(), Said> {
+        let _alone = self.alone().await;
+        let Some(renewed) = (self.hooks.reload_tls)()? else { return Ok(()) };
+        let untold = self.cores.reload_tls(&renewed).await;
+        *self.acceptor.borrow_mut() = Some(renewed.acceptor);
+        match untold {
+            0 => Ok(()),
+            _ => Err(Said::Sql(format!(
+                "{untold} of {} cores could not be told and use the certificate of before, all others the new one; try again",
+                self.cores.len()
+            ))),
+        }
     }
 
     // Telling
@@ -476,6 +496,15 @@ impl Shared {
     }
 }
 
+/// Before anything is made of a text that may be as long as a packet.
+fn is_short_enough(asker: &Asker, text: &str) -> Result<(), Said> {
+    let max = STATS_VALUE_BYTES as usize;
+    match asker.view {
+        View::Stats if text.len() > max => Err(Said::Sql(format!("the statement is too long: one of a statistics user has at most {max} bytes"))),
+        _ => Ok(()),
+    }
+}
+
 /// ProxySQL's form of a checksum: of nothing it is `0x00`.
 fn checksum_of(reply: &Reply) -> String {
     let Reply::Rows(grid) = reply else { return "0x00".into() };
@@ -490,28 +519,4 @@ fn checksum_of(reply: &Reply) -> String {
 pub(crate) fn because(words: &str, refused: &[Refusal]) -> Said {
     let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
     Said::Sql(format!("{words} not loaded, nothing was changed: {}", reasons.join("; ")))
-}
-
-/// A file that only its owner can read: there are passwords in it. What stood there before stays until all of it is written.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    // A link leads to the file that is meant.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let mut beside = path.clone().into_os_string();
-    beside.push(".tmp");
-    let beside = PathBuf::from(beside);
-    // One that was left behind by a crash.
-    let _none = fs::remove_file(&beside);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, &path));
-    if written.is_err() {
-        let _gone = fs::remove_file(&beside);
-    }
-    written?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    fs::File::open(folder)?.sync_all()
 }

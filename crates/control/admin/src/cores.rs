@@ -1,6 +1,7 @@
 //! The data cores as the admin port sees them: messages go out, answers come back or do not come in time.
 
 use crate::aside::{Aside, give_way};
+use crate::shared::Renewed;
 use bridge::{Ask, FlushCache, Killed, Report, ToCore};
 use config::{Rules, Snapshot};
 use rt::mailbox::{self, SendError, Sender};
@@ -221,6 +222,16 @@ impl Cores {
     /// Has them forget who has failed to log in.
     pub(crate) async fn flush_client_hosts(&self) -> Result<(), Silent> {
         self.everybody(|done| ToCore::FlushClientHosts { done }).await.map(drop)
+    }
+
+    /// Has them use another certificate; how many could not be told.
+    pub(crate) async fn reload_tls(&self, renewed: &Renewed) -> usize {
+        let message = |_: &Sender<ToCore>| ToCore::ReloadTls {
+            certificate: renewed.certificate.clone(),
+            key: renewed.key.clone(),
+            authorities: renewed.authorities.clone(),
+        };
+        self.tell(self.senders.iter().map(message).collect(), self.rt.now() + ANSWER).await
     }
 
     /// Stops or resumes accepting clients; how many cores could not be told.

@@ -102,7 +102,7 @@ const ADMIN_TIME: Duration = Duration::from_mins(10);
 const ANSWER_BYTES: usize = 512 << 20;
 /// The largest single value in a statement of a statistics user, in bytes, and the text of the statement itself; SQLite's own limit is a billion. Some
 /// of its functions take the square of it, and none is interrupted: two seconds for `instr` of this much.
-const STATS_VALUE_BYTES: i32 = 256 << 10;
+pub(crate) const STATS_VALUE_BYTES: i32 = 256 << 10;
 /// The largest pattern of a LIKE of his, in bytes.
 const STATS_PATTERN_BYTES: i32 = 500;
 

@@ -92,6 +92,12 @@ fn a_text_of_a_statistics_user_is_not_long_run_or_only_prepared() {
             if let Err(said) = said {
                 assert!(matches!(&said, Said::Sql(words) if words.contains("too long")), "{said:?}");
             }
+            // What is no SQL, and blanks that are nothing in the end.
+            for begin in ["COMMIT x", "SELECT 1"] {
+                let long = format!("{begin}{}", " ".repeat(300_000));
+                assert_eq!(bench.shared.describe(&asker, &long).is_ok(), is_fine, "{begin}");
+                assert_eq!(bench.ask(view, &long).await.is_ok(), is_fine, "{begin}");
+            }
         }
     });
 }
@@ -100,7 +106,8 @@ fn a_text_of_a_statistics_user_is_not_long_run_or_only_prepared() {
 fn a_configuration_is_saved_whole_and_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = Directory::new("save-config");
-    let [file, link, beside] = ["c.cnf", "link.cnf", "c.cnf.tmp"].map(|name| directory.0.join(name));
+    let ours = format!(".c.cnf.millrace-{}.tmp", std::process::id());
+    let [file, link, beside] = ["c.cnf", "link.cnf", &ours].map(|name| directory.0.join(name));
     std::fs::write(&file, "of before").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
@@ -194,6 +201,7 @@ fn a_core_that_has_much_to_read_is_told_all_the_same() {
         bench.run("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a')").await;
         bench.run("LOAD MYSQL SERVERS TO RUNTIME").await;
         bench.run("PROXYSQL RESUME").await;
+        assert!(bench.refused("PROXYSQL RESUME").await.contains("is not paused"));
     });
 }
 
@@ -210,7 +218,10 @@ fn a_core_that_cannot_be_told_is_not_said_to_come_to_it() {
         assert!(refused.ends_with("the others work by an older one until they come to it"), "{refused}");
         let refused = bench.refused("LOAD MYSQL USERS TO RUNTIME").await;
         assert!(refused.ends_with("1 could not even be told, and work by an older one until it is loaded again"), "{refused}");
-        assert_eq!(bench.refused("PROXYSQL PAUSE").await, "1 of 2 cores could not be told; try again");
+        // One core is closed now: that can be said again, and taken back.
+        for text in ["PROXYSQL PAUSE", "PROXYSQL PAUSE", "PROXYSQL RESUME", "PROXYSQL RESUME"] {
+            assert_eq!(bench.refused(text).await, "1 of 2 cores could not be told; try again", "{text}");
+        }
     });
 }
 

@@ -34,6 +34,7 @@ mod layers;
 mod learn;
 mod observe;
 mod open;
+mod private;
 mod route;
 mod rows;
 #[cfg(test)]
@@ -47,4 +48,4 @@ mod testing;
 
 pub use access::check;
 pub use open::{Admin, Options, Start};
-pub use shared::{Hooks, Told};
+pub use shared::{Hooks, Renewed, Told};

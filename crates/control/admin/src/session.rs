@@ -23,6 +23,8 @@ pub(crate) struct Session {
 const PREFIX: &str = "ProxySQL Admin Error: ";
 /// SQLite knows no backslash in strings: clients that are told so double their quotes instead of escaping them.
 const STATUS: u16 = status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES;
+/// Bytes of a statistics user's prepared statements, of which a program has a few dozen.
+const STATS_KEPT_BYTES: usize = 4 << 20;
 /// utf8_general_ci, as ProxySQL says of all its columns.
 const UTF8: u16 = 33;
 
@@ -74,6 +76,10 @@ impl Answer for Session {
         let (params, names) = self.shared.describe(&self.asker, sql).map_err(refused)?;
         let params = u16::try_from(params).map_err(|_| refused(Said::Sql("too many parameters".into())))?;
         Ok(Prepared { params, columns: names.iter().map(|name| column(name)).collect() })
+    }
+
+    fn kept_bytes_max(&self) -> usize {
+        if self.asker.view == View::Stats { STATS_KEPT_BYTES } else { usize::MAX }
     }
 
     async fn execute(&mut self, sql: &str, values: &[Value<'_>], out: &mut Out<'_>) -> io::Result<()> {

@@ -17,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Hears from another thread what came of a wish.
 pub type Told = bridge::Reply<Result<(), String>>;
@@ -31,8 +32,29 @@ pub struct Hooks {
     pub flush_logs: Box<dyn Fn(Told) + Send>,
     /// Statements are logged like this from now on, or not at all. If no file can be begun, that is said, and all stays as it was.
     pub log_events: Box<dyn Fn(Option<EventsLog>, Told) + Send>,
-    /// `PROXYSQL RELOAD TLS`: everybody else has been told; the answer is for the admin port.
-    pub reload_tls: Box<dyn Fn() -> Result<Option<Acceptor>, String> + Send>,
+    /// `PROXYSQL RELOAD TLS`: what the files say now, for the admin port and the cores. Everybody else has been told.
+    pub reload_tls: Box<dyn Fn() -> Result<Option<Renewed>, String> + Send>,
+}
+
+/// A certificate that was read anew.
+pub struct Renewed {
+    /// For the admin port.
+    pub acceptor: Acceptor,
+    /// For the cores, as PEM: the certificate,
+    pub certificate: Arc<[u8]>,
+    /// its key,
+    pub key: Arc<[u8]>,
+    /// and whose certificates of clients are believed.
+    pub authorities: Arc<[u8]>,
+}
+
+/// Whether the cores accept clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clients {
+    Welcome,
+    /// Some cores could not be told of the latest PAUSE or RESUME.
+    PartlyWelcome,
+    Paused,
 }
 
 impl Default for Hooks {
@@ -60,7 +82,7 @@ pub(crate) struct Shared {
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: RefCell<Option<Acceptor>>,
     pub(crate) started: Instant,
-    pub(crate) paused: Cell<bool>,
+    pub(crate) clients: Cell<Clients>,
     /// Which `runtime_` tables are filled already, for which generation.
     pub(crate) filled: RefCell<HashMap<String, u64>>,
     loading: Cell<bool>,
@@ -97,7 +119,7 @@ impl Admin {
             hooks,
             config: self.config,
             acceptor: RefCell::new(self.acceptor),
-            paused: Cell::new(false),
+            clients: Cell::new(Clients::Welcome),
             filled: RefCell::default(),
             loading: Cell::new(false),
             loaded: Notify::new(),

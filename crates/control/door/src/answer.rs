@@ -73,6 +73,11 @@ pub trait Answer: 'static {
     /// How many parameters a statement has, and which columns it will answer as far as that is known.
     fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Prepared, Refused>>;
 
+    /// Bytes that are kept of this client's prepared statements and of parameters that come in pieces, at most; [`crate::Limits`] may allow less.
+    fn kept_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// One statement with the values of its parameters.
     fn execute(&mut self, sql: &str, values: &[Value<'_>], out: &mut Out<'_>) -> impl Future<Output = io::Result<()>>;
 

@@ -12,7 +12,7 @@ use wire::{errors, ok, packet};
 pub struct Limits {
     /// Clients at once.
     pub connections_max: usize,
-    /// Bytes of one command.
+    /// Bytes of one command, and of all that is kept of a client's prepared statements.
     pub packet_bytes_max: usize,
     /// Milliseconds that a login may take.
     pub login_ms_max: u64,

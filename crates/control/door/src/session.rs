@@ -2,7 +2,7 @@
 
 use crate::conn::{Broken, Conn};
 use crate::login::{self, OFFERED, Outcome};
-use crate::statements::Statements;
+use crate::statements::{Bounds, Statements};
 use crate::{Answer, Done, Door, Host, Out, Refused, Who, split};
 use rt::{Rt, Socket};
 use std::rc::Rc;
@@ -105,7 +105,7 @@ impl<H: Host> Session<H> {
             Command::Prepare(sql) => self.prepare(sql, out).await?,
             Command::Execute(execute) => self.execute(&execute, Out::new(conn, self.caps, true)).await?,
             Command::SendLongData { id, param, data } => {
-                self.statements.keep_long(id, param, data, self.door.limits.packet_bytes_max);
+                self.statements.keep_long(id, param, data, self.bounds());
             }
             Command::Close(id) => self.statements.close(id),
             Command::Reset(id) => {
@@ -158,17 +158,22 @@ impl<H: Host> Session<H> {
         Ok(())
     }
 
+    fn bounds(&self) -> Bounds {
+        let limits = &self.door.limits;
+        Bounds { statements: limits.statements_max, bytes: limits.packet_bytes_max.min(self.answer.kept_bytes_max()) }
+    }
+
     async fn prepare(&mut self, sql: &[u8], mut out: Out<'_>) -> Result<(), Broken> {
         let Ok(sql) = std::str::from_utf8(sql) else {
             out.err(&not_utf8()).await?;
             return Ok(());
         };
         let kept = match self.answer.prepare(sql).await {
-            Ok(prepared) => self.statements.keep(sql, prepared, self.door.limits.statements_max),
+            Ok(prepared) => self.statements.keep(sql, prepared.params, self.bounds()).map(|id| (id, prepared)),
             Err(refused) => Err(refused),
         };
         match kept {
-            Ok((id, prepared)) => out.prepared(id, prepared, self.answer.status()).await?,
+            Ok((id, prepared)) => out.prepared(id, &prepared, self.answer.status()).await?,
             Err(refused) => out.err(&refused).await?,
         }
         Ok(())

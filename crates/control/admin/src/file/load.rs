@@ -32,7 +32,7 @@ const LISTS: &[List] = &[
 
 /// false and true in variables,
 const WORDS: [&str; 2] = ["false", "true"];
-/// and in the columns of tables. A text in quotes stays what it is.
+/// and in the columns of tables. In quotes they are texts, save in a column of numbers.
 const NUMBERS: [&str; 2] = ["0", "1"];
 
 /// Groups of variables.
@@ -157,6 +157,13 @@ fn variables(
     Ok(count)
 }
 
+/// The columns of a table, and whether they hold numbers.
+fn columns(conn: &Connection, table: &str) -> Result<Vec<(String, bool)>, SqlError> {
+    let mut select = conn.prepare("SELECT name, type LIKE '%INT%' FROM pragma_table_info(?1, 'main')")?;
+    let columns = select.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(columns.collect::<Result<_, _>>()?)
+}
+
 fn rows(
     conn: &Connection,
     file: &File,
@@ -169,8 +176,7 @@ fn rows(
         refused.push(wrong(file, setting, "must be a list of groups"));
         return Ok(0);
     };
-    let columns: Vec<String> =
-        conn.prepare(&format!("SELECT * FROM main.{table}"))?.column_names().into_iter().map(str::to_owned).collect();
+    let columns = columns(conn, table)?;
     let mut count = 0;
     for row in rows {
         let Value::Group(cells) = row else {
@@ -180,11 +186,12 @@ fn rows(
         let (mut names, mut values, mut known) = (Vec::new(), Vec::new(), true);
         for cell in cells {
             let name = others.iter().find(|(other, _)| *other == cell.name).map_or(cell.name.as_str(), |(_, name)| name);
-            let column = columns.iter().find(|column| column.eq_ignore_ascii_case(name));
+            let column = columns.iter().find(|(column, _)| column.eq_ignore_ascii_case(name));
             match (column, cell.value.one(NUMBERS)) {
-                (Some(column), Some(text)) => {
+                (Some((column, is_number)), Some(text)) => {
+                    let word = WORDS.iter().position(|word| *is_number && text.eq_ignore_ascii_case(word));
                     names.push(format!("\"{column}\""));
-                    values.push(text);
+                    values.push(word.map_or(text, |at| NUMBERS[at]));
                 }
                 (Some(_), _) => {
                     refused.push(wrong(file, cell, "must be one value"));
@@ -308,7 +315,10 @@ apply = 1
             let found = rows(&engine, "SELECT username, password, active, use_ssl, comment FROM mysql_users");
             assert_eq!(found, [["true", "false", "0", "1", "true"]], "{name}");
         }
-        let refused = loaded("p.cnf", r#"mysql_users: ( { username = "u", active = "true" } )"#).unwrap_err();
+        let quoted = r#"mysql_users: ( { username = "u", password = "True", active = "false", use_ssl = "True" } )"#;
+        let (engine, _) = loaded("p.cnf", quoted).unwrap();
+        assert_eq!(rows(&engine, "SELECT password, active, use_ssl FROM mysql_users"), [["True", "0", "1"]]);
+        let refused = loaded("p.cnf", r#"mysql_users: ( { username = "u", active = "yes" } )"#).unwrap_err();
         assert_eq!(refused, ["p.cnf line 1: mysql_users: CHECK constraint failed: active IN (0,1)"]);
     }
 
