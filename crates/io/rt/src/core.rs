@@ -162,6 +162,9 @@ impl Core {
             if polls % POLLS_PER_LOOK == POLLS_PER_LOOK - 1 {
                 self.look();
             }
+            if self.io.dawdles() {
+                return None;
+            }
             let next = self.exec.next(self.io.shuffle());
             self.reads_left.set(READS_PER_POLL);
             match next? {

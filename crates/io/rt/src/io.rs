@@ -130,6 +130,14 @@ impl Io {
         }
     }
 
+    /// Whether the turn ends before the next ready task.
+    pub(crate) fn dawdles(&self) -> bool {
+        match self {
+            Self::Uring(_) | Self::Epoll(_) => false,
+            Self::Sim(d) => d.dawdles(),
+        }
+    }
+
     /// The core ends: a second for what is queued, then everything is closed.
     pub(crate) fn close(&self, core: &Rc<Core>) {
         each!(self, d => d.close(core));

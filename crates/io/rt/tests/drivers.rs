@@ -624,6 +624,7 @@ fn random_lives_leave_nothing_behind_in_a_rough_world_either() {
             refuse: 0.02,
             lose_connect: 0.01,
             shuffle: true,
+            slow: Duration::ZERO,
         };
         rt::sim::run(seed, faults, random_lives_leave_nothing_behind);
     }

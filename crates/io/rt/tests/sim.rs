@@ -21,6 +21,7 @@ fn rough() -> Faults {
         refuse: 0.0,
         lose_connect: 0.0,
         shuffle: true,
+        slow: Duration::ZERO,
     }
 }
 

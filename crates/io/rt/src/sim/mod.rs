@@ -56,6 +56,8 @@ pub struct Faults {
     pub lose_connect: f64,
     /// Ready tasks run in any order.
     pub shuffle: bool,
+    /// The processor is slow: a turn takes up to so long, and does not always come to all tasks that are ready.
+    pub slow: Duration,
 }
 
 impl Faults {
@@ -179,8 +181,8 @@ pub(crate) struct Sim {
 impl Sim {
     pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
         self.turns.set(self.turns.get() + 1);
-        self.now.set(self.now.get() + TURN_NS);
         let mut world = self.world.borrow_mut();
+        self.now.set(self.now.get() + TURN_NS + world.slowness());
         let happened = world.happen();
         if !happened && !matches!(wait, Wait::Not) && !core.exec.remote().is_told() {
             let timer = match wait {
@@ -217,6 +219,10 @@ impl Sim {
 
     pub(crate) fn shuffle(&self) -> Option<u64> {
         self.world.borrow_mut().shuffle()
+    }
+
+    pub(crate) fn dawdles(&self) -> bool {
+        self.world.borrow_mut().dawdles()
     }
 
     pub(crate) fn send_news(&self, core: &Rc<Core>) {

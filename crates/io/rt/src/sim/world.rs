@@ -20,6 +20,8 @@ const WINDOW: usize = 128 * 1024;
 const CONNECT_LOST_NS: u64 = 127_000_000_000;
 const SYN_AGAIN_NS: u64 = 1_000_000_000;
 const PIECE_LATER_NS: u64 = 200_000;
+/// How often a slow processor ends a turn before a task.
+const DAWDLES: f64 = 0.25;
 
 pub(super) struct World {
     pub(super) faults: Faults,
@@ -125,6 +127,17 @@ impl World {
 
     pub(super) fn shuffle(&mut self) -> Option<u64> {
         self.faults.shuffle.then(|| self.random.next())
+    }
+
+    /// How much longer this turn takes.
+    pub(super) fn slowness(&mut self) -> u64 {
+        let most = self.faults.slow.as_nanos() as u64;
+        if most == 0 { 0 } else { self.random.below(most + 1) }
+    }
+
+    /// Does the turn end here, whoever is still ready?
+    pub(super) fn dawdles(&mut self) -> bool {
+        !self.faults.slow.is_zero() && self.random.chance(DAWDLES)
     }
 
     fn latency(&mut self) -> u64 {
