@@ -19,6 +19,27 @@ thread_local! {
     pub static NO_PACE: Cell<bool> = const { Cell::new(false) };
     /// What a client has SET is not brought onto the next connection.
     pub static FORGET_SETS: Cell<bool> = const { Cell::new(false) };
+    /// Where a server is gone, its clients are sent away without a word.
+    pub static HANG_UP: Cell<bool> = const { Cell::new(false) };
+    /// A byte of a client's file becomes another.
+    pub static SPOIL_FILE: Cell<bool> = const { Cell::new(false) };
+    /// The connection of a session with nothing between outlives it.
+    pub static KEEP_THROUGH: Cell<bool> = const { Cell::new(false) };
+    /// A broken connection that is only kept for what it remembers is asked again, and again.
+    pub static ASK_AGAIN: Cell<bool> = const { Cell::new(false) };
+    static ASKED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether to ask it again. Nobody does for ever: no other task would come to its turn.
+///
+/// # Panics
+/// It was done very often.
+pub fn asks_again() -> bool {
+    if ASK_AGAIN.get() {
+        ASKED.set(ASKED.get() + 1);
+        assert!(ASKED.get() < 10_000, "asked for ever");
+    }
+    ASK_AGAIN.get()
 }
 
 /// What is to be forgotten of what holds a connection.

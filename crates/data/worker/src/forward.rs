@@ -30,7 +30,9 @@ impl Session {
         }
         let mut tries = job.plan.retries.map_or(v.mysql_query_retries_on_failure, u64::from);
         loop {
-            let knows = job.class.reads.intersects(Reads::FOUND_ROWS) && self.held.has(job.plan.hostgroup(), Hold::FoundRows);
+            // One that is kept for the warnings of the statement before is asked for its rows as well.
+            let kept = |hold| self.held.has(job.plan.hostgroup(), hold);
+            let knows = job.class.reads.intersects(Reads::FOUND_ROWS) && (kept(Hold::FoundRows) || kept(Hold::Diagnostics));
             let failed = match self.attempt(job).await {
                 Ok(told) => return Ok(told),
                 Err(failed) => failed,
@@ -66,6 +68,10 @@ impl Session {
             }
             let (code, sqlstate, words) = failure.to_client();
             let complaint = Complaint::with(code, sqlstate, words);
+            #[cfg(feature = "planted")]
+            if backend::planted::HANG_UP.get() {
+                return Err(Ended::Broken);
+            }
             if state_lost {
                 // A transaction, a lock or a variable went with the connection: a client that went on would not know.
                 return Err(Ended::Told(complaint));

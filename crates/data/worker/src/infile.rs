@@ -40,6 +40,12 @@ pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: 
                 let part = chunk.split_to(used);
                 session.client.put_back(std::mem::replace(&mut chunk, part));
             }
+            #[cfg(feature = "planted")]
+            if backend::planted::SPOIL_FILE.get()
+                && chunk.len() > 100
+            {
+                chunk[99] ^= 1;
+            }
             session.core.tally.add(Counter::QueriesFrontendsBytesRecv, chunk.len() as u64);
             backend.pass(chunk).await.map_err(Failed::Backend)?;
             if end.is_some() {

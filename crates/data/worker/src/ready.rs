@@ -112,6 +112,8 @@ impl Session {
             && !self.lacks_insert_id(backend, job)
             // Its own changes would hide those that are still to be told.
             && !(backend.unreported == Unreported::Change && changes_by_itself(job.class))
+            // Questions for it later would be what FOUND_ROWS() is about.
+            && !(backend.unreported != Unreported::Nothing && job.class.leaves.intersects(Leaves::FOUND_ROWS))
             && !self.has_old_warnings(backend, job)
             // What a statement is prepared under has to be known.
             && !(matches!(job.what, What::Prepare(_)) && backend.holds.has(Hold::Unread))
@@ -175,6 +177,11 @@ impl Session {
         let unread = backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing;
         if unread && !job.class.reads.intersects(Reads::WARNINGS) {
             // What is brought there, or what a statement is prepared in, would be set over it.
+            if backend.holds.has(Hold::FoundRows) && backend.unreported == Unreported::Nothing && !job.class.reads.intersects(Reads::FOUND_ROWS) {
+                // Our questions would be what FOUND_ROWS() is about.
+                let found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
+                self.keep_found_rows(found, backend.hello.is_mariadb());
+            }
             self.read_back(backend, self.limit_ms(job)).await?;
         }
         let sees = sees_there(backend, job);

@@ -33,6 +33,8 @@ impl Session {
             // A server that does not answer is not what the statement waits for, unless the session ends with it.
             let patience = if carries { u64::MAX } else { job.epoch.snapshot.variables.mysql_connect_timeout_server };
             let limit_ms = self.limit_ms(job).min(patience);
+            #[cfg(feature = "planted")]
+            let kept = backend.holds;
             if backend.holds.has(Hold::FoundRows) {
                 // Until it has said it.
                 self.keep_found_rows(None, backend.hello.is_mariadb());
@@ -41,6 +43,10 @@ impl Session {
             if asked.is_err() {
                 // Nobody asks it again: it may be found broken before anything is sent, again and again.
                 backend.idle = Idle::Doubtful;
+                #[cfg(feature = "planted")]
+                if backend::planted::asks_again() {
+                    (backend.idle, backend.holds) = (Idle::Proven, kept);
+                }
             }
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {
                 // It has become of another kind: a variable that cannot be told.

@@ -158,6 +158,10 @@ impl Session {
     /// Closes the connection that was this client's.
     pub(crate) fn leave_through(&mut self) {
         if let Some(mut through) = self.through.take() {
+            #[cfg(feature = "planted")]
+            if backend::planted::KEEP_THROUGH.get() {
+                return std::mem::forget(through);
+            }
             through.backend.idle = Idle::Doubtful;
             self.core.pools.release(through.backend);
         }
