@@ -1,6 +1,7 @@
 //! A client that speaks MySQL by itself: it reads answers with code of its own, and counts packets.
 
 use crate::chance::Chance;
+use crate::server::FILE_HEADER;
 use net::{Conn, NetError, Refused};
 use rt::{Address, Rt};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) enum Due {
     Cursor,
     /// Rows of a cursor, without their columns.
     Fetched { columns: usize },
+    /// Of who was asked for a file before.
+    Filed,
 }
 
 /// What went wrong with the connection or its protocol.
@@ -71,6 +74,12 @@ pub(crate) struct Client {
     /// It rests so long after every so many packets.
     pub(crate) rest: Option<(u64, Duration)>,
     packets: u64,
+    /// Packets of this answer.
+    came: u64,
+    /// What it has read is the last that the other side says.
+    pub(crate) dismissed: bool,
+    /// The file that it has, in pieces, and its name.
+    pub(crate) file: (String, Vec<Vec<u8>>),
     /// The id that the last OK told, and the rows that it has affected.
     pub(crate) insert_id: u64,
     pub(crate) affected: u64,
@@ -100,7 +109,7 @@ impl Client {
             user,
             secret: &net::Secret::Clear(crate::server::PASSWORD.to_owned()),
             database: schema,
-            caps: caps::LONG_PASSWORD | caps::LONG_FLAG | caps::TRANSACTIONS | caps::MULTI_RESULTS | deprecate,
+            caps: caps::LONG_PASSWORD | caps::LONG_FLAG | caps::TRANSACTIONS | caps::MULTI_RESULTS | caps::LOCAL_FILES | deprecate,
             charset,
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
             compression,
@@ -108,7 +117,23 @@ impl Client {
             host: "millrace",
         };
         let hello = net::login(&mut conn, &account).await?;
-        Ok(Self { rt: rt.clone(), conn, caps: hello.caps, seq: 0, rest: None, packets: 0, insert_id: 0, affected: 0, compression, rows: 0, status: 0, number: hello.thread_id })
+        Ok(Self {
+            rt: rt.clone(),
+            conn,
+            caps: hello.caps,
+            seq: 0,
+            rest: None,
+            packets: 0,
+            came: 0,
+            dismissed: false,
+            file: Default::default(),
+            insert_id: 0,
+            affected: 0,
+            compression,
+            rows: 0,
+            status: 0,
+            number: hello.thread_id,
+        })
     }
 
     /// Sends a command without waiting for anything.
@@ -116,6 +141,7 @@ impl Client {
         let mut framed = Vec::new();
         packet::append(&mut framed, &mut 0, payload);
         self.seq = 1;
+        self.came = 0;
         Ok(self.conn.send_commands(framed).await?)
     }
 
@@ -130,12 +156,16 @@ impl Client {
         match first.first() {
             Some(&ok::ERR_HEADER) => return self.error(&first),
             Some(&ok::OK_HEADER) if due == Due::Prepared => return self.prepared(&first).await,
+            Some(&FILE_HEADER) if due == Due::Filed => return self.send_file(&first[1..]).await,
             Some(&ok::OK_HEADER) => {
                 let ok = ok::Ok::read(&first, self.caps)?;
                 (self.insert_id, self.affected) = (ok.insert_id, ok.affected);
                 return Ok(Reply::Ok);
             }
             _ => {}
+        }
+        if due == Due::Filed {
+            return Err(Broken::Protocol("rows instead of a question for a file".to_owned()));
         }
         let columns = usize::try_from(Reader::new(&first).lenenc_int()?).unwrap_or(usize::MAX);
         self.definitions(columns).await?;
@@ -146,6 +176,52 @@ impl Client {
             return if opened { Ok(Reply::Opened) } else { Err(Broken::Protocol("no cursor was opened".to_owned())) };
         }
         self.read_rows(columns, due == Due::Binary).await
+    }
+
+    /// The whole file, and what is said to it.
+    async fn send_file(&mut self, name: &[u8]) -> Result<Reply, Broken> {
+        let (own, pieces) = std::mem::take(&mut self.file);
+        if name != own.as_bytes() {
+            return Err(Broken::Protocol(format!("a question for the file {:?} instead of {own}", words(name))));
+        }
+        for piece in pieces.iter().map(Vec::as_slice).chain([&[][..]]) {
+            if self.send_piece(piece).await.is_err() {
+                // Who has no use for it has said so, or hung up.
+                break;
+            }
+        }
+        let said = self.conn.packet(PACKET_LEN_MAX).await?;
+        match said.payload().first() {
+            // One that comes before the end of the file cannot know its number.
+            Some(&ok::ERR_HEADER) => {
+                self.dismissed |= said.seq != self.seq;
+                self.error(said.payload())
+            }
+            Some(&ok::OK_HEADER) if said.seq == self.seq => {
+                let ok = ok::Ok::read(said.payload(), self.caps)?;
+                (self.insert_id, self.affected) = (ok.insert_id, ok.affected);
+                Ok(Reply::Ok)
+            }
+            _ => Err(Broken::Protocol(format!("packet {} after a file, where {} is due: {:?}", said.seq, self.seq, said.payload()))),
+        }
+    }
+
+    /// Some of the file; nothing is its end.
+    pub(crate) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), Broken> {
+        self.packets += 1;
+        if let Some((every, rest)) = self.rest
+            && self.packets.is_multiple_of(every)
+        {
+            self.rt.sleep(rest).await;
+        }
+        let mut framed = Vec::new();
+        packet::append(&mut framed, &mut self.seq, piece);
+        Ok(self.conn.send(framed).await?)
+    }
+
+    /// Whether some of an answer was there when the connection ended with this.
+    pub(crate) fn has_begun(&self, error: &NetError) -> bool {
+        self.came > 0 || matches!(error, NetError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)
     }
 
     /// The flags of an end of rows.
@@ -215,6 +291,12 @@ impl Client {
             self.rt.sleep(rest).await;
         }
         let packet = self.conn.packet(PACKET_LEN_MAX).await?;
+        if self.came == 0 && packet.seq == 0 && packet.payload().first() == Some(&ok::ERR_HEADER) {
+            // It was said before anything was asked: as servers do that will hear no more.
+            self.dismissed = true;
+            return Ok(packet.payload().to_vec());
+        }
+        self.came += 1;
         if packet.seq != self.seq {
             return Err(Broken::Protocol(format!("packet {} where {} is due", packet.seq, self.seq)));
         }

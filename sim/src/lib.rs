@@ -12,6 +12,7 @@ mod client;
 mod judge;
 mod mind;
 mod programme;
+pub mod scene;
 mod server;
 mod world;
 

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Flags {
     /// Play these seeds and print their stories.
     seeds: Vec<u64>,
-    /// Calm, windy, stormy or disastrous; else the seed says.
+    /// Calm, windy, fickle, stormy or disastrous; else the seed says.
     #[arg(long)]
     weather: Option<String>,
     /// Play fresh seeds for so many minutes and print those that fail.
@@ -46,6 +46,7 @@ fn world(seed: u64, weather: Option<&str>) -> World {
     match weather {
         Some("calm") => World::with(seed, Weather::Calm),
         Some("windy") => World::with(seed, Weather::Windy),
+        Some("fickle") => World::with(seed, Weather::Fickle),
         Some("stormy") => World::with(seed, Weather::Stormy),
         Some("disastrous") => World::with(seed, Weather::Disastrous),
         _ => World::of(seed),

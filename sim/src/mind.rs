@@ -175,12 +175,7 @@ impl Mind {
             ["USE", name] => self.use_schema(name.trim_matches('`')),
             ["SET", ..] => self.set(sql, log),
             ["INSERT", "INTO", "log", "VALUES", _] => {
-                let tag = quoted(sql)?;
-                self.pending.push(tag);
-                self.in_transaction |= !self.autocommit;
-                if !self.in_transaction {
-                    self.commit(log);
-                }
+                self.insert(quoted(sql)?, log);
                 Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
             }
             ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
@@ -246,6 +241,15 @@ impl Mind {
         }
         name.clone_into(&mut self.schema);
         Ok(Said::Schema(name.to_owned()))
+    }
+
+    /// One line more, in the log from the commit on.
+    pub(crate) fn insert(&mut self, line: String, log: &mut Vec<String>) {
+        self.pending.push(line);
+        self.in_transaction |= !self.autocommit;
+        if !self.in_transaction {
+            self.commit(log);
+        }
     }
 
     fn commit(&mut self, log: &mut Vec<String>) {

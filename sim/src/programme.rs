@@ -3,6 +3,7 @@
 mod cursor;
 mod having;
 mod killing;
+mod uploading;
 
 use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
@@ -10,7 +11,8 @@ use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
 use killing::Fire;
 use crate::mind::{Complaint, ECHO, SCHEMAS, SERVERS_CHARSET};
-use net::Refused;
+use crate::server::{COURIER, LOAD};
+use net::{NetError, Refused};
 use rt::{Address, Rt};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -102,11 +104,21 @@ pub(crate) struct Manners {
     room: bool,
     users: usize,
     bytes_per_second: u64,
+    /// Networks break, and nobody is told why.
+    breaks: bool,
+    /// It is served over connections of its own, sometimes.
+    courier: bool,
 }
 
 impl Manners {
-    pub(crate) fn of(world: &crate::World) -> Self {
-        Self { room: u64::from(world.connections) >= world.clients, users: world.users, bytes_per_second: world.bytes_per_second }
+    pub(crate) fn of(world: &crate::World, courier: bool) -> Self {
+        Self {
+            room: u64::from(world.connections) >= world.clients,
+            users: world.users,
+            bytes_per_second: world.bytes_per_second,
+            breaks: world.breaks(),
+            courier,
+        }
     }
 }
 
@@ -146,6 +158,16 @@ struct Session<'a> {
     under_fire: Option<Fire>,
     /// FOUND_ROWS() is of SQL_CALC_FOUND_ROWS.
     calculated: bool,
+    /// Its connection is its own, from one end to the other.
+    through: bool,
+    /// Cursors, tables and locks that it has, and what nobody knows.
+    keeps: u32,
+    /// The last statement that was answered has left something of which a server has to be asked.
+    leaves: bool,
+    /// It was told that its connection to a server is gone.
+    told: bool,
+    /// What it ran was ended. If that was on the way to its connection, what it had there went with it.
+    interrupted: bool,
 }
 
 /// Lives the sessions of one client.
@@ -166,13 +188,15 @@ async fn session(
     tags: &mut u32,
 ) {
     let who = format!("client {number}");
-    let user = *chance.one_of(&USERS[..manners.users]);
+    let through = manners.courier && chance.percent(60);
+    let user = if through { COURIER } else { *chance.one_of(&USERS[..manners.users]) };
     let charset = *chance.one_of(&CHARSETS);
     let schema = if chance.percent(70) { Some(*chance.one_of(&SCHEMAS)) } else { None };
     let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, chance)).await;
     let client = match entered {
         Ok(Ok(client)) => client,
-        Ok(Err(Refused::Net(error))) => return judge.excuse(&who, &format!("cannot log in: {error}")),
+        Ok(Err(Refused::Net(error))) if manners.breaks => return judge.excuse(&who, &format!("cannot log in: {error}")),
+        Ok(Err(Refused::Server { code: 2013 | 9001, message, .. })) if through => return judge.excuse(&who, &format!("was not let in: {message}")),
         Ok(Err(refused)) => return judge.accuse(&who, &format!("was not let in: {refused}")),
         Err(_) => return judge.accuse(&who, "the login never ends"),
     };
@@ -201,7 +225,15 @@ async fn session(
         proxy,
         user,
         under_fire: None,
+        through,
+        keeps: 0,
+        leaves: false,
+        told: false,
+        interrupted: false,
     };
+    if session.through && session.begin_through().await.is_err() {
+        return;
+    }
     // A fresh client sees the defaults.
     if session.state(false).await.is_ok() {
         for _ in 0..session.chance.between(5, 30) {
@@ -230,7 +262,8 @@ impl Session<'_> {
             44..=55 if !open => self.run("BEGIN", true, |own| own.in_transaction = true).await,
             44..=51 => self.run("COMMIT", true, |own| own.in_transaction = false).await,
             52..=55 => self.roll_back().await,
-            56..=65 => self.insert().await,
+            56..=62 => self.insert().await,
+            63..=65 => self.upload().await,
             66..=76 => self.set().await,
             77..=80 => self.use_schema().await,
             81..=83 => self.prepare().await,
@@ -241,7 +274,7 @@ impl Session<'_> {
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
             95 => self.mistake().await,
             96 => self.leave().await,
-            97 => self.under_fire().await,
+            97 if !self.through => self.under_fire().await,
             _ => {
                 self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
                 Ok(())
@@ -258,19 +291,54 @@ impl Session<'_> {
             Ok(Err(_)) if self.under_fire == Some(Fire::Session) => self.judge.tell(&self.who, "is over"),
             Ok(Err(Broken::Protocol(what))) => self.judge.accuse(&self.who, &format!("{words}: {what}")),
             Ok(Err(Broken::Net(_))) if self.lost => {}
-            Ok(Err(Broken::Net(error))) => self.judge.excuse(&self.who, &format!("{words}: {error}")),
+            Ok(Err(Broken::Net(error))) => self.closed(words, &error),
             Ok(Ok(_)) if self.lost => {
                 self.judge.accuse(&self.who, &format!("{words}: answered although the transaction is lost"))
             }
             Ok(Ok(reply)) => {
-                if !matches!(reply, Reply::Err { .. }) {
+                let failed = matches!(reply, Reply::Err { .. });
+                if !failed {
                     self.judge.was_answered();
+                    (self.told, self.interrupted) = (false, false);
                 }
+                // In a transaction nobody asks what became of it before its end.
+                self.leaves = failed || leaves_something(words) || self.leaves && self.own.in_transaction;
+                self.lost |= self.client.dismissed;
                 self.count(words, &reply);
                 return Ok(Some(reply));
             }
         }
         Err(Over)
+    }
+
+    /// The connection is over, and nobody says why. Right is that where a server has ended its own in a moment in which it would have ended this one.
+    fn closed(&mut self, words: &str, error: &NetError) {
+        let bound = self.keeps > 0 || self.own.in_transaction || !self.own.autocommit || self.leaves;
+        // In the middle of a file there is no way on for who is interrupted.
+        if self.interrupted || self.under_fire.is_some() && words.starts_with(LOAD) {
+            self.judge.tell(&self.who, "is over");
+        } else if self.manners.breaks || self.through || self.told || bound || self.client.has_begun(error) {
+            self.judge.excuse(&self.who, &format!("{words}: {error}"));
+        } else {
+            self.judge.accuse(&self.who, &format!("{words}: the session was closed in silence: {error}"));
+        }
+    }
+
+    /// Everything goes to one server, as it is said.
+    async fn begin_through(&mut self) -> Goes {
+        self.judge.hit("a session with nothing between", 1);
+        (self.pinned, self.drawn) = (true, true);
+        match self.query("SELECT CONNECTION_ID()").await? {
+            Some(Reply::Rows(rows)) => {
+                let number = rows.first().and_then(|row| row.first().cloned().flatten());
+                self.client.number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
+                Ok(())
+            }
+            other => {
+                self.judge.accuse(&self.who, &format!("SELECT CONNECTION_ID(): {other:?}"));
+                Err(Over)
+            }
+        }
     }
 
     async fn query(&mut self, sql: &str) -> Goes<Option<Reply>> {
@@ -287,8 +355,10 @@ impl Session<'_> {
     /// An error answer to something that is right: a fault must explain it.
     fn complained(&mut self, words: &str, code: u16, message: &str) {
         let gone = matches!(code, 2013 | 9001 | 1053 | 2002 | 2003 | 2006);
+        self.told |= gone;
         let what = format!("{words}: error {code}: {message}");
         if code == 1317 && self.under_fire.is_some() {
+            self.interrupted = true;
             return self.judge.tell(&self.who, &what);
         }
         if gone {
@@ -297,7 +367,7 @@ impl Session<'_> {
             self.judge.accuse(&self.who, &what)
         }
         // With a transaction's connection goes the session: whatever comes next must not be answered.
-        self.lost = code == 2013 && (self.own.in_transaction || !self.own.autocommit);
+        self.lost |= code == 2013 && (self.own.in_transaction || !self.own.autocommit);
     }
 
     /// A statement without rows. What it changes is ours once it is acknowledged. `ends`: it commits what is pending.
@@ -590,7 +660,8 @@ impl Session<'_> {
         let mut payload = vec![0x17];
         payload.extend_from_slice(&statement.id.to_le_bytes());
         payload.extend_from_slice(&[u8::from(cursor), 1, 0, 0, 0, nulls]);
-        if same.is_some() && self.chance.percent(70) {
+        // Who is alone with a server has told it types before; ours remembers none.
+        if same.is_some() && self.chance.percent(70) && !self.through {
             payload.push(0);
         } else {
             payload.push(1);
@@ -636,7 +707,8 @@ impl Session<'_> {
             Some(Reply::Ok) => {
                 self.own = Own::new(&self.own.schema, SERVERS_CHARSET);
                 self.spot = None;
-                self.pinned = false;
+                self.pinned = self.through;
+                self.keeps = 0;
                 self.prepared.clear();
                 (self.twin, self.ground) = (Belongings::default(), Ground::default());
             }
@@ -679,4 +751,9 @@ impl Session<'_> {
         }
         Err(Over)
     }
+}
+
+/// Whether a server has to be asked what came of it.
+fn leaves_something(words: &str) -> bool {
+    ["CALL ", "INSERT INTO fires", "SET @", "BEGIN", "SET autocommit"].iter().any(|begin| words.starts_with(begin)) || words.contains(" INTO @")
 }

@@ -1,5 +1,10 @@
 //! A fake MySQL server: honest about every connection's state, slow at times, and mortal.
 
+mod filing;
+mod whims;
+
+pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
+
 use crate::belongings::{Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
@@ -21,10 +26,13 @@ use wire::handshake::{Greeting, Login};
 use wire::ok;
 use wire::resultset::{Column, Writer};
 use wire::status;
+use whims::Whim;
 
 const PACKET_LEN_MAX: usize = 64 << 20;
 /// Every user's password.
 pub(crate) const PASSWORD: &str = "grist";
+/// The user who shares no connection.
+pub(crate) const COURIER: &str = "courier";
 
 const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
@@ -39,7 +47,19 @@ const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::PLUGIN_AUTH
     | caps::CONNECT_ATTRS
     | caps::PLUGIN_AUTH_LENENC
-    | caps::SESSION_TRACK;
+    | caps::SESSION_TRACK
+    | caps::LOCAL_FILES;
+
+/// What a server is like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Nature {
+    /// It hangs up when it likes.
+    pub(crate) fickle: bool,
+    /// It can do all that clients are offered.
+    pub(crate) able: bool,
+    /// It hears no later than that of the end of a connection.
+    pub(crate) late: Duration,
+}
 
 /// A server.
 pub(crate) struct Server {
@@ -50,6 +70,10 @@ pub(crate) struct Server {
     judge: Rc<Judge>,
     chance: RefCell<Chance>,
     caps: Caps,
+    fickle: bool,
+    late: Duration,
+    /// Connections of users who share none.
+    pub(crate) couriers: Cell<u32>,
     /// A statement takes at most so long.
     delay_max_us: u64,
     /// Which life it is in: a crash ends one.
@@ -64,12 +88,14 @@ pub(crate) struct Server {
 struct Order {
     statement: Cell<bool>,
     connection: Cell<bool>,
+    /// The server wants it to end.
+    hang_up: Cell<bool>,
     bell: Notify,
 }
 
 impl Server {
-    pub(crate) fn start(rt: &Rt, judge: &Rc<Judge>, name: &'static str, at: Address, mut chance: Chance) -> Rc<Self> {
-        let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
+    pub(crate) fn start(rt: &Rt, judge: &Rc<Judge>, name: &'static str, at: Address, nature: Nature, mut chance: Chance) -> Rc<Self> {
+        let deprecate = if chance.percent(50) || nature.able { caps::DEPRECATE_EOF } else { 0 };
         let packed = *chance.one_of(&[0, caps::COMPRESS, caps::ZSTD, caps::COMPRESS | caps::ZSTD]);
         let server = Rc::new(Self {
             name,
@@ -77,6 +103,9 @@ impl Server {
             rt: rt.clone(),
             judge: judge.clone(),
             caps: OFFERED | deprecate | packed,
+            fickle: nature.fickle,
+            late: nature.late,
+            couriers: Cell::new(0),
             delay_max_us: *chance.one_of(&[0, 500, 20_000]),
             chance: RefCell::new(chance),
             life: Cell::new(0),
@@ -96,10 +125,14 @@ impl Server {
                     let life = server.life.get();
                     let order = Rc::new(Order::default());
                     server.orders.borrow_mut().insert(id, order.clone());
-                    let mut guest = Guest { life, server: server.clone(), id, seen, order, last: None, had: BTreeSet::new() };
+                    let mut guest =
+                        Guest { life, server: server.clone(), id, seen, order, last: None, is_courier: false, had: BTreeSet::new() };
                     let _over = guest.serve(socket).await;
-                    server.orders.borrow_mut().remove(&id);
-                    guest.server.ground.borrow_mut().locks.retain(|_, holder| *holder != guest.id);
+                    if life == server.life.get() {
+                        server.orders.borrow_mut().remove(&id);
+                        server.ground.borrow_mut().locks.retain(|_, holder| *holder != id);
+                    }
+                    server.couriers.set(server.couriers.get() - u32::from(guest.is_courier));
                     server.judge.closed(seen);
                 });
             }
@@ -107,10 +140,20 @@ impl Server {
         server
     }
 
-    /// It dies: transactions that are open are lost, the log stays. The world resets its connections.
+    /// It dies: transactions that are open are lost, the log stays. The world resets its connections, and those that come later are numbered anew.
     pub(crate) fn crash(&self) {
         self.ground.borrow_mut().locks.clear();
+        self.orders.borrow_mut().clear();
+        self.last_connection.set(0);
         self.life.set(self.life.get() + 1);
+    }
+
+    /// Ends all connections on which nothing runs.
+    pub(crate) fn hang_up(&self) {
+        for order in self.orders.borrow().values() {
+            order.hang_up.set(true);
+            order.bell.notify_one();
+        }
     }
 
     /// How long the next statement takes.
@@ -133,6 +176,8 @@ struct Guest {
     order: Rc<Order>,
     /// The client that spoke last, and what there was here since it came.
     last: Option<String>,
+    /// It is of a user who shares none.
+    is_courier: bool,
     had: BTreeSet<&'static str>,
 }
 
@@ -152,15 +197,7 @@ impl Guest {
             conn.compress(algorithm, 1);
         }
         loop {
-            let ordered = async {
-                while !self.order.connection.get() {
-                    self.order.bell.wait().await;
-                }
-            };
-            let packet = match rt::select(conn.packet(PACKET_LEN_MAX), ordered).await {
-                rt::Either::Left(packet) => packet?,
-                rt::Either::Right(()) => return Ok(()),
-            };
+            let Some(packet) = self.next_command(&mut conn).await? else { return Ok(()) };
             let command = Command::read(packet.payload(), caps)?;
             if matches!(command, Command::Quit) {
                 return Ok(());
@@ -170,6 +207,7 @@ impl Guest {
             let slow = matches!(&command, Command::Query(query) if query.sql.ends_with(b"FROM slow"));
             let interrupted = self.work(&conn, slow).await;
             if self.order.connection.get() {
+                self.must_be_left(&mut conn).await;
                 return Ok(());
             }
             if interrupted && command.is_answered() {
@@ -185,13 +223,41 @@ impl Guest {
             if self.life != self.server.life.get() {
                 return Ok(()); // it died while it worked
             }
+            if let Command::Query(query) = &command
+                && query.sql.starts_with(LOAD.as_bytes())
+            {
+                let text = String::from_utf8_lossy(query.sql).into_owned();
+                if self.load(&mut conn, &mut mind, &text, caps, packet.seq).await? {
+                    continue;
+                }
+                return Ok(());
+            }
+            let ours = matches!(&command, Command::Query(query) if query.sql.starts_with(b"KILL "));
+            let whim = if ours { Whim::None } else { self.server.whim() };
+            if whim == Whim::Ignore {
+                self.tell(&format!("hangs up before {}", shown(&command)));
+                return Ok(());
+            }
             let mut out = Vec::new();
             self.answer(&mut mind, &command, caps, packet.seq, &mut out)?;
             self.had.extend(mind.names());
+            match whim {
+                Whim::Swallow => out.clear(),
+                Whim::BreakOff => out.truncate(self.server.cut(out.len())),
+                _ => {}
+            }
             for piece in out.chunks(32 << 10) {
                 conn.send(piece.to_vec()).await?;
             }
+            if whim != Whim::None {
+                self.tell(&format!("hangs up: {whim:?} of {}", shown(&command)));
+                return Ok(());
+            }
         }
+    }
+
+    fn tell(&self, words: &str) {
+        self.server.judge.tell(&format!("server {} connection {}", self.server.name, self.id), words);
     }
 
     /// Takes its time; whether it was told to stop meanwhile. A server notices that a client has left only when it has the answer; the judge is
@@ -234,7 +300,7 @@ impl Guest {
         Ok(Said::Ok)
     }
 
-    async fn log_in(&self, conn: &mut Conn) -> Result<Option<(Caps, Mind)>, NetError> {
+    async fn log_in(&mut self, conn: &mut Conn) -> Result<Option<(Caps, Mind)>, NetError> {
         let mut random = [0; 20];
         for byte in &mut random {
             *byte = (self.server.chance.borrow_mut().next() >> 32) as u8;
@@ -257,6 +323,10 @@ impl Guest {
         let stage2 = auth::native_stage2(PASSWORD.as_bytes());
         payload.clear();
         let who = format!("server {}", self.server.name);
+        if login.user == COURIER {
+            self.is_courier = true;
+            self.server.couriers.set(self.server.couriers.get() + 1);
+        }
         if auth::native_verify(&stage2, &nonce, &login.auth_response).is_none() {
             self.server.judge.accuse(&who, "a login with a wrong password");
             written(&Complaint(1045, "Access denied".to_owned())).write(&mut payload);
@@ -274,16 +344,11 @@ impl Guest {
         let said = match command {
             Command::Query(query) => {
                 let text = String::from_utf8_lossy(query.sql);
-                self.server.judge.tell(&format!("server {} connection {}", self.server.name, self.id), &text);
-                self.comes(client(&text), mind);
+                self.hears(&text, mind);
                 if text == "SELECT 1 FROM (SELECT 1) nothing" && mind.has.warns() {
                     self.server.judge.hit("warnings of others forgotten", 1);
                 } else if text.starts_with("SET last_insert_id") {
                     self.server.judge.hit("an insert id brought", 1);
-                }
-                if let Some((whose, what)) = mind.has.of_somebody_else(&text) {
-                    let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
-                    self.server.judge.accuse(&format!("server {}", self.server.name), &words);
                 }
                 if text.starts_with("KILL ") {
                     self.kill(&text)
@@ -426,12 +491,24 @@ impl Guest {
         Ok(())
     }
 
+    /// A text has come.
+    fn hears(&mut self, text: &str, mind: &Mind) {
+        self.tell(text);
+        self.comes(client(text), mind);
+        if let Some((whose, what)) = mind.has.of_somebody_else(text) {
+            let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
+            self.server.judge.accuse(&format!("server {}", self.server.name), &words);
+        }
+    }
+
     /// A client speaks, if this is known.
     fn comes(&mut self, client: Option<&str>, mind: &Mind) {
         let Some(client) = client else { return };
         if self.last.as_deref().is_some_and(|last| last != client) {
             let words = || format!("{client} on connection {}, where {:?} has a cursor", self.id, self.last);
-            self.server.judge.check(mind.cursors.is_empty(), &format!("server {}", self.server.name), words);
+            let who = format!("server {}", self.server.name);
+            self.server.judge.check(mind.cursors.is_empty(), &who, words);
+            self.server.judge.check(!self.is_courier, &who, || format!("{client} on connection {}, which was to be {:?}'s alone", self.id, self.last));
             self.server.judge.hit("handed on", 1);
             for what in std::mem::take(&mut self.had) {
                 self.server.judge.hit(what, 1);
@@ -449,6 +526,14 @@ impl Guest {
         // The columns are text: numbers come back in words.
         writer.binary_row(&columns, &row);
         writer.end(0);
+    }
+}
+
+/// A command in a few words.
+fn shown(command: &Command<'_>) -> String {
+    match command {
+        Command::Query(query) => String::from_utf8_lossy(query.sql).into_owned(),
+        other => format!("{other:?}").chars().take(40).collect(),
     }
 }
 

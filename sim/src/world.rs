@@ -1,9 +1,10 @@
 //! A world: what is in it, what breaks, and what must be true when all is over.
 
 use crate::chance::Chance;
+use crate::client::Client;
 use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
-use crate::server::{PASSWORD, Server};
+use crate::server::{COURIER, Nature, PASSWORD, Server};
 use bridge::{Ask, Counter, Report, ToCore};
 use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, UserRow, Users, Variables};
 use rt::permits::Registry;
@@ -20,6 +21,8 @@ pub enum Weather {
     Calm,
     /// Bytes are late and come in pieces; nothing is lost.
     Windy,
+    /// The same, and servers hang up when they like. The network does not break.
+    Fickle,
     /// Connections break too.
     Stormy,
     /// Servers crash and freeze and come back as well.
@@ -43,6 +46,8 @@ pub struct World {
     pub users: usize,
     /// How many statements may be in flight on one connection.
     pub depth: u32,
+    /// Some clients have connections of their own.
+    pub courier: bool,
     /// So many bytes per second a client is sent at most; 0 for no limit.
     pub bytes_per_second: u64,
     /// What goes wrong with bytes.
@@ -53,10 +58,11 @@ impl World {
     /// The world of this seed.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        let weather = match seed % 4 {
+        let weather = match seed % 5 {
             0 => Weather::Calm,
             1 => Weather::Windy,
-            2 => Weather::Stormy,
+            2 => Weather::Fickle,
+            3 => Weather::Stormy,
             _ => Weather::Disastrous,
         };
         Self::with(seed, weather)
@@ -86,16 +92,43 @@ impl World {
         let cores = u32::try_from(chance.between(1, 3)).unwrap_or(1);
         let depth = *chance.one_of(&[0, 2, 3, 16]);
         let users = if chance.percent(75) { 1 } else { 2 };
-        let bytes_per_second = if chance.percent(20) { chance.between(50_000, 1_000_000) } else { 0 };
-        Self { seed, weather, clients, cores, connections, users, depth, bytes_per_second, faults }
+        let bytes_per_second = if chance.percent(30) { chance.between(50_000, 2_000_000) } else { 0 };
+        if chance.percent(50) {
+            faults.slow = Duration::from_micros(chance.between(10, 500));
+            faults.shuffle = true;
+        }
+        let courier = chance.percent(30);
+        // They keep theirs as long as they stay, and others need some, too.
+        let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
+        Self { seed, weather, clients, cores, connections, users, depth, courier, bytes_per_second, faults }
     }
 
+    /// Whether something breaks at all.
     fn rough(&self) -> bool {
+        self.breaks() || self.weather == Weather::Fickle
+    }
+
+    /// Whether the network does, of which nobody tells.
+    pub(crate) fn breaks(&self) -> bool {
         matches!(self.weather, Weather::Stormy | Weather::Disastrous)
+    }
+
+    /// An end is heard of up to so long after it was. A server that is frozen hears of it when it thaws.
+    fn late(&self) -> Duration {
+        let frozen = if self.weather == Weather::Disastrous { FROZEN_MAX } else { Duration::ZERO };
+        4 * self.faults.latency_max + 2 * self.faults.stall_max + 500 * self.faults.slow + Duration::from_millis(50) + frozen
     }
 }
 
 const LIMITS: Limits = Limits { time_max: Duration::from_secs(4 * 3600), turns_max: 20_000_000 };
+/// Cores listen after so long.
+const BEGINNING: Duration = Duration::from_millis(100);
+/// So many clients have connections of their own, where some have.
+const COURIERS_MAX: u32 = 2;
+/// After the last fault: so long until nothing has an excuse any more.
+const BREATH: Duration = Duration::from_secs(2);
+/// So many clients come then.
+const NEWCOMERS: u64 = 3;
 /// So long a server is frozen at most.
 const FROZEN_MAX: Duration = Duration::from_secs(5);
 /// After the last client: so long until nothing is left. A server that was shunned is back, and a lost connect is given up.
@@ -111,31 +144,64 @@ pub fn run(world: &World) -> Verdict {
     rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move { play(rt, &world).await })
 }
 
-async fn play(rt: Rt, world: &World) -> Verdict {
-    let judge = Rc::new(Judge::new(rt.clone(), world.rough()));
-    let (panicked, note) = (judge.clone(), judge.clone());
-    rt.on_panic(move |words| panicked.accuse("core", &format!("a task panicked: {words}")));
-    note.tell("world", &format!("{world:?}"));
+/// Two servers, the cores before them, and who looks on.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) rt: Rt,
+    pub(crate) judge: Rc<Judge>,
+    pub(crate) master: Rc<Server>,
+    pub(crate) replica: Rc<Server>,
+    proxy: Address,
+}
 
+/// The cores, as those reach them who direct them.
+struct Cores {
+    tells: Vec<mailbox::Sender<ToCore>>,
+    ended: Vec<rt::local::Receiver<()>>,
+    noted: mailbox::Receiver<String>,
+}
+
+impl Stage {
+    async fn set(rt: &Rt, world: &World) -> (Self, Cores) {
+        let judge = Rc::new(Judge::new(rt.clone(), world.rough()));
+        let panicked = judge.clone();
+        rt.on_panic(move |words| panicked.accuse("core", &format!("a task panicked: {words}")));
+        judge.tell("world", &format!("{world:?}"));
+        let nature = Nature { fickle: world.weather == Weather::Fickle, able: world.courier, late: world.late() };
+        let master = Server::start(rt, &judge, "a", address("10.0.0.1:3306"), nature, Chance::new(world.seed, 10));
+        let replica = Server::start(rt, &judge, "b", address("10.0.0.2:3306"), nature, Chance::new(world.seed, 11));
+        let proxy = address("127.0.0.1:6033");
+        let (notes, noted) = mailbox::channel::<String>(100_000);
+        let (tells, ended) = start_cores(rt, &judge, world, &proxy, &notes);
+        // They begin to listen.
+        rt.sleep(BEGINNING).await;
+        (Self { rt: rt.clone(), judge, master, replica, proxy }, Cores { tells, ended, noted })
+    }
+
+    /// A client without anything particular.
+    pub(crate) async fn enter(&self) -> Client {
+        let entered = Client::log_in(&self.rt, &self.proxy, "miller", None, 45, &mut Chance::new(1, 1)).await;
+        entered.unwrap_or_else(|refused| panic!("a client of a scene is let in: {refused}"))
+    }
+}
+
+/// Plays a plot in a world to its end.
+pub(crate) fn perform<F: Future<Output = ()>>(world: &World, plot: impl FnOnce(Stage) -> F) -> Verdict {
+    rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move {
+        let (stage, _cores) = Stage::set(&rt, world).await;
+        plot(stage.clone()).await;
+        stage.judge.verdict(world.seed)
+    })
+}
+
+async fn play(rt: Rt, world: &World) -> Verdict {
+    let (stage, cores) = Stage::set(&rt, world).await;
+    let Stage { judge, master, replica, proxy, .. } = stage;
+    let Cores { tells, ended: cores_ended, noted } = cores;
     let chance = |who: u64| Chance::new(world.seed, who);
-    let master = Server::start(&rt, &judge, "a", address("10.0.0.1:3306"), chance(10));
-    let replica = Server::start(&rt, &judge, "b", address("10.0.0.2:3306"), chance(11));
-    let proxy = address("127.0.0.1:6033");
-    let (notes, noted) = mailbox::channel::<String>(100_000);
-    let (tells, cores_ended) = start_cores(&rt, &judge, world, &proxy, &notes);
-    rt.yield_now().await;
 
     // Clients, and what happens to the servers meanwhile.
-    let mut lives = Vec::new();
-    for number in 0..world.clients {
-        let (done, ended) = rt::local::oneshot();
-        let life = programme::live(rt.clone(), judge.clone(), proxy.clone(), number, Manners::of(world), chance(100 + number));
-        rt.spawn(async move {
-            life.await;
-            let _nobody = done.send(());
-        });
-        lives.push(ended);
-    }
+    let lives = clients(&rt, &judge, world, &proxy, 0..world.clients);
     if world.weather == Weather::Disastrous {
         disasters(&rt, &judge, &[master.clone(), replica.clone()], chance(2)).await;
     }
@@ -143,14 +209,25 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         let _panicked_or_over = life.await;
     }
 
-    // Nothing breaks any more: everything comes to rest, and a newcomer is served as if nothing had been.
+    // Nothing breaks any more: newcomers are served as if nothing had been, everything comes to rest, and so is who comes after that.
     let hand = rt.sim_faults().expect("this is the simulated world");
-    hand.set(Faults::perfect());
+    hand.set(Faults { slow: world.faults.slow, shuffle: world.faults.shuffle, ..Faults::perfect() });
+    if world.rough() {
+        rt.sleep(BREATH).await;
+        judge.rough.set(false);
+        judge.tell("world", "nothing breaks any more");
+        for life in clients(&rt, &judge, world, &proxy, world.clients + 1..world.clients + 1 + NEWCOMERS) {
+            let _panicked_or_over = life.await;
+        }
+    }
     rt.sleep(SETTLE).await;
-    judge.rough.set(false);
-    programme::live(rt.clone(), judge.clone(), proxy, world.clients, Manners::of(world), chance(3)).await;
+    programme::live(rt.clone(), judge.clone(), proxy, world.clients, Manners::of(world, false), chance(3)).await;
     rt.sleep(SETTLE).await;
     judge_rest(&rt, &judge, &tells, world.connections).await;
+    for server in [&master, &replica] {
+        let left = server.couriers.get();
+        judge.check(left == 0, server.name, || format!("{left} connections are left of clients who had them to themselves"));
+    }
 
     // It ends when it is told to.
     for (tell, core_ended) in tells.into_iter().zip(cores_ended) {
@@ -160,11 +237,8 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
         judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
     }
-    // A server that is frozen hears of an end when it thaws.
-    let frozen = if world.weather == Weather::Disastrous { FROZEN_MAX } else { Duration::ZERO };
-    let late = 4 * world.faults.latency_max + 2 * world.faults.stall_max + Duration::from_millis(50) + frozen;
     for server in [&master, &replica] {
-        judge.judge_connections(server.name, world.connections, late);
+        judge.judge_connections(server.name, world.connections, world.late());
     }
     judge.judge_log(&master.ground.borrow().log);
     judge.check(replica.ground.borrow().log.is_empty(), "log", || "something was written to the replica".to_owned());
@@ -172,6 +246,29 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         judge.tell("core noted", &words);
     }
     judge.verdict(world.seed)
+}
+
+/// Clients with these numbers, and the ends of their lives.
+fn clients(
+    rt: &Rt,
+    judge: &Rc<Judge>,
+    world: &World,
+    proxy: &Address,
+    numbers: std::ops::Range<u64>,
+) -> Vec<rt::local::Receiver<()>> {
+    let first = numbers.start;
+    let begin = |number: u64| {
+        let (done, ended) = rt::local::oneshot();
+        let courier = world.courier && number - first < COURIERS_MAX.into();
+        let manners = Manners::of(world, courier);
+        let life = programme::live(rt.clone(), judge.clone(), proxy.clone(), number, manners, Chance::new(world.seed, 100 + number));
+        rt.spawn(async move {
+            life.await;
+            let _nobody = done.send(());
+        });
+        ended
+    };
+    numbers.map(begin).collect()
 }
 
 /// Cores that share their listening address, their limits and their cache, all in this one thread.
@@ -302,6 +399,7 @@ fn snapshot(world: &World) -> Snapshot {
     let settings = [
         ("mysql-throttle_max_bytes_per_second_to_client", bytes_per_second.as_str()),
         ("mysql-have_ssl", "false"),
+        ("mysql-enable_load_data_local_infile", "true"),
         ("mysql-query_cache_soft_ttl_pct", "50"),
         ("mysql-default_authentication_plugin", "mysql_native_password"),
         // Waiting for others is no error here, however long they take.
@@ -326,7 +424,9 @@ fn snapshot(world: &World) -> Snapshot {
         apply: 1,
         ..RuleRow::default()
     };
-    let users = Users::build(["miller", "baker"].map(user), &variables).expect("users of this file");
+    let courier = UserRow { fast_forward: 1, ..user(COURIER) };
+    let all = [user("miller"), user("baker"), courier];
+    let users = Users::build(all, &variables).expect("users of this file");
     let pipelining = HostgroupAttributesRow {
         hostgroup_id: 1,
         hostgroup_settings: format!(r#"{{"pipelining":{}}}"#, world.depth),

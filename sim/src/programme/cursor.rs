@@ -1,6 +1,6 @@
 //! Cursors: rows that come a few at a time, from where they are.
 
-use super::{Goes, Over, Session};
+use super::{Bound, Goes, Over, Session};
 use crate::client::{Due, Reply};
 use crate::mind::rows_of_cursor;
 use std::time::Duration;
@@ -16,6 +16,14 @@ impl Session<'_> {
     /// A cursor, some of its rows or all, and other things meanwhile.
     pub(super) async fn with_cursor(&mut self) -> Goes {
         let Some(bound) = self.bind(true).await? else { return Ok(()) };
+        // Whoever ends it in the middle ends the session.
+        self.keeps += 1;
+        self.with_rows(bound).await?;
+        self.keeps = self.keeps.saturating_sub(1);
+        Ok(())
+    }
+
+    async fn with_rows(&mut self, bound: Bound) -> Goes {
         match self.ask(&bound.words, &bound.payload, Due::Cursor).await? {
             Some(Reply::Opened) => {}
             Some(Reply::Err { code, message }) => {

@@ -69,20 +69,27 @@ impl Session<'_> {
             13 => self.with_temporary_table(&tag).await,
             14 => {
                 self.agree(&format!("SELECT GET_LOCK('{tag}', 0)")).await?;
+                self.keeps += 1;
                 for _ in 0..self.chance.below(4) {
                     // Who has a lock on one server and waits for another waits for whoever does so the other way round.
                     if self.manners.room { Box::pin(self.step()).await? } else { self.between().await? }
                 }
-                self.agree(&format!("SELECT RELEASE_LOCK('{tag}')")).await
+                self.agree(&format!("SELECT RELEASE_LOCK('{tag}')")).await?;
+                self.keeps = self.keeps.saturating_sub(1);
+                Ok(())
             }
             15 if !self.own.in_transaction => {
                 self.agree(&format!("LOCK TABLES log WRITE /* '{tag}' */")).await?;
+                self.keeps += 1;
                 self.insert().await?;
-                self.agree("UNLOCK TABLES").await
+                self.agree("UNLOCK TABLES").await?;
+                self.keeps = self.keeps.saturating_sub(1);
+                Ok(())
             }
             16 if self.chance.percent(30) => {
                 // Nobody knows what it has left: the session stays there.
                 self.pinned = true;
+                self.keeps += 1;
                 self.agree(&format!("CALL change('{tag}')")).await?;
                 self.state(self.own.in_transaction).await
             }
@@ -172,6 +179,7 @@ impl Session<'_> {
     async fn with_temporary_table(&mut self, tag: &str) -> Goes {
         let name = *self.chance.one_of(&["t1", "t2"]);
         self.agree(&format!("CREATE TEMPORARY TABLE {name} /* '{tag}' */")).await?;
+        self.keeps += 1;
         // It draws all statements to its server.
         let drawn = std::mem::replace(&mut self.drawn, true);
         for _ in 0..self.chance.below(4) {
@@ -182,6 +190,7 @@ impl Session<'_> {
         }
         self.agree(&format!("DROP TEMPORARY TABLE {name}")).await?;
         self.drawn = drawn;
+        self.keeps = self.keeps.saturating_sub(1);
         Ok(())
     }
 
@@ -199,8 +208,8 @@ impl Session<'_> {
                 self.judge.check(message == complaint.1, &self.who, || format!("{sql}: somebody else's error: {message}"));
                 self.twin.fail(&complaint);
             }
-            // Kept for nothing else, warnings may go with their connection. That is said, until the next statement.
-            (_, Some(Reply::Err { code: 1235, message })) if asks_for_warnings(sql) => {
+            // Kept for nothing else, warnings and rows found may go with their connection. That is said, until the next statement.
+            (_, Some(Reply::Err { code: 1235, message })) if asks_for_warnings(sql) || sql == "SELECT FOUND_ROWS()" => {
                 self.judge.excuse(&self.who, &format!("{sql}: {message}"));
             }
             (_, Some(Reply::Err { code, message })) => {

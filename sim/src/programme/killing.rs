@@ -47,11 +47,12 @@ impl Session<'_> {
 
     async fn run_under_fire(&mut self) -> Goes {
         for _ in 0..self.chance.between(1, 3) {
-            match self.chance.below(6) {
+            match self.chance.below(7) {
                 0 => self.few().await?,
                 1 => self.insert().await?,
                 2 => self.state(false).await?,
                 3 => self.big().await?,
+                4 => self.upload().await?,
                 _ => {
                     let tag = self.tag();
                     let sql = format!("SELECT '{tag}' FROM slow");

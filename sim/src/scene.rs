@@ -1,0 +1,74 @@
+//! Worlds with a plot: what once went wrong, in the order in which it did.
+
+use crate::client::{Client, Due, Reply};
+use crate::world::{Stage, World, perform};
+use crate::{Verdict, Weather};
+use rt::local::{Receiver, oneshot};
+use std::time::Duration;
+
+/// Nothing takes so long where nobody waits for ever.
+const SOON: Duration = Duration::from_secs(1);
+
+fn small(cores: u32) -> World {
+    let calm = World::with(1, Weather::Calm);
+    World {
+        clients: 2,
+        cores,
+        connections: 1,
+        users: 1,
+        depth: 0,
+        courier: false,
+        bytes_per_second: 0,
+        faults: rt::sim::Faults::perfect(),
+        ..calm
+    }
+}
+
+impl Stage {
+    /// Says it and waits for the answer.
+    async fn done(&self, client: &mut Client, sql: &str) {
+        let reply = self.rt.timeout(SOON, client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text)).await;
+        let well = matches!(reply, Ok(Ok(Reply::Ok | Reply::Rows(_))));
+        self.judge.check(well, "client", || format!("{sql}: {reply:?}"));
+    }
+
+    /// The same, while others speak.
+    fn begun(&self, mut client: Client, sql: &'static str) -> Receiver<Client> {
+        let (tell, done) = oneshot();
+        let stage = self.clone();
+        self.rt.spawn(async move {
+            stage.done(&mut client, sql).await;
+            let _nobody = tell.send(client);
+        });
+        done
+    }
+}
+
+/// A session that waits for one server keeps a connection to another, for its warnings, and that one is broken.
+#[must_use]
+pub fn what_is_spare_is_broken() -> Verdict {
+    perform(&small(1), |stage| async move {
+        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        stage.done(&mut other, "BEGIN").await;
+        stage.done(&mut other, "INSERT INTO log VALUES ('c1-1')").await;
+        stage.done(&mut one, "SELECT 'c0-1' FROM warny").await;
+        stage.replica.hang_up();
+        stage.rt.sleep(Duration::from_micros(200)).await;
+        let waits = stage.begun(one, "INSERT INTO log VALUES ('c0-2')");
+        stage.rt.sleep(Duration::from_millis(10)).await;
+        stage.done(&mut other, "COMMIT").await;
+        let _until_it_is_done = waits.await;
+    })
+}
+
+/// Two sessions on two cores each keep a connection, for the warnings or the id of a statement, that the other waits for.
+#[must_use]
+pub fn each_has_what_the_other_wants() -> Verdict {
+    perform(&small(2), |stage| async move {
+        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        stage.done(&mut one, "SELECT 'c0-1' FROM warny").await;
+        stage.done(&mut other, "INSERT INTO ids VALUES ('c1-1'),('c1-1x')").await;
+        let (writes, reads) = (stage.begun(one, "INSERT INTO log VALUES ('c0-2')"), stage.begun(other, "SELECT 'c1-2' FROM few"));
+        let _until_both_are_done = (writes.await, reads.await);
+    })
+}

@@ -1,0 +1,27 @@
+//! What once went wrong does not any more.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use sim::Verdict;
+use sim::scene::{each_has_what_the_other_wants, what_is_spare_is_broken};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A core that goes round and round never comes back, and the world's time stands still with it.
+fn hold(scene: fn() -> Verdict) {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let _nobody = tell.send(scene());
+    });
+    let verdict = told.recv_timeout(Duration::from_secs(60)).expect("a core goes round and round");
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.story);
+}
+
+#[test]
+fn a_session_that_waits_asks_a_broken_connection_once() {
+    hold(what_is_spare_is_broken);
+}
+
+#[test]
+fn sessions_of_two_cores_give_each_other_what_they_only_remember_by() {
+    hold(each_has_what_the_other_wants);
+}
