@@ -35,6 +35,11 @@ impl Sights {
 }
 
 impl Known {
+    fn of([user, client, schema]: [&str; 3], digest: u64, text: &str, flag: Option<u32>) -> Self {
+        let [user, client, schema, text] = [user, client, schema, text].map(str::to_owned);
+        Self { user, client, schema, digest: format!("0x{digest:016X}"), text, flag }
+    }
+
     fn key(&self) -> (String, String, String) {
         (self.user.clone(), self.schema.clone(), self.digest.clone())
     }
@@ -98,14 +103,7 @@ impl Shared {
         let (mut known, mut sights) = (BTreeSet::new(), Sights::default());
         if let Report::Digests(rows) = self.cores.ask(Ask::Digests, false).await? {
             for row in rows {
-                let one = Known {
-                    user: row.user.to_string(),
-                    client: row.client_address.to_string(),
-                    schema: row.schema.to_string(),
-                    digest: format!("0x{:016X}", row.digest),
-                    text: row.text.to_string(),
-                    flag: None,
-                };
+                let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.digest, &row.text, None);
                 sights.add(&one, row.shown);
                 if from(Source::Digests) {
                     known.insert(one);
@@ -119,14 +117,7 @@ impl Shared {
                 if !detected && !is_unshown(row.action) {
                     continue;
                 }
-                let one = Known {
-                    user: row.user.to_string(),
-                    client: row.client_address.to_string(),
-                    schema: row.schema.to_string(),
-                    digest: format!("0x{:016X}", row.digest),
-                    text: row.text.to_string(),
-                    flag: Some(row.flag),
-                };
+                let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.digest, &row.text, Some(row.flag));
                 sights.add(&one, Some(detected));
                 if from(Source::Detected) && row.action != plan::Action::BlockedUnshown.name() {
                     known.insert(one);
