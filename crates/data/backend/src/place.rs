@@ -40,8 +40,9 @@ pub struct Place {
     pub(crate) tracks: RefCell<crate::track::Tracks>,
     /// What it makes of collations in logins that it does not know, in the words of a SET.
     pub(crate) made_of: RefCell<Vec<(u16, Rc<str>)>>,
-    /// How it reads texts by itself: [`crate::MODES`] of its status flags; `None` before it has said.
-    pub(crate) own_modes: Cell<Option<u16>>,
+    /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its connections have had, and that any of them has had (an operator may
+    /// change them, or its `init_connect`, and connections stay as they are); `None` before it has said.
+    pub(crate) own_modes: Cell<Option<(u16, u16)>>,
     host: Arc<str>,
 }
 
@@ -124,6 +125,10 @@ impl Place {
         if self.proxy_protocol.replace(proxy_protocol) != proxy_protocol {
             self.idle.borrow_mut().clear();
         }
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        self.gone.get()
     }
 
     pub(crate) fn leave(&self) {

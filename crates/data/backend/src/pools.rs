@@ -91,10 +91,20 @@ pub struct Pools {
 /// How the servers of a core read texts for sessions that have not said how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnModes {
-    /// Of the status flags that were seen last those in [`crate::MODES`]; 0 before any.
+    /// Of [`crate::MODES`] those that all servers have; who has not said anything has none. A client quotes by them.
     pub flags: u16,
     /// Not all of them read a backslash alike.
     pub differ: bool,
+}
+
+impl OwnModes {
+    /// Of servers, by what all connections of each have said and what any of them has: a flag that a client is told wrongly makes it quote so that
+    /// its texts end where they should not.
+    fn of(said: &[Option<(u16, u16)>]) -> Self {
+        let all = said.iter().map(|said| said.map_or(0, |(all, _)| all)).reduce(|a, b| a & b).unwrap_or(0);
+        let any = said.iter().flatten().fold(0, |flags, (_, any)| flags | any);
+        Self { flags: all, differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0 }
+    }
 }
 
 impl std::fmt::Debug for Pools {
@@ -213,7 +223,7 @@ impl Pools {
             group.queue.call();
         }
         drop(groups);
-        self.compare_modes(self.own_modes.get().flags);
+        self.compare_modes();
     }
 
     pub(crate) fn group(&self, hostgroup: u32) -> Rc<Group> {
@@ -295,17 +305,23 @@ impl Pools {
     #[inline]
     pub(crate) fn note_modes(&self, backend: &Backend) {
         let flags = backend.holds.modes();
-        if backend.place.own_modes.get() != Some(flags) && backend.state.variables.is_none() {
-            backend.place.own_modes.set(Some(flags));
-            self.compare_modes(flags);
+        let before = backend.place.own_modes.get();
+        if before != Some((flags, flags)) && backend.state.variables.is_none() {
+            let both = before.map_or((flags, flags), |(all, any)| (all & flags, any | flags));
+            if before != Some(both) {
+                backend.place.own_modes.set(Some(both));
+                self.compare_modes();
+            }
         }
     }
 
     #[cold]
-    fn compare_modes(&self, flags: u16) {
-        let reads_otherwise = |place: &Rc<Place>| place.own_modes.get().is_some_and(|own| (own ^ flags) & wire::status::NO_BACKSLASH_ESCAPES != 0);
-        let differ = self.groups.borrow().values().any(|group| group.places.borrow().iter().any(reads_otherwise));
-        self.own_modes.set(OwnModes { flags, differ });
+    fn compare_modes(&self) {
+        let mut said = Vec::new();
+        for group in self.groups.borrow().values() {
+            said.extend(group.places.borrow().iter().filter(|place| !place.has_left()).map(|place| place.own_modes.get()));
+        }
+        self.own_modes.set(OwnModes::of(&said));
     }
 
     /// Idle connections that all cores together keep of a server.
@@ -355,6 +371,7 @@ impl Pools {
             places.retain(|place| !place.is_done());
             group.queue.call();
         }
+        self.compare_modes();
     }
 
     /// Rows of `stats_mysql_connection_pool`.
@@ -387,5 +404,28 @@ impl Pools {
             }
         }
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::status::{ANSI_QUOTES, NO_BACKSLASH_ESCAPES};
+
+    #[test]
+    fn a_client_is_told_what_all_servers_do() {
+        let of = |said: &[Option<(u16, u16)>]| {
+            let own = OwnModes::of(said);
+            (own.flags, own.differ)
+        };
+        let alike = |flags| Some((flags, flags));
+        assert_eq!(of(&[]), (0, false));
+        assert_eq!(of(&[None, alike(0)]), (0, false));
+        assert_eq!(of(&[alike(NO_BACKSLASH_ESCAPES)]), (NO_BACKSLASH_ESCAPES, false));
+        assert_eq!(of(&[alike(ANSI_QUOTES), alike(0)]), (0, false));
+        // One that has not said anything, another cluster, and one whose connections are of two kinds.
+        assert_eq!(of(&[alike(NO_BACKSLASH_ESCAPES), None]), (0, true));
+        assert_eq!(of(&[alike(NO_BACKSLASH_ESCAPES | ANSI_QUOTES), alike(0)]), (0, true));
+        assert_eq!(of(&[Some((0, NO_BACKSLASH_ESCAPES))]), (0, true));
     }
 }

@@ -5,7 +5,7 @@ use crate::ready::REMEMBERED;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, MODES, Names};
+use backend::{Backend, BackendFailed, Hold, MODES, Names, Unreported};
 use plan::{AnsiQuotes, SplitFacts};
 use sql::template::Rewritten;
 use sql::{Class, Leaves, Lexing, Reads, Shift};
@@ -106,11 +106,15 @@ impl Session {
         Err(Failed::Backend(BackendFailed::ReadsOtherwise))
     }
 
-    /// Whether it is the same to every server. What holds another text is not.
+    /// Whether it is the same to every server. What holds another text is if neither has a backslash; what comes from a variable is not known.
     fn is_plain(&self, job: &Job<'_>) -> bool {
-        let holds_texts = matches!(job.what, What::Dynamic(_))
-            || job.class.leaves.intersects(Leaves::SQL_PREPARE | Leaves::SQL_EXECUTE | Leaves::UNKNOWN_STATE);
-        !holds_texts && sql::reads_alike(job.sent())
+        let has_none = |text: &[u8]| !text.contains(&b'\\');
+        match job.what {
+            What::Dynamic(dynamic) => has_none(dynamic.outer) && has_none(job.sent()),
+            _ if job.class.leaves.intersects(Leaves::SQL_PREPARE | Leaves::SQL_EXECUTE) => false,
+            _ if job.class.leaves.intersects(Leaves::UNKNOWN_STATE) => has_none(job.sent()),
+            _ => sql::reads_alike(job.sent()),
+        }
     }
 
     /// Whether the firewall has relied on the server's being asked: [`AnsiQuotes::Asked`].
@@ -121,12 +125,22 @@ impl Session {
             && sql::quotes_matter(job.sent(), self.lexing())
     }
 
-    async fn quotes_are_strings(&self, backend: &mut Backend, job: &Job<'_>) -> Result<bool, Failed> {
+    async fn quotes_are_strings(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<bool, Failed> {
         if !backend.plain_quotes && job.class.reads.intersects(REMEMBERED | Reads::ROW_COUNT) {
             // The answer would be about our question.
             return Ok(false);
         }
-        self.watched(self.limit_ms(job), backend.ask_quotes(), self.entry.told(false)).await
+        let limit_ms = self.limit_ms(job);
+        if !backend.plain_quotes && backend.unreported != Unreported::Nothing {
+            // Our question would be told it.
+            self.hear(backend, limit_ms).await?;
+        }
+        if !backend.plain_quotes && backend.holds.has(Hold::FoundRows) {
+            // Our question would be what FOUND_ROWS() is about.
+            let found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
+            self.keep_found_rows(found, backend.hello.is_mariadb());
+        }
+        self.watched(limit_ms, backend.ask_quotes(), self.entry.told(false)).await
     }
 
     pub(crate) fn ansi_quotes(&self) -> AnsiQuotes<'_> {
