@@ -185,9 +185,7 @@ pub async fn authenticate_again(
     find: impl Fn(&str) -> Found,
 ) -> Result<(Secret, Nonce), LoginFailed> {
     let switchable = caps::has(caps, caps::PLUGIN_AUTH);
-    // A client may know no other than the one it names.
-    let named = change.auth_plugin.as_deref().and_then(Plugin::by_name);
-    let plugin = if switchable { named.or(Some(preferred)) } else { claimed(caps, None) };
+    let plugin = if switchable { Some(preferred) } else { claimed(caps, None) };
     let proof = Proof { user: &change.user, plugin, response: change.auth_response.clone(), switchable, ask: switchable };
     check(conn, tls, nonce, proof, &find).await
 }
