@@ -264,7 +264,7 @@ impl Session {
     }
 
     pub(crate) fn read_dynamic<'t>(&self, text: &'t [u8]) -> Option<sql::dynamic::Dynamic<'t>> {
-        let told = self.modes & wire::status::ANSI_QUOTES != 0;
+        let told = self.reading.flags() & wire::status::ANSI_QUOTES != 0;
         let set = || self.state.variable("sql_mode").is_some_and(|mode| mode.to_ascii_uppercase().contains("ANSI"));
         dynamic(text, self.lexing(), told || set())
     }

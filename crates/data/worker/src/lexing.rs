@@ -18,26 +18,38 @@ const SHIFTING: [(&str, Shift); 5] =
 const SHIFTING_COLLATIONS: [u16; 19] =
     [1, 13, 28, 84, 87, 88, 95, 96, 248, 249, 250, 1025, 1037, 1052, 1108, 1111, 1112, 1119, 1120];
 
-/// How sure it is how servers read a session's texts: some of these, in one byte.
+/// How servers read a session's texts, as the flags of its last answer said, or before any, as servers say by themselves; and how sure that is. In the two
+/// bytes of the flags, because every idle session has it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sureness(u8);
+pub(crate) struct Reading(u16);
 
-impl Sureness {
+impl Reading {
     /// An answer has told it.
-    const TOLD: u8 = 1;
+    const TOLD: u16 = 1;
     /// It is read in both ways.
-    const UNSURE: u8 = 2;
+    const UNSURE: u16 = 2;
     /// A server has read a text otherwise than it was read here.
-    const DOUBTS: u8 = 4;
+    const DOUBTS: u16 = 4;
 
-    const fn is(self, what: u8) -> bool {
+    /// Of the status flags those that tell of its `sql_mode`: [`MODES`].
+    pub(crate) const fn flags(self) -> u16 {
+        self.0 & MODES
+    }
+
+    const fn set_flags(&mut self, flags: u16) {
+        self.0 = self.0 & !MODES | flags & MODES;
+    }
+
+    const fn is(self, what: u16) -> bool {
         self.0 & what != 0
     }
 
-    const fn put(&mut self, what: u8, on: bool) {
+    const fn put(&mut self, what: u16, on: bool) {
         if on { self.0 |= what } else { self.0 &= !what }
     }
 }
+
+const _: () = assert!(MODES & (Reading::TOLD | Reading::UNSURE | Reading::DOUBTS) == 0, "a flag of servers is one of ours");
 
 impl Session {
     /// How this session's statements are read.
@@ -71,38 +83,38 @@ impl Session {
     /// Before a command: how servers will read it, as far as anybody knows. [`Session::is_read_alike`] is asked again when it is known where it goes.
     pub(crate) fn foresee_modes(&mut self) {
         let own = self.core.pools.own_modes();
-        if !self.sureness.is(Sureness::TOLD) {
-            self.modes = own.flags;
+        if !self.reading.is(Reading::TOLD) {
+            self.reading.set_flags(own.flags);
         }
-        let unsure = self.sureness.is(Sureness::DOUBTS) || own.differ && self.state.variable("sql_mode").is_none();
-        self.sureness.put(Sureness::UNSURE, unsure);
+        let unsure = self.reading.is(Reading::DOUBTS) || own.differ && self.state.variable("sql_mode").is_none();
+        self.reading.put(Reading::UNSURE, unsure);
     }
 
     /// What an answer says of them.
     pub(crate) fn learn_modes(&mut self, flags: u16) {
-        self.modes = flags & MODES;
-        self.sureness.put(Sureness::TOLD, true);
+        self.reading.set_flags(flags);
+        self.reading.put(Reading::TOLD, true);
     }
 
     /// As after a login.
     pub(crate) fn forget_modes(&mut self) {
-        self.sureness = Sureness::default();
+        self.reading = Reading::default();
         self.foresee_modes();
     }
 
     /// Whether its texts are read in both ways: with backslashes that escape and without.
     pub(crate) fn is_unsure(&self) -> bool {
-        self.sureness.is(Sureness::UNSURE)
+        self.reading.is(Reading::UNSURE)
     }
 
     /// Whether the server of this connection reads the statement as it was read here: with the strings where they were found. One that does not gets
     /// nothing, and from then on this session's statements are read in both ways.
     pub(crate) async fn is_read_alike(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
-        let alike = self.is_unsure() || (backend.holds.modes() ^ self.modes) & wire::status::NO_BACKSLASH_ESCAPES == 0 || self.is_plain(job);
+        let alike = self.is_unsure() || (backend.holds.modes() ^ self.reading.flags()) & wire::status::NO_BACKSLASH_ESCAPES == 0 || self.is_plain(job);
         if alike && (!self.asks_for_quotes(job) || Box::pin(self.quotes_are_strings(backend, job)).await?) {
             return Ok(());
         }
-        self.sureness.put(Sureness::DOUBTS, true);
+        self.reading.put(Reading::DOUBTS, true);
         Err(Failed::Backend(BackendFailed::ReadsOtherwise))
     }
 
@@ -144,7 +156,7 @@ impl Session {
     }
 
     pub(crate) fn ansi_quotes(&self) -> AnsiQuotes<'_> {
-        if self.modes & wire::status::ANSI_QUOTES != 0 {
+        if self.reading.flags() & wire::status::ANSI_QUOTES != 0 {
             return AnsiQuotes::Told;
         }
         let unset = if self.is_unsure() { AnsiQuotes::Unknown } else { AnsiQuotes::Asked };

@@ -173,7 +173,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         backend.wish(),
         session.turn,
         sent,
-        backend.holds.flags() | session.modes,
+        backend.holds.flags() | session.reading.flags(),
     );
     // With a second row nothing is kept back any more; it may not be the one at which it is cut.
     if let Follower::Other(recode) = &mut follower

@@ -7,7 +7,7 @@ use crate::cutoff::cut_off;
 use crate::epoch::Epoch;
 use crate::greet;
 use crate::held::Held;
-use crate::lexing::Sureness;
+use crate::lexing::Reading;
 use crate::prepared::ClientStatements;
 use crate::relay::Failed;
 use crate::roster::Entry;
@@ -45,10 +45,8 @@ pub(crate) struct Session {
     pub(crate) attributes: Rc<ConnectAttributes>,
     /// What the client has set.
     pub(crate) state: State,
-    /// The flags of the last answer that tell of its `sql_mode`; before any, what servers say by themselves.
-    pub(crate) modes: u16,
-    /// How sure that is.
-    pub(crate) sureness: Sureness,
+    /// How servers read its texts.
+    pub(crate) reading: Reading,
     /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
     pub(crate) life: u32,
     /// Connections that cannot be shared just now.
@@ -298,12 +296,12 @@ impl Session {
 
     /// Flags of an answer of ours, while no transaction is open.
     pub(crate) fn flags(&self) -> u16 {
-        answer::flags(self.state.autocommit) | self.modes
+        answer::flags(self.state.autocommit) | self.reading.flags()
     }
 
     /// Whether a backslash escapes in strings.
     pub(crate) fn escapes(&self) -> bool {
-        self.modes & wire::status::NO_BACKSLASH_ESCAPES == 0
+        self.reading.flags() & wire::status::NO_BACKSLASH_ESCAPES == 0
     }
 
     /// Tells the client what is wrong, as the whole answer to its command.
@@ -430,8 +428,7 @@ impl Session {
             collation,
             attributes: Rc::new(entered.login.attributes),
             state,
-            modes: 0,
-            sureness: Sureness::default(),
+            reading: Reading::default(),
             life: entry.id,
             held: Held::default(),
             statements: ClientStatements::default(),
@@ -492,6 +489,6 @@ mod tests {
     /// Ten thousand clients that only wait should cost little memory.
     #[test]
     fn a_session_is_small() {
-        assert!(size_of_future(live) <= 744, "{}", size_of_future(live));
+        assert!(size_of_future(live) <= 736, "{}", size_of_future(live));
     }
 }
