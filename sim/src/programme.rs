@@ -108,6 +108,8 @@ pub(crate) struct Manners {
     breaks: bool,
     /// It is served over connections of its own, sometimes.
     courier: bool,
+    /// As [`World::kills`](crate::World::kills).
+    kills: u64,
 }
 
 impl Manners {
@@ -116,6 +118,7 @@ impl Manners {
             room: u64::from(world.connections) >= world.clients,
             users: world.users,
             bytes_per_second: world.bytes_per_second,
+            kills: world.kills,
             breaks: world.breaks(),
             courier,
         }
@@ -252,7 +255,7 @@ impl Session<'_> {
         if self.chance.percent(30) {
             return self.having().await;
         }
-        match self.chance.below(100) {
+        match self.chance.below(100 + self.manners.kills) {
             0..=7 => self.few().await,
             8..=11 => self.many_few().await,
             12..=17 => self.same().await,
@@ -274,7 +277,7 @@ impl Session<'_> {
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
             95 => self.mistake().await,
             96 => self.leave().await,
-            97 if !self.through => self.under_fire().await,
+            97 | 100.. if !self.through => self.under_fire().await,
             _ => {
                 self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
                 Ok(())

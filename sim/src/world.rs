@@ -50,6 +50,8 @@ pub struct World {
     pub courier: bool,
     /// So many bytes per second a client is sent at most; 0 for no limit.
     pub bytes_per_second: u64,
+    /// How much more often than in one of a hundred stories somebody says KILL.
+    pub kills: u64,
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -100,7 +102,7 @@ impl World {
         let courier = chance.percent(30);
         // They keep theirs as long as they stay, and others need some, too.
         let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
-        Self { seed, weather, clients, cores, connections, users, depth, courier, bytes_per_second, faults }
+        Self { seed, weather, clients, cores, connections, users, depth, courier, bytes_per_second, kills: 0, faults }
     }
 
     /// Whether something breaks at all.

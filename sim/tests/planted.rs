@@ -3,7 +3,7 @@
 
 use backend::Hold;
 use backend::planted::{
-    ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_SETS, HANG_UP, KEEP_THROUGH, NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS,
+    ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_SETS, HANG_UP, KEEP_THROUGH, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS,
 };
 use sim::Weather::{self, Calm, Fickle};
 use sim::{World, run};
@@ -103,6 +103,16 @@ fn a_set_that_is_not_replayed_is_seen() {
 #[test]
 fn warnings_of_another_session_are_seen() {
     assert_seen(&TELL_OTHERS, Calm, &["SHOW WARNINGS: [["]);
+}
+
+/// In worlds where KILL is said more often.
+#[test]
+fn a_statement_that_is_ended_for_another_is_seen() {
+    KILL_ANOTHER.set(true);
+    let worlds = (0..SEEDS).map(|seed| World { kills: 4, ..World::with(seed, Calm) });
+    let seen = worlds.flat_map(|world| run(&world).violations).any(|told| told.contains("Query execution was interrupted"));
+    KILL_ANOTHER.set(false);
+    assert!(seen, "{SEEDS} worlds have not shown it");
 }
 
 #[test]
