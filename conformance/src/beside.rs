@@ -26,7 +26,8 @@ pub fn narrow(proxy: &Proxy) -> Result<(), String> {
 
 /// What holds connections of this session now.
 pub fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
-    let said = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+    let said =
+        proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
     Ok(said.lines().collect::<Vec<_>>().join(" "))
 }
 

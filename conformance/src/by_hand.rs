@@ -197,6 +197,8 @@ fn is_eof(packet: &[u8]) -> bool {
 pub fn complaint(packet: &[u8]) -> io::Error {
     let code = packet.get(1..3).map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
     let rest = String::from_utf8_lossy(packet.get(3..).unwrap_or_default()).into_owned();
-    let rest = rest.strip_prefix('#').map_or_else(|| rest.clone(), |rest| format!("{} {}", &rest[..5.min(rest.len())], rest.get(5..).unwrap_or("")));
+    let rest = rest
+        .strip_prefix('#')
+        .map_or_else(|| rest.clone(), |rest| format!("{} {}", &rest[..5.min(rest.len())], rest.get(5..).unwrap_or("")));
     io::Error::other(format!("{code} {rest}"))
 }

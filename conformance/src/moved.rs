@@ -11,8 +11,14 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("SELECT * FROM types WHERE id = ?", "WITH moved AS (SELECT 1) SELECT * FROM types WHERE id = ?1 AND ?1 = id"),
     ("INSERT INTO scratch (id, words) VALUES (?, ?)", "INSERT INTO scratch (words, id) VALUES (?2, ?1)"),
     ("UPDATE scratch SET words = ? WHERE id >= ?", "UPDATE scratch SET words = CASE WHEN id >= ?2 THEN ?1 END WHERE ?2 <= id"),
-    ("SELECT id, id * 2 AS twice FROM conf.numbers WHERE id < ? ORDER BY id", "SELECT id, id * 2 AS twice FROM conf.numbers WHERE id < ?1 AND ?1 > id ORDER BY id"),
-    ("SELECT id FROM conf.numbers WHERE (? IS NULL OR 1 = 1) AND id < ? ORDER BY id", "SELECT id FROM conf.numbers WHERE id < ?2 ORDER BY id"),
+    (
+        "SELECT id, id * 2 AS twice FROM conf.numbers WHERE id < ? ORDER BY id",
+        "SELECT id, id * 2 AS twice FROM conf.numbers WHERE id < ?1 AND ?1 > id ORDER BY id",
+    ),
+    (
+        "SELECT id FROM conf.numbers WHERE (? IS NULL OR 1 = 1) AND id < ? ORDER BY id",
+        "SELECT id FROM conf.numbers WHERE id < ?2 ORDER BY id",
+    ),
     ("SELECT 'none' AS a FROM DUAL WHERE ? IS NULL OR ? IS NULL OR 1 = 1", "WITH moved AS (SELECT 1) SELECT 'none' AS a"),
 ];
 

@@ -97,7 +97,8 @@ fn a_user_that_needs_tls_is_not_changed_to(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     let mut wish = Wish::in_front_of(&server);
     for (name, tls) in [("sealed", 1), ("open", 0)] {
-        let _ = write!(wish.users, ",\n{{ username = \"{name}\", password = \"secret\", default_hostgroup = 0, use_ssl = {tls} }}");
+        let _ =
+            write!(wish.users, ",\n{{ username = \"{name}\", password = \"secret\", default_hostgroup = 0, use_ssl = {tls} }}");
     }
     let proxy = Proxy::start(driver, &wish)?;
     let mut raw = Raw::log_in(proxy.port, 0)?;
@@ -224,7 +225,9 @@ fn several_statements_are_routed_each(driver: Driver) -> Outcome {
     let two = two(driver)?;
     two.proxy.admin("INSERT INTO mysql_query_rules (active, match_digest, destination_hostgroup, apply) VALUES (1, '^SELECT @@port', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME;")?;
     let mut client = Raw::log_in(two.proxy.port, caps::MULTI_STATEMENTS)?;
-    let seen = client.query("DELETE FROM conf.scratch; SELECT @@port; INSERT INTO conf.scratch VALUES (1, 'a'); SELECT CONCAT('default ', @@port)")?;
+    let seen = client.query(
+        "DELETE FROM conf.scratch; SELECT @@port; INSERT INTO conf.scratch VALUES (1, 'a'); SELECT CONCAT('default ', @@port)",
+    )?;
     expect(seen.contains(&format!("\\x05{}", two.reader.port)), || format!("the read went elsewhere: {seen}"))?;
     expect(seen.contains(&format!("default {}", two.writer.port)), || format!("the rest went elsewhere: {seen}"))?;
     same(
@@ -453,7 +456,9 @@ fn the_statement_after_an_insert_goes_where_it_went(driver: Driver) -> Outcome {
          LOAD MYSQL QUERY RULES TO RUNTIME;",
     )?;
     let ask = "SELECT @@port;";
-    let said = two.proxy.query(&format!("{ask} INSERT INTO conf.scratch VALUES (20, 'x'); {ask} {ask} UPDATE conf.scratch SET id = 21; {ask}"))?;
+    let said = two
+        .proxy
+        .query(&format!("{ask} INSERT INTO conf.scratch VALUES (20, 'x'); {ask} {ask} UPDATE conf.scratch SET id = 21; {ask}"))?;
     let (writer, reader) = (two.writer.port, two.reader.port);
     same(&said, &format!("{reader}\n{writer}\n{reader}\n{reader}"))?;
     // Another session knows nothing of it.
@@ -473,7 +478,13 @@ fn mysql_is_split(driver: Driver) -> Outcome {
     }
     let two = two_of(Vendor::MySql, driver)?;
     split_prepared(&two)?;
-    for reads in ["SELECT @@port", "TABLE conf.scratch; SELECT @@port", "SELECT @@port FROM dual /*+ x */", "VALUES ROW(@@port)", "START TRANSACTION READ ONLY; SELECT @@port"] {
+    for reads in [
+        "SELECT @@port",
+        "TABLE conf.scratch; SELECT @@port",
+        "SELECT @@port FROM dual /*+ x */",
+        "VALUES ROW(@@port)",
+        "START TRANSACTION READ ONLY; SELECT @@port",
+    ] {
         two.is_reader(&two.proxy.query(reads)?).map_err(|why| format!("{reads}: {why}"))?;
     }
     for stays in [
@@ -622,7 +633,9 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     let made = through.execute(1, 0, b"\0\0\x01a\x01b")?;
     expect(made.contains("made of b and a"), || made.clone())?;
     let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
-    expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || "a template without its value was taken".to_owned())
+    expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || {
+        "a template without its value was taken".to_owned()
+    })
 }
 
 /// A14, A15, A16: a function that the server does not have is replaced everywhere by one that it has, whatever its case, and the month keeps its zero. The
@@ -643,8 +656,13 @@ fn a_function_of_another_server_is_replaced_everywhere(driver: Driver) -> Outcom
          (1,\"FROM_UNIXTIME\\(`created`, '%Y-%m'\\)\", 'substring(toString(toDate(created)),1,7)',\"CASELESS,GLOBAL\"); LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     months(proxy.query(asked)?)?;
-    let sent = proxy.admin("SELECT digest_text FROM stats_mysql_query_digest WHERE digest_text LIKE '%COUNT(%' AND digest_text LIKE '%substring%'")?;
-    same(&sent, "SELECT COUNT(`id`),substring(toString(toDate(created)),?,?) AS `date` FROM `tablename` GROUP BY substring(toString(toDate(created)),?,?) ORDER BY ?")
+    let sent = proxy.admin(
+        "SELECT digest_text FROM stats_mysql_query_digest WHERE digest_text LIKE '%COUNT(%' AND digest_text LIKE '%substring%'",
+    )?;
+    same(
+        &sent,
+        "SELECT COUNT(`id`),substring(toString(toDate(created)),?,?) AS `date` FROM `tablename` GROUP BY substring(toString(toDate(created)),?,?) ORDER BY ?",
+    )
 }
 
 /// Every core has a row, no turn is longer than the proxy is old, and who asks for it begins anew.
@@ -676,7 +694,10 @@ fn prepared_statements_are_rewritten_by_expressions(driver: Driver) -> Outcome {
     expect(seen.contains("\\x03new\\x04five"), || seen.clone())?;
     let refused = client.prepare("SELECT 'fewer(', ?, ?, ')'")?;
     expect(refused.contains("(rule_id 2), the statement has 0 parameters instead of 2"), || refused.clone())?;
-    same(&number(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'")?)?.to_string(), "1")?;
+    same(
+        &number(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'")?)?.to_string(),
+        "1",
+    )?;
     // The connection is kept as that of any SET that only the server can say the outcome of.
     for executed in [false, true] {
         let mut client = Raw::log_in(proxy.port, 0)?;
@@ -736,7 +757,8 @@ fn a_load_under_traffic_is_seen_whole(driver: Driver) -> Outcome {
         let clients: Vec<_> = (0..4).map(|_| scope.spawn(client)).collect();
         let loaded = (0..20).try_for_each(|n| proxy.admin(&sets[(n + 1) % 2]).map(drop));
         ended.store(true, Ordering::Relaxed);
-        let counts: Vec<_> = clients.into_iter().map(|client| client.join().unwrap_or_else(|_| Err("a client panicked".into()))).collect();
+        let counts: Vec<_> =
+            clients.into_iter().map(|client| client.join().unwrap_or_else(|_| Err("a client panicked".into()))).collect();
         loaded.map(|()| counts)
     })?;
     for count in counts {

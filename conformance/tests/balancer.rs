@@ -33,7 +33,9 @@ fn one(driver: Driver, networks: &str) -> Result<(Server, Proxy), String> {
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     wish.variables.push_str(&format!("    proxy_protocol_networks = \"{networks}\"\n"));
     let rule = |id: u8, address: &str| {
-        format!("{{ rule_id = {id}, active = 1, client_addr = \"{address}\", match_digest = \"^SELECT \\\\?$\", error_msg = \"rule {id}\", apply = 1 }}")
+        format!(
+            "{{ rule_id = {id}, active = 1, client_addr = \"{address}\", match_digest = \"^SELECT \\\\?$\", error_msg = \"rule {id}\", apply = 1 }}"
+        )
     };
     wish.rules = format!("{},\n{}", rule(7, "192.0.2.7"), rule(8, "192.0.2.8"));
     let proxy = Proxy::start(driver, &wish)?;
@@ -52,7 +54,12 @@ fn said(preface: &[u8], proxy: &Proxy) -> Result<(Raw, String), String> {
 
 fn named(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver, "10.0.0.0/8,127.0.0.0/8")?;
-    for (preface, words, host) in [(V1, "rule 7", "192.0.2.7"), (V2, "rule 8", "192.0.2.8"), (V2_LOCAL, "no rule", "127.0.0.1"), (b"", "no rule", "127.0.0.1")] {
+    for (preface, words, host) in [
+        (V1, "rule 7", "192.0.2.7"),
+        (V2, "rule 8", "192.0.2.8"),
+        (V2_LOCAL, "no rule", "127.0.0.1"),
+        (b"", "no rule", "127.0.0.1"),
+    ] {
         let (raw, found) = said(preface, &proxy)?;
         expect(found.ends_with(words), || format!("{found} instead of {words}"))?;
         let shown = proxy.admin(&format!("SELECT cli_host FROM stats_mysql_processlist WHERE SessionID = {}", raw.id))?;
@@ -112,7 +119,9 @@ fn behind_a_balancer(driver: Driver) -> Outcome {
         let port = balancer(proxy.port, header).map_err(|error| error.to_string())?;
         for options in [&["--skip-ssl"][..], &["--ssl"], &["--skip-ssl", "--compress"]] {
             let outcome = command_line(port, "app", "secret", options, WHO);
-            expect(outcome.as_ref().is_err_and(|said| said.contains(words)), || format!("{options:?}: {outcome:?} instead of {words}"))?;
+            expect(outcome.as_ref().is_err_and(|said| said.contains(words)), || {
+                format!("{options:?}: {outcome:?} instead of {words}")
+            })?;
         }
         let wrong = command_line(port, "app", "wrong", &["--skip-ssl"], "SELECT 1");
         expect(wrong.as_ref().is_err_and(|said| said.contains("@'192.0.2.")), || format!("{wrong:?}"))?;

@@ -99,27 +99,32 @@ fn routed(driver: Driver) -> Outcome {
         let two = two(driver, vendor)?;
         let (writer, reader) = (two.writer.port.to_string(), two.reader.port.to_string());
         let mut client = log_in(&two.proxy)?;
-        all(&mut client, &[
-            ("PREPARE s FROM 'SELECT @@port + ?'", ""),
-            ("SET @zero = 0", ""),
-            ("EXECUTE s USING @zero", &reader),
-            ("BEGIN", ""),
-            ("EXECUTE s USING @zero", &writer),
-            ("COMMIT", ""),
-            ("EXECUTE s USING @zero", &reader),
-            ("PREPARE w FROM 'INSERT INTO conf.scratch VALUES (?, @@port)'", ""),
-            ("EXECUTE w USING @zero", ""),
-            ("PREPARE l FROM 'SELECT words FROM conf.scratch WHERE id = ? FOR UPDATE'", ""),
-            ("EXECUTE l USING @zero", &writer),
-            ("DEALLOCATE PREPARE s", ""),
-            ("EXECUTE s USING @zero", UNKNOWN),
-        ])?;
+        all(
+            &mut client,
+            &[
+                ("PREPARE s FROM 'SELECT @@port + ?'", ""),
+                ("SET @zero = 0", ""),
+                ("EXECUTE s USING @zero", &reader),
+                ("BEGIN", ""),
+                ("EXECUTE s USING @zero", &writer),
+                ("COMMIT", ""),
+                ("EXECUTE s USING @zero", &reader),
+                ("PREPARE w FROM 'INSERT INTO conf.scratch VALUES (?, @@port)'", ""),
+                ("EXECUTE w USING @zero", ""),
+                ("PREPARE l FROM 'SELECT words FROM conf.scratch WHERE id = ? FOR UPDATE'", ""),
+                ("EXECUTE l USING @zero", &writer),
+                ("DEALLOCATE PREPARE s", ""),
+                ("EXECUTE s USING @zero", UNKNOWN),
+            ],
+        )?;
         same(two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
         // The error's connection is kept for a moment, and then what it says.
         trials::soon("", || held(&two.proxy, &client))?;
         // The rules of the moment count, and what they are asked with is the text.
         let digests = two.proxy.admin("SELECT REPLACE(digest_text, '+', ''), hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE '%port%?' ORDER BY hostgroup")?;
-        expect(digests.contains("SELECT @@port  ?\t0") && digests.contains("SELECT @@port  ?\t1"), || format!("digests: {digests}"))?;
+        expect(digests.contains("SELECT @@port  ?\t0") && digests.contains("SELECT @@port  ?\t1"), || {
+            format!("digests: {digests}")
+        })?;
         all(&mut client, &[("PREPARE s FROM 'SELECT @@port'", ""), ("EXECUTE s", &reader)])?;
         two.proxy.admin("UPDATE mysql_query_rules SET active = 0 WHERE rule_id = 2; LOAD MYSQL QUERY RULES TO RUNTIME")?;
         all(&mut client, &[("EXECUTE s", &writer)]).map_err(|why| format!("without the rule: {why}"))?;
@@ -128,15 +133,13 @@ fn routed(driver: Driver) -> Outcome {
             "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
              VALUES (3, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
         )?;
-        all(&mut client, &[("PREPARE s FROM 'SELECT here'", ""), ("EXECUTE s", &reader)]).map_err(|why| format!("rewritten: {why}"))?;
+        all(&mut client, &[("PREPARE s FROM 'SELECT here'", ""), ("EXECUTE s", &reader)])
+            .map_err(|why| format!("rewritten: {why}"))?;
         two.proxy.admin(
             "INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (0, 1, 'forbidden', 'not here', 1);
              LOAD MYSQL QUERY RULES TO RUNTIME",
         )?;
-        all(&mut client, &[
-            ("PREPARE s FROM 'SELECT forbidden'", "1148 42000 not here"),
-            ("EXECUTE s", UNKNOWN),
-        ])?;
+        all(&mut client, &[("PREPARE s FROM 'SELECT forbidden'", "1148 42000 not here"), ("EXECUTE s", UNKNOWN)])?;
     }
     Ok(())
 }
@@ -145,16 +148,19 @@ fn immediate(driver: Driver) -> Outcome {
     let two = two(driver, Vendor::MariaDb)?;
     let (writer, reader) = (two.writer.port.to_string(), two.reader.port.to_string());
     let mut client = log_in(&two.proxy)?;
-    all(&mut client, &[
-        ("EXECUTE IMMEDIATE 'SELECT @@port'", &reader),
-        ("EXECUTE IMMEDIATE 'SELECT @@port + ?' USING 0", &reader),
-        ("EXECUTE IMMEDIATE 'SELECT @@port FOR UPDATE'", &writer),
-        ("SET @q = 'SELECT @@port + ?', @zero = 0", ""),
-        ("EXECUTE IMMEDIATE @q USING @zero", &reader),
-        ("BEGIN", ""),
-        ("EXECUTE IMMEDIATE @q USING @zero", &writer),
-        ("COMMIT", ""),
-    ])?;
+    all(
+        &mut client,
+        &[
+            ("EXECUTE IMMEDIATE 'SELECT @@port'", &reader),
+            ("EXECUTE IMMEDIATE 'SELECT @@port + ?' USING 0", &reader),
+            ("EXECUTE IMMEDIATE 'SELECT @@port FOR UPDATE'", &writer),
+            ("SET @q = 'SELECT @@port + ?', @zero = 0", ""),
+            ("EXECUTE IMMEDIATE @q USING @zero", &reader),
+            ("BEGIN", ""),
+            ("EXECUTE IMMEDIATE @q USING @zero", &writer),
+            ("COMMIT", ""),
+        ],
+    )?;
     same(&held(&two.proxy, &client)?, "")?;
     two.proxy.admin(
         "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
@@ -218,29 +224,40 @@ fn pinned(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one(driver, vendor)?;
         let mut client = log_in(&proxy)?;
-        all(&mut client, &[
-            ("PREPARE plain FROM 'SELECT 1'", ""),
-            ("PREPARE s FROM 'SELECT FOUND_ROWS()'", ""),
-        ])?;
+        all(&mut client, &[("PREPARE plain FROM 'SELECT 1'", ""), ("PREPARE s FROM 'SELECT FOUND_ROWS()'", "")])?;
         let holds = held(&proxy, &client)?;
         expect(holds.contains("SqlPrepare"), || holds)?;
-        all(&mut client, &[("EXECUTE plain", "1"), ("SELECT 1 FROM conf.numbers LIMIT 3", "1"), ("EXECUTE s", "3"), ("DEALLOCATE PREPARE s", "")])?;
+        all(
+            &mut client,
+            &[
+                ("EXECUTE plain", "1"),
+                ("SELECT 1 FROM conf.numbers LIMIT 3", "1"),
+                ("EXECUTE s", "3"),
+                ("DEALLOCATE PREPARE s", ""),
+            ],
+        )?;
         all(&mut client, &[("EXECUTE s", UNKNOWN), ("EXECUTE plain", "1")])?;
         // A procedure may use any name: all of them are there then, and only there.
         let mut other = beside(&proxy, &client)?;
-        all(&mut other, &[
-            ("PREPARE s FROM 'SELECT 7 INTO @got'", ""),
-            ("PREPARE t FROM 'SELECT 8'", ""),
-            ("CREATE PROCEDURE conf.runs() EXECUTE s", ""),
-        ])?;
+        all(
+            &mut other,
+            &[
+                ("PREPARE s FROM 'SELECT 7 INTO @got'", ""),
+                ("PREPARE t FROM 'SELECT 8'", ""),
+                ("CREATE PROCEDURE conf.runs() EXECUTE s", ""),
+            ],
+        )?;
         same(&held(&proxy, &other)?, "")?;
-        all(&mut other, &[
-            // Who takes one result only may not call it; by then the names are there.
-            ("CALL conf.runs()", "1312 0A000 PROCEDURE conf.runs can't return a result set in the given context"),
-            ("EXECUTE s", ""),
-            ("SELECT @got", "7"),
-            ("EXECUTE t", "8"),
-        ])?;
+        all(
+            &mut other,
+            &[
+                // Who takes one result only may not call it; by then the names are there.
+                ("CALL conf.runs()", "1312 0A000 PROCEDURE conf.runs can't return a result set in the given context"),
+                ("EXECUTE s", ""),
+                ("SELECT @got", "7"),
+                ("EXECUTE t", "8"),
+            ],
+        )?;
         let holds = held(&proxy, &other)?;
         expect(holds.contains("SqlPrepare"), || holds)?;
     }
@@ -264,10 +281,7 @@ fn prepares_only(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one(driver, vendor)?;
         let mut client = log_in(&proxy)?;
-        all(&mut client, &[
-            ("CREATE TEMPORARY TABLE conf.of_one (a INT)", ""),
-            ("PREPARE s FROM 'DROP TABLE conf.of_one'", ""),
-        ])?;
+        all(&mut client, &[("CREATE TEMPORARY TABLE conf.of_one (a INT)", ""), ("PREPARE s FROM 'DROP TABLE conf.of_one'", "")])?;
         same(&held(&proxy, &client)?, "TemporaryTable")?;
         let id = prepare(&mut client, "DROP TABLE conf.of_one")?;
         same(&held(&proxy, &client)?, "TemporaryTable")?;
@@ -275,16 +289,19 @@ fn prepares_only(driver: Driver) -> Outcome {
         let _ok = client.packet().map_err(|error| error.to_string())?;
         same(&held(&proxy, &client)?, "")?;
         // A statement that cannot be prepared any more leaves the schema as it is.
-        all(&mut client, &[
-            ("CREATE TABLE conf.goes (a INT)", ""),
-            ("USE conf", ""),
-            ("PREPARE s FROM 'SELECT * FROM goes'", ""),
-            ("DROP TABLE conf.goes", ""),
-            ("USE conf2", ""),
-            ("CREATE PROCEDURE conf.nothing() SELECT 1 INTO @x", ""),
-            ("CALL conf.nothing()", ""),
-            ("SELECT DATABASE()", "conf2"),
-        ])?;
+        all(
+            &mut client,
+            &[
+                ("CREATE TABLE conf.goes (a INT)", ""),
+                ("USE conf", ""),
+                ("PREPARE s FROM 'SELECT * FROM goes'", ""),
+                ("DROP TABLE conf.goes", ""),
+                ("USE conf2", ""),
+                ("CREATE PROCEDURE conf.nothing() SELECT 1 INTO @x", ""),
+                ("CALL conf.nothing()", ""),
+                ("SELECT DATABASE()", "conf2"),
+            ],
+        )?;
     }
     Ok(())
 }
@@ -307,7 +324,10 @@ fn forgotten(driver: Driver) -> Outcome {
         }
         expect(answer.first() == Some(&0), || format!("{}", answer.escape_ascii()))?;
         all(&mut client, &[("EXECUTE s", UNKNOWN)])?;
-        same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'")?, "0")?;
+        same(
+            &proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'")?,
+            "0",
+        )?;
     }
     Ok(())
 }
@@ -357,14 +377,17 @@ fn limited(driver: Driver) -> Outcome {
         all(&mut client, &[(&format!("PREPARE s{n} FROM 'SELECT {n}'"), "")])?;
     }
     let refused = "1461 42000 Can't create more than max_prepared_stmt_count statements (current value: 3)";
-    all(&mut client, &[
-        ("PREPARE s3 FROM 'SELECT 3'", refused),
-        ("PREPARE s2 FROM 'SELECT ''new'''", ""),
-        ("EXECUTE s2", "new"),
-        ("DEALLOCATE PREPARE s1", ""),
-        ("PREPARE s3 FROM 'SELECT 3'", ""),
-        ("EXECUTE s3", "3"),
-    ])
+    all(
+        &mut client,
+        &[
+            ("PREPARE s3 FROM 'SELECT 3'", refused),
+            ("PREPARE s2 FROM 'SELECT ''new'''", ""),
+            ("EXECUTE s2", "new"),
+            ("DEALLOCATE PREPARE s1", ""),
+            ("PREPARE s3 FROM 'SELECT 3'", ""),
+            ("EXECUTE s3", "3"),
+        ],
+    )
 }
 
 fn calls_by_name(driver: Driver) -> Outcome {
@@ -380,35 +403,44 @@ fn calls_by_name(driver: Driver) -> Outcome {
              (4, 1, '^CALL conf.never', NULL, NULL, 'not here', 1); LOAD MYSQL QUERY RULES TO RUNTIME",
         )?;
         let mut client = log_in(&two.proxy)?;
-        all(&mut client, &[
-            ("PREPARE c FROM 'CALL conf.here(?)'", ""),
-            ("PREPARE n FROM 'CALL conf.nowhere(?)'", ""),
-            ("EXECUTE n USING @x", ""),
-            ("PREPARE n FROM 'CALL conf.never()'", "1148 42000 not here"),
-            ("EXECUTE n", &UNKNOWN.replace("(s)", "(n)")),
-            ("PREPARE s FROM 'SELECT @@port'", ""),
-        ])?;
+        all(
+            &mut client,
+            &[
+                ("PREPARE c FROM 'CALL conf.here(?)'", ""),
+                ("PREPARE n FROM 'CALL conf.nowhere(?)'", ""),
+                ("EXECUTE n USING @x", ""),
+                ("PREPARE n FROM 'CALL conf.never()'", "1148 42000 not here"),
+                ("EXECUTE n", &UNKNOWN.replace("(s)", "(n)")),
+                ("PREPARE s FROM 'SELECT @@port'", ""),
+            ],
+        )?;
         trials::soon("", || held(&two.proxy, &client))?;
-        all(&mut client, &[
-            ("EXECUTE c USING @place", ""),
-            ("SELECT @place", &reader),
-            // The procedure may have used any name, or changed it: they are where it was.
-            ("EXECUTE s", &reader),
-            ("SELECT @@port FOR UPDATE", &writer),
-        ])?;
+        all(
+            &mut client,
+            &[
+                ("EXECUTE c USING @place", ""),
+                ("SELECT @place", &reader),
+                // The procedure may have used any name, or changed it: they are where it was.
+                ("EXECUTE s", &reader),
+                ("SELECT @@port FOR UPDATE", &writer),
+            ],
+        )?;
         let holds = held(&two.proxy, &client)?;
         expect(holds.contains("Procedure") && holds.contains("SqlPrepare"), || holds)?;
         let digests = two.proxy.admin("SELECT digest_text, hostgroup, SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text LIKE 'CALL%' GROUP BY 1, 2 ORDER BY 1")?;
         expect(digests.starts_with("CALL conf.here(?)\t1\t2\n"), || digests.clone())?;
         if vendor == Vendor::MariaDb {
             let mut client = log_in(&two.proxy)?;
-            all(&mut client, &[
-                ("PREPARE s FROM 'SELECT 1'", ""),
-                ("EXECUTE IMMEDIATE 'CALL conf.here(?)' USING @place", ""),
-                ("SELECT @place", &reader),
-                ("EXECUTE IMMEDIATE 'CALL conf.never()'", "1148 42000 not here"),
-                ("EXECUTE IMMEDIATE 'CALL conf.nowhere()'", ""),
-            ])?;
+            all(
+                &mut client,
+                &[
+                    ("PREPARE s FROM 'SELECT 1'", ""),
+                    ("EXECUTE IMMEDIATE 'CALL conf.here(?)' USING @place", ""),
+                    ("SELECT @place", &reader),
+                    ("EXECUTE IMMEDIATE 'CALL conf.never()'", "1148 42000 not here"),
+                    ("EXECUTE IMMEDIATE 'CALL conf.nowhere()'", ""),
+                ],
+            )?;
         }
     }
     Ok(())
@@ -451,10 +483,23 @@ fn refusals_count(driver: Driver) -> Outcome {
          LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     let questions = || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Questions'");
-    for refused in ["SELECT forbidden", "PREPARE t FROM 'SELECT 2'", "EXECUTE millrace_1", "DEALLOCATE PREPARE millrace_1", "PREPARE millrace_2 FROM 'SHOW WARNINGS'"] {
+    for refused in [
+        "SELECT forbidden",
+        "PREPARE t FROM 'SELECT 2'",
+        "EXECUTE millrace_1",
+        "DEALLOCATE PREPARE millrace_1",
+        "PREPARE millrace_2 FROM 'SHOW WARNINGS'",
+    ] {
         let mut client = log_in(&proxy)?;
         let before: u64 = questions()?.trim().parse().unwrap_or_default();
-        all(&mut client, &[("PREPARE s FROM 'SELECT 1'", ""), ("INSERT INTO conf.counted (words) VALUES ('a'), ('b')", ""), ("SELECT ROW_COUNT()", "2")])?;
+        all(
+            &mut client,
+            &[
+                ("PREPARE s FROM 'SELECT 1'", ""),
+                ("INSERT INTO conf.counted (words) VALUES ('a'), ('b')", ""),
+                ("SELECT ROW_COUNT()", "2"),
+            ],
+        )?;
         all(&mut client, &[("SELECT CAST('x' AS SIGNED)", "0")])?;
         let told = said(&mut client, refused);
         expect(told.split(' ').next().is_some_and(|code| code.parse::<u16>().is_ok()), || format!("{refused}: {told}"))?;
@@ -565,12 +610,17 @@ fn never_piles_up(driver: Driver) -> Outcome {
                 let connections: u64 = connections.trim().parse().map_err(|_| connections.clone())?;
                 let prepared = prepared_on(&server)?;
                 // So many by id, as many by name; what is closed goes along with the next command.
-                Ok(if prepared <= connections * 24 { "fine".to_owned() } else { format!("{vendor}: {prepared} statements on {connections} connections") })
+                Ok(if prepared <= connections * 24 {
+                    "fine".to_owned()
+                } else {
+                    format!("{vendor}: {prepared} statements on {connections} connections")
+                })
             })?;
         }
         let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'";
         trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
-        let asked = proxy.admin("SELECT Variable_Value > 2000 FROM stats_mysql_global WHERE Variable_Name = 'Com_backend_stmt_prepare'")?;
+        let asked = proxy
+            .admin("SELECT Variable_Value > 2000 FROM stats_mysql_global WHERE Variable_Name = 'Com_backend_stmt_prepare'")?;
         same(&asked, "1")?;
         proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME")?;
         trials::soon("0", || Ok(prepared_on(&server)?.to_string()))?;
@@ -614,7 +664,9 @@ fn minus_one(driver: Driver) -> Outcome {
     let does = |port| -> Result<String, String> {
         let mut client = raw::Raw::log_in(port, 0)?;
         let mut seen = client.prepare("SELECT 'first', ?")?;
-        let last = |client: &mut raw::Raw| client.ask(b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0", Expect::Execute);
+        let last = |client: &mut raw::Raw| {
+            client.ask(b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0", Expect::Execute)
+        };
         seen += &last(&mut client)?;
         seen += &client.prepare("SELECT ? + 1, 'second'")?;
         seen += &last(&mut client)?;

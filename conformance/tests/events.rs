@@ -34,7 +34,9 @@ fn main() {
 }
 
 fn begin(proxy: &Proxy, format: u8, more: &str) -> Outcome {
-    let sql = format!("SET mysql-eventslog_filename = 'ev'; SET mysql-eventslog_format = {format}; {more} LOAD MYSQL VARIABLES TO RUNTIME");
+    let sql = format!(
+        "SET mysql-eventslog_filename = 'ev'; SET mysql-eventslog_format = {format}; {more} LOAD MYSQL VARIABLES TO RUNTIME"
+    );
     proxy.admin(&sql).map(drop)
 }
 
@@ -69,7 +71,8 @@ fn queries(events: &[Value]) -> Vec<&str> {
 }
 
 fn counted(proxy: &Proxy, name: &str) -> Result<u64, String> {
-    let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_events_{name}'"))?;
+    let said =
+        proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_events_{name}'"))?;
     said.trim().parse().map_err(|_| said)
 }
 
@@ -91,7 +94,9 @@ fn mysql_is_logged(driver: Driver) -> Outcome {
 
 fn ruled(driver: Driver, vendor: Vendor) -> Outcome {
     let (server, proxy) = by_hand::one(driver, vendor)?;
-    server.root("CREATE TABLE conf.logged (id INT AUTO_INCREMENT PRIMARY KEY, v INT); INSERT INTO conf.logged VALUES (41, 1), (42, 2)")?;
+    server.root(
+        "CREATE TABLE conf.logged (id INT AUTO_INCREMENT PRIMARY KEY, v INT); INSERT INTO conf.logged VALUES (41, 1), (42, 2)",
+    )?;
     proxy.admin(
         "INSERT INTO mysql_query_rules (rule_id, active, match_digest, log) VALUES (1, 1, 'logged', 1);
          INSERT INTO mysql_query_rules (rule_id, active, match_digest, log) VALUES (2, 1, 'not this', 0);
@@ -138,7 +143,10 @@ fn ruled(driver: Driver, vendor: Vendor) -> Outcome {
         let server_at = format!("127.0.0.1:{}", server.port);
         for event in &events {
             says(event, "username", by_hand::USER.into())?;
-            let client = event["client"].as_str().and_then(|client| client.strip_prefix("127.0.0.1:")).and_then(|port| port.parse::<u16>().ok());
+            let client = event["client"]
+                .as_str()
+                .and_then(|client| client.strip_prefix("127.0.0.1:"))
+                .and_then(|port| port.parse::<u16>().ok());
             expect(client.is_some(), || format!("{event:#}"))?;
             let number = |key: &str| event[key].as_u64().unwrap_or_default();
             let (began, ended) = (number("starttime_timestamp_us"), number("endtime_timestamp_us"));
@@ -154,7 +162,9 @@ fn ruled(driver: Driver, vendor: Vendor) -> Outcome {
         says(read, "rows_sent", 2.into())?;
         let digest = "SELECT * FROM conf.logged WHERE id > ? AND id < ?";
         let known = proxy.admin(&format!("SELECT digest FROM stats_mysql_query_digest WHERE digest_text = '{digest}'"))?;
-        expect(read["digest"].as_str().is_some_and(|said| said.eq_ignore_ascii_case(known.trim())), || format!("{known}: {read:#}"))?;
+        expect(read["digest"].as_str().is_some_and(|said| said.eq_ignore_ascii_case(known.trim())), || {
+            format!("{known}: {read:#}")
+        })?;
         let write = by_text[wanted[0]];
         says(write, "thread_id", other.id.into())?;
         says(write, "rows_affected", 1.into())?;
@@ -254,7 +264,9 @@ fn files_change_under_traffic(driver: Driver) -> Outcome {
         expect(twice.is_none(), || format!("{twice:?}"))?;
         let wanted = (round + 1) * CLIENTS * EACH;
         expect(seen.len() == wanted, || format!("{} of {wanted}", seen.len()))?;
-        expect(counted(&proxy, "logged")? == wanted as u64 && counted(&proxy, "dropped")? == 0, || "counted otherwise".to_owned())?;
+        expect(counted(&proxy, "logged")? == wanted as u64 && counted(&proxy, "dropped")? == 0, || {
+            "counted otherwise".to_owned()
+        })?;
     }
     Ok(())
 }
@@ -281,7 +293,8 @@ fn flush_logs(driver: Driver) -> Outcome {
 fn no_file(driver: Driver) -> Outcome {
     let (_server, mut proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     let folder = proxy.data().join("logs");
-    let refused = proxy.admin("SET mysql-eventslog_default_log = 1; SET mysql-eventslog_filename = 'logs/ev'; LOAD MYSQL VARIABLES TO RUNTIME");
+    let refused = proxy
+        .admin("SET mysql-eventslog_default_log = 1; SET mysql-eventslog_filename = 'logs/ev'; LOAD MYSQL VARIABLES TO RUNTIME");
     let words = format!(
         "MYSQL VARIABLES not loaded, nothing was changed: mysql-eventslog_filename = 'logs/ev': the directory {} does not exist",
         folder.display()
@@ -339,7 +352,9 @@ fn what_ends_with_its_client_is_logged(driver: Driver) -> Outcome {
     all(&proxy)?;
     let mut client = log_in(&proxy)?;
     client.query("SELECT SLEEP(600)").map_err(|error| error.to_string())?;
-    soon("1", || proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE info = 'SELECT SLEEP(600)'").map(|n| n.trim().to_owned()))?;
+    soon("1", || {
+        proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE info = 'SELECT SLEEP(600)'").map(|n| n.trim().to_owned())
+    })?;
     drop(client);
     soon("1", || counted(&proxy, "logged").map(|logged| logged.to_string()))?;
     let events = logged(&proxy)?;
@@ -377,11 +392,19 @@ fn what_was_answered_before_the_log_ends(driver: Driver) -> Outcome {
     }
     // One that is still at work when it ends.
     clients[1].query("SELECT SLEEP(1)").map_err(|error| error.to_string())?;
-    soon("1", || proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query' AND info = 'SELECT SLEEP(1)'").map(|n| n.trim().to_owned()))?;
+    soon("1", || {
+        proxy
+            .admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query' AND info = 'SELECT SLEEP(1)'")
+            .map(|n| n.trim().to_owned())
+    })?;
     proxy.admin("SET mysql-eventslog_filename = ''; LOAD MYSQL VARIABLES TO RUNTIME")?;
     let events = shown(&files(&proxy)?)?;
     expect(queries(&events) == ["SELECT 'last words'"; 2], || format!("{events:#?}"))?;
-    soon("0", || proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query' AND info = 'SELECT SLEEP(1)'").map(|n| n.trim().to_owned()))?;
+    soon("0", || {
+        proxy
+            .admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE command = 'Query' AND info = 'SELECT SLEEP(1)'")
+            .map(|n| n.trim().to_owned())
+    })?;
     // The thread of the log has it when it has been told to begin another file.
     proxy.admin("PROXYSQL FLUSH LOGS")?;
     expect(counted(&proxy, "logged")? == 2 && counted(&proxy, "dropped")? == 0, || "counted otherwise".to_owned())

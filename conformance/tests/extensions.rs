@@ -39,7 +39,10 @@ fn stand(driver: Driver, vendor: Vendor, wish: impl FnOnce(Wish) -> Wish) -> Res
 /// The first value of each row, as the server sent it: what follows its length.
 fn values(answer: &str) -> Vec<String> {
     let rows = answer.lines().skip_while(|line| !line.contains("\\xfe"));
-    rows.skip(1).filter(|line| !line.contains("\\xfe\\x00\\x00")).map(|line| line.trim().split_once(' ').unwrap_or_default().1.to_owned()).collect()
+    rows.skip(1)
+        .filter(|line| !line.contains("\\xfe\\x00\\x00"))
+        .map(|line| line.trim().split_once(' ').unwrap_or_default().1.to_owned())
+        .collect()
 }
 
 const OWN_ID: &str = "SELECT mysql_query_attribute_string('millrace_session_id')";
@@ -139,7 +142,8 @@ fn connection_attributes(driver: Driver) -> Outcome {
         expect(through.contains(&own) && through.contains("program_name=millrace"), || format!("{vendor}: {through}"))?;
         // More than a server keeps, and as much as the protocol allows: nobody is turned away.
         let long = "x".repeat(65_000);
-        Raw::log_in_saying(proxy.port, 0, &[("long", &long), ("more", &"y".repeat(500))])?.query("/* create_new_connection=1 */ SELECT 1")?;
+        Raw::log_in_saying(proxy.port, 0, &[("long", &long), ("more", &"y".repeat(500))])?
+            .query("/* create_new_connection=1 */ SELECT 1")?;
         let refused = Raw::log_in_saying(proxy.port, 0, &[("long", &long), ("more", &long)]);
         expect(refused.is_err(), || "128 KiB are let in".to_owned())?;
     }
@@ -170,7 +174,9 @@ const TYPES: &[u8] = b"\x03\0\xfd\0";
 fn bulk_script(port: u16) -> Result<String, String> {
     let mut raw = Raw::log_in(port, caps::MARIADB_BULK | caps::DEPRECATE_EOF)?;
     expect(raw.has(caps::MARIADB_BULK), || "bulk execute was not offered".to_owned())?;
-    let mut seen = raw.query("CREATE TABLE conf.bulked (id INT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 7 UNIQUE, b VARCHAR(20) DEFAULT 'none')")?;
+    let mut seen = raw.query(
+        "CREATE TABLE conf.bulked (id INT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 7 UNIQUE, b VARCHAR(20) DEFAULT 'none')",
+    )?;
     seen += &raw.prepare("INSERT INTO conf.bulked (a, b) VALUES (?, ?)")?;
     seen += &raw.prepare("UPDATE conf.bulked SET b = ? WHERE a = ?")?;
     seen += &raw.prepare("SELECT ?, ?")?;
@@ -211,7 +217,8 @@ fn bulk(driver: Driver) -> Outcome {
     same(&bulk_script(proxy.port)?, &direct)?;
     same(&bulk_script(proxy.port)?, &direct)?;
     // Each of them is one execution, with the rows of all.
-    let counted = proxy.admin("SELECT SUM(sum_rows_affected) FROM stats_mysql_query_digest WHERE digest_text LIKE 'INSERT INTO conf.bulked%'")?;
+    let counted = proxy
+        .admin("SELECT SUM(sum_rows_affected) FROM stats_mysql_query_digest WHERE digest_text LIKE 'INSERT INTO conf.bulked%'")?;
     let rows: u64 = counted.trim().parse().map_err(|_| counted.clone())?;
     expect(rows >= 2 * 7, || format!("{rows} rows"))?;
     // Rules decide where each goes; a statement is prepared there first.
@@ -224,7 +231,9 @@ fn bulk(driver: Driver) -> Outcome {
 fn no_bulk(driver: Driver) -> Outcome {
     let wish = |mut wish: Wish| {
         // An operator who promises too much.
-        wish.variables = "    default_authentication_plugin = \"mysql_native_password\"\n    server_version = \"10.11.6-MariaDB\"\n".to_owned();
+        wish.variables =
+            "    default_authentication_plugin = \"mysql_native_password\"\n    server_version = \"10.11.6-MariaDB\"\n"
+                .to_owned();
         wish
     };
     let Some((_server, proxy)) = stand(driver, Vendor::MySql, wish)? else { return Ok(()) };

@@ -44,7 +44,13 @@ fn a_server_that_leaves(driver: Driver) -> Outcome {
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let proxy = Proxy::start(driver, &wish)?;
     let goodbye = b"\x1a\0\0\0\xff\x87\x07#70100Connection killed".to_vec();
-    for kept in ["BEGIN", "SET autocommit = 0", "CREATE TEMPORARY TABLE conf.mine (a INT)", "LOCK TABLES conf.counted WRITE", "SELECT GET_LOCK('mine', 1)"] {
+    for kept in [
+        "BEGIN",
+        "SET autocommit = 0",
+        "CREATE TEMPORARY TABLE conf.mine (a INT)",
+        "LOCK TABLES conf.counted WRITE",
+        "SELECT GET_LOCK('mine', 1)",
+    ] {
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         let mut ask = |sql: &str| client.ask(sql).map_err(|error| format!("{kept}, {sql}: {error}"));
         ask(kept)?;

@@ -78,13 +78,20 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     let attacks: [(&str, &[u8]); 5] = [
         ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 --\nUNION SELECT password FROM conf.secrets"),
         ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 /*M! UNION SELECT password FROM conf.secrets */"),
-        ("SET sql_mode='NO_BACKSLASH_ESCAPES'", b"SELECT a FROM conf.things WHERE b='\\' UNION SELECT password FROM conf.secrets -- '"),
+        (
+            "SET sql_mode='NO_BACKSLASH_ESCAPES'",
+            b"SELECT a FROM conf.things WHERE b='\\' UNION SELECT password FROM conf.secrets -- '",
+        ),
         ("SET NAMES gbk", b"SELECT a FROM conf.things WHERE b='\xbf\\' UNION SELECT password FROM conf.secrets -- '"),
         ("SET sql_mode=''", b"SELECT a AS `#` FROM conf.things UNION SELECT password FROM conf.secrets"),
     ];
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
     let mut tried = |before: &str, attack: &[u8]| {
-        client.ask("SET sql_mode=''").and_then(|_| client.ask("SET NAMES utf8mb4")).and_then(|_| client.ask(before)).map_err(|error| error.to_string())?;
+        client
+            .ask("SET sql_mode=''")
+            .and_then(|_| client.ask("SET NAMES utf8mb4"))
+            .and_then(|_| client.ask(before))
+            .map_err(|error| error.to_string())?;
         client.command(&[b"\x03", attack].concat()).map_err(|error| error.to_string())?;
         Ok::<_, String>(client.rows())
     };
@@ -94,7 +101,8 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
         expect(told.as_ref().is_ok_and(|rows| all_read(rows)), || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
     }
     // Of what only attacks have, no rule is learned.
-    let of_digest = "(SELECT digest FROM stats.stats_mysql_query_digest WHERE digest_text = 'SELECT a FROM conf.things WHERE id=?')";
+    let of_digest =
+        "(SELECT digest FROM stats.stats_mysql_query_digest WHERE digest_text = 'SELECT a FROM conf.things WHERE id=?')";
     let learned = proxy.admin(&format!(
         "LEARN MYSQL FIREWALL FROM DIGESTS FOR open;
          SELECT COUNT(*) FROM mysql_firewall_whitelist_rules WHERE digest IN {of_digest};
@@ -146,12 +154,15 @@ fn behind_a_firewall(driver: Driver, vendor: Vendor, mode: &str, application: &[
 /// `NO_BACKSLASH_ESCAPES` is the server's own, and the session says nothing of it: neither its first statement nor one after a reset reads the secret.
 fn servers_own_modes(driver: Driver) -> Outcome {
     for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
-        let (_server, proxy) = behind_a_firewall(driver, vendor, "NO_BACKSLASH_ESCAPES", &["SELECT a FROM conf.things WHERE b='x'"])?;
+        let (_server, proxy) =
+            behind_a_firewall(driver, vendor, "NO_BACKSLASH_ESCAPES", &["SELECT a FROM conf.things WHERE b='x'"])?;
         let attack = r"SELECT a FROM conf.things WHERE b='\' UNION SELECT password FROM conf.secrets -- '";
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         // Nobody knows the server yet: it is told apart before it gets the text.
         let told = client.ask(attack);
-        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || {
+            format!("{vendor}: {told:?}")
+        })?;
         for round in 0..2 {
             let told = client.ask(attack);
             let refused = told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
@@ -182,9 +193,13 @@ fn quotes(driver: Driver) -> Outcome {
         let (_server, proxy) = behind_a_firewall(driver, vendor, "ANSI_QUOTES", &[r#"SELECT 1 AS "x""#])?;
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         let told = client.ask(attack);
-        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || {
+            format!("{vendor}: {told:?}")
+        })?;
         let told = client.ask(attack);
-        expect(told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query")), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query")), || {
+            format!("{vendor}: {told:?}")
+        })?;
         let told = client.ask(r#"SELECT 2 AS "y""#);
         expect(told.as_ref().is_ok_and(|rows| rows == &[["2"]]), || format!("{vendor}: {told:?}"))?;
     }
@@ -219,7 +234,9 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
             let mut payload = vec![kind];
             match kind {
                 0x12 => payload.extend_from_slice(&[4, 0, 0, 0, 1, 0, 7, 0, 0, 0]),
-                _ => payload.extend_from_slice(&[4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+                _ => payload.extend_from_slice(&[
+                    4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                ]),
             }
             payload
         };
@@ -248,7 +265,9 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
                     hear(&mut client)?;
                 }
                 expect(said.len() == 3 && !said[0].contains("Firewall"), || format!("{vendor} {command:02x?}: {said:?}"))?;
-                expect(said[1..].iter().all(|said| said.contains("Firewall blocked")), || format!("{vendor} {command:02x?}: {said:?}"))?;
+                expect(said[1..].iter().all(|said| said.contains("Firewall blocked")), || {
+                    format!("{vendor} {command:02x?}: {said:?}")
+                })?;
             }
         }
         // Allowed: the server knows it, and what is set is set where its log will come from.
@@ -268,10 +287,14 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
         expect(said.contains("Firewall blocked"), || format!("{vendor}: {said}"))?;
         proxy.admin("INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) VALUES (1, 'open', '', 'OFF', ''); LOAD MYSQL FIREWALL TO RUNTIME")?;
         client.ask("SET @master_heartbeat_period = 1000000000").map_err(|error| error.to_string())?;
-        client.ask("SET @source_heartbeat_period = 1000000000, @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'").map_err(|error| error.to_string())?;
+        client
+            .ask("SET @source_heartbeat_period = 1000000000, @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'")
+            .map_err(|error| error.to_string())?;
         let served_by = client.ask("SELECT 1 FROM conf.numbers LIMIT 1").map_err(|error| error.to_string())?;
         same(&format!("{served_by:?}"), "[[\"1\"]]")?;
-        client.command(&[&[0x12, 4, 0, 0, 0, 0, 0, 7, 0, 0, 0][..], b"binlog.000001"].concat()).map_err(|error| error.to_string())?;
+        client
+            .command(&[&[0x12, 4, 0, 0, 0, 0, 0, 7, 0, 0, 0][..], b"binlog.000001"].concat())
+            .map_err(|error| error.to_string())?;
         // Heartbeats come every second, because that was set; they begin with 0, a time of 0, and the kind 27.
         let mut heartbeat = false;
         for _ in 0..1000 {
@@ -505,7 +528,8 @@ fn texts_inside(driver: Driver) -> Outcome {
 
 fn inside(vendor: Vendor, driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, vendor)?;
-    server.root("CREATE PROCEDURE conf.harmless() SET @ran = 'harmless'; CREATE PROCEDURE conf.harmful() SET @ran = 'harmful';")?;
+    server
+        .root("CREATE PROCEDURE conf.harmless() SET @ran = 'harmless'; CREATE PROCEDURE conf.harmful() SET @ran = 'harmful';")?;
     // The same words outside, with one text or the other inside; whether the proxy can read it.
     let mut ways: Vec<(&[&str], bool)> = vec![
         (&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], true),
@@ -544,7 +568,8 @@ fn inside(vendor: Vendor, driver: Driver) -> Outcome {
             expect(said.as_ref().is_err_and(|said| said.contains("cannot read the text")), || why(&said))?;
         }
     }
-    let blocked = proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE action = 'blocked' AND digest_text = 'CALL conf.harmful()'")?;
+    let blocked = proxy
+        .admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE action = 'blocked' AND digest_text = 'CALL conf.harmful()'")?;
     same(&blocked, "1")?;
     // An error of a rule is one for the text inside, too.
     proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply)

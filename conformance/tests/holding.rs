@@ -119,7 +119,11 @@ fn throttles(driver: Driver) -> Outcome {
             clients.push(log_in(&proxy)?);
         }
         let begun = clients.into_iter().map(|mut client| thread::spawn(move || asked(&mut client, "BEGIN").map(|_| client)));
-        Ok(begun.collect::<Vec<_>>().into_iter().map(|one| one.join().map_err(|_| "panicked".to_owned()).and_then(|said| said)).collect())
+        Ok(begun
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|one| one.join().map_err(|_| "panicked".to_owned()).and_then(|said| said))
+            .collect())
     };
     let limited = ["SET mysql-throttle_connections_per_sec_to_hostgroup=1", "SET mysql-connect_timeout_server_max=150"];
     set(&proxy, &limited.join("; "))?;
@@ -164,7 +168,9 @@ fn put_right(driver: Driver) -> Outcome {
         server.root("CREATE DATABASE one; CREATE DATABASE two; CREATE TABLE one.t (a INT); CREATE TABLE two.t (a INT);")?;
         narrow(&proxy)?;
         let isolation = if vendor == Vendor::MariaDb { "@@tx_isolation" } else { "@@transaction_isolation" };
-        let what = format!("SELECT DATABASE(), {isolation}, @@collation_connection, @@character_set_results, @@sql_mode, @@autocommit, @x");
+        let what = format!(
+            "SELECT DATABASE(), {isolation}, @@collation_connection, @@character_set_results, @@sql_mode, @@autocommit, @x"
+        );
         // MySQL 8's default and one that all servers know; MariaDB takes the first for its own default.
         for collation in [255, 45] {
             let log_in = |port| Raw::log_in_with(port, b"", collation).map(|(raw, _)| raw).map_err(|error| error.to_string());
@@ -211,7 +217,13 @@ fn init_connect(driver: Driver) -> Outcome {
         narrow(&proxy)?;
         set(&proxy, "SET mysql-init_connect=\"SET time_zone='+03:00', sql_mode='ANSI'\"")?;
         let what = "SELECT @@time_zone, @@sql_mode LIKE '%ANSI%'";
-        for left in ["SELECT 1", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET sql_mode=''", "SET @x=1", "SET time_zone=DEFAULT"] {
+        for left in [
+            "SELECT 1",
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "SET sql_mode=''",
+            "SET @x=1",
+            "SET time_zone=DEFAULT",
+        ] {
             let mut first = log_in(&proxy)?;
             asked(&mut first, left)?;
             asked(&mut first, "SELECT @x")?;
@@ -253,7 +265,8 @@ fn on_the_side(driver: Driver) -> Outcome {
     let mut second = beside(&proxy, &first)?;
     let id = second.id;
     let waits = thread::spawn(move || second.ask("SELECT 2"));
-    let listed = || proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"));
+    let listed =
+        || proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"));
     soon("1", || Ok(listed()?.trim().to_owned()))?;
     proxy.admin(&format!("KILL CONNECTION {id}"))?;
     let said = waits.join().map_err(|_| "the client panicked".to_owned())?;
@@ -297,7 +310,9 @@ fn hidden_state(driver: Driver) -> Outcome {
         same(&seen.concat().concat(), "NULL")?;
         // COM_SET_OPTION: several statements in one text.
         first.command(&[0x1b, 0, 0]).and_then(|()| first.packet()).map_err(|error| error.to_string())?;
-        let trigger = |name: &str, when: &str| format!("CREATE TRIGGER {name} BEFORE {when} ON target FOR EACH ROW BEGIN SET NEW.x = 1; END");
+        let trigger = |name: &str, when: &str| {
+            format!("CREATE TRIGGER {name} BEFORE {when} ON target FOR EACH ROW BEGIN SET NEW.x = 1; END")
+        };
         let migration = format!("{}; SET foreign_key_checks=0; {}", trigger("a", "INSERT"), trigger("b", "UPDATE"));
         for text in [&*migration, "CREATE PROCEDURE p() SELECT 1 AS begin; SET foreign_key_checks=0; SELECT 1 AS END"] {
             let said = first.query(text).and_then(|()| first.packet()).and_then(|_| first.packet()).and_then(|_| first.rows());
@@ -317,7 +332,15 @@ fn completion_type(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one_of(driver, vendor)?;
         let mut client = log_in(&proxy)?;
-        for sql in ["CREATE TABLE conf.chained (a INT)", "SET completion_type=1", "COMMIT", "INSERT INTO conf.chained VALUES (1)", "ROLLBACK", "SET completion_type=0", "COMMIT"] {
+        for sql in [
+            "CREATE TABLE conf.chained (a INT)",
+            "SET completion_type=1",
+            "COMMIT",
+            "INSERT INTO conf.chained VALUES (1)",
+            "ROLLBACK",
+            "SET completion_type=0",
+            "COMMIT",
+        ] {
             asked(&mut client, sql)?;
         }
         same(&asked(&mut client, "SELECT COUNT(*) FROM conf.chained")?.concat().concat(), "0")?;
@@ -329,7 +352,10 @@ fn completion_type(driver: Driver) -> Outcome {
 fn reset_of_held(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     let to = |hostgroup: u32| format!("/* hostgroup={hostgroup} */ ");
-    proxy.admin(&format!("INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME", server.port))?;
+    proxy.admin(&format!(
+        "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
+        server.port
+    ))?;
     proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES (1, 1, '^SELECT', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let mut client = log_in(&proxy)?;
     asked(&mut client, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
@@ -399,7 +425,10 @@ fn programs(driver: Driver) -> Outcome {
         let (server, proxy) = one_of(driver, vendor)?;
         server.root(PROGRAMS)?;
         // A reader and a writer: what is changed on one connection is wanted on another.
-        proxy.admin(&format!("INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME", server.port))?;
+        proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
+            server.port
+        ))?;
         set(&proxy, "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0")?;
         let what = "SELECT @@time_zone, @@max_sort_length, @@group_concat_max_len, @of_trigger, @hidden";
         let elsewhere = format!("/* hostgroup=1 */ {what}");
@@ -432,7 +461,9 @@ fn programs(driver: Driver) -> Outcome {
             let fresh = asked(&mut log_in_at(server.port)?, what)?;
             for sql in [what, &elsewhere, what] {
                 let found = asked(&mut next, sql)?;
-                expect(found == fresh, || format!("{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}"))?;
+                expect(found == fresh, || {
+                    format!("{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}")
+                })?;
             }
         }
     }
@@ -505,7 +536,13 @@ fn recalled(driver: Driver) -> Outcome {
         narrow(&proxy)?;
         let (mut direct, mut client) = (log_in_at(server.port)?, log_in(&proxy)?);
         let mut other = beside(&proxy, &client)?;
-        for sql in ["SELECT id FROM conf.types", "SELECT FOUND_ROWS()", "SELECT FOUND_ROWS() AS `again`", "SELECT id FROM conf.types WHERE id < 0", "select found_rows() n"] {
+        for sql in [
+            "SELECT id FROM conf.types",
+            "SELECT FOUND_ROWS()",
+            "SELECT FOUND_ROWS() AS `again`",
+            "SELECT id FROM conf.types WHERE id < 0",
+            "select found_rows() n",
+        ] {
             // Somebody else has the same connection in between, with numbers of his own.
             asked(&mut other, "SELECT * FROM conf.numbers LIMIT 7")?;
             let (wanted, found) = (asked(&mut direct, sql)?, asked(&mut client, sql)?);
@@ -572,9 +609,25 @@ fn tracked(driver: Driver) -> Outcome {
         let caps = wire::caps::SESSION_TRACK | wire::caps::DEPRECATE_EOF;
         for statements in [
             &["INSERT INTO conf.sets VALUES (1)", "SET @x = 1", "SET time_zone = '+01:00'", "SET sql_mode = ''", "USE conf"][..],
-            &["INSERT INTO conf.sets VALUES (1)", "SELECT @@session_track_system_variables, @@session_track_state_change", "SHOW VARIABLES LIKE 'session_track%'"],
-            &["INSERT INTO conf.sets VALUES (1)", "SET session_track_state_change = 1", "SET @x = 1", "INSERT INTO conf.sets VALUES (1)", "SET sql_mode = ''"],
-            &["SET session_track_system_variables = 'sql_mode'", "SET sql_mode = '', time_zone = '+02:00'", "CALL conf.moves()", "SET session_track_system_variables = DEFAULT", "CALL conf.moves()"],
+            &[
+                "INSERT INTO conf.sets VALUES (1)",
+                "SELECT @@session_track_system_variables, @@session_track_state_change",
+                "SHOW VARIABLES LIKE 'session_track%'",
+            ],
+            &[
+                "INSERT INTO conf.sets VALUES (1)",
+                "SET session_track_state_change = 1",
+                "SET @x = 1",
+                "INSERT INTO conf.sets VALUES (1)",
+                "SET sql_mode = ''",
+            ],
+            &[
+                "SET session_track_system_variables = 'sql_mode'",
+                "SET sql_mode = '', time_zone = '+02:00'",
+                "CALL conf.moves()",
+                "SET session_track_system_variables = DEFAULT",
+                "CALL conf.moves()",
+            ],
             &["CALL conf.moves()", "BEGIN", "INSERT INTO conf.sets VALUES (1)", "COMMIT", "SELECT @@time_zone"],
         ] {
             let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
@@ -588,8 +641,7 @@ fn tracked(driver: Driver) -> Outcome {
 }
 
 /// It runs until somebody ends it.
-const LONG: &str =
-    "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < c.id - c.id - 1";
+const LONG: &str = "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < c.id - c.id - 1";
 
 /// The server's number of the connection that runs it, if it is another than this.
 fn runner(server: &Server, not: &str) -> Result<String, String> {

@@ -116,7 +116,10 @@ fn either_of_two_passwords(driver: Driver) -> Outcome {
         become_user(&proxy, &password, &attributes)?;
         for way in WAYS.into_iter().filter(|(vendor, _)| vendor.programs().is_ok()) {
             // MySQL's own client no longer speaks mysql_native_password.
-            if way.0 == Vendor::MySql && (password.starts_with("mysql") || attributes.contains("mysql_native")) && !password.starts_with("caching") {
+            if way.0 == Vendor::MySql
+                && (password.starts_with("mysql") || attributes.contains("mysql_native"))
+                && !password.starts_with("caching")
+            {
                 continue;
             }
             let told = |words: String| format!("{password} {attributes} {way:?}: {words}");
@@ -130,10 +133,9 @@ fn either_of_two_passwords(driver: Driver) -> Outcome {
             }
         }
     }
-    for (attributes, words) in [
-        (r#"'{"additional_password":"new"}'"#, "in hexadecimal"),
-        (r#"'{"additional_password":""}'"#, "everybody could log in"),
-    ] {
+    for (attributes, words) in
+        [(r#"'{"additional_password":"new"}'"#, "in hexadecimal"), (r#"'{"additional_password":""}'"#, "everybody could log in")]
+    {
         is_refused(&become_user(&proxy, "'old'", attributes).map(|()| String::new()), words)?;
     }
     Ok(())
@@ -169,7 +171,10 @@ fn the_password_that_a_server_knows(driver: Driver) -> Outcome {
         // A server that knows neither: its words, and it is not shunned for it.
         server.root("ALTER USER turn@'%' IDENTIFIED BY 'third'")?;
         for _ in 0..8 {
-            is_refused(&by(PLAIN, proxy.port, "turn", "new", ANEW), "ERROR 1045 (28000) at line 1: Access denied for user 'turn'@")?;
+            is_refused(
+                &by(PLAIN, proxy.port, "turn", "new", ANEW),
+                "ERROR 1045 (28000) at line 1: Access denied for user 'turn'@",
+            )?;
         }
         is_in(&proxy.query("SELECT 'in'"), "in")?;
         let status = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
@@ -220,7 +225,8 @@ fn certificates(driver: Driver) -> Outcome {
     output(Command::new("sh").args(["-c", CERTIFICATES, "certificates", &folder]), Duration::from_secs(60))?;
     proxy.admin("PROXYSQL RELOAD TLS")?;
     let come = |name: Option<&str>, password: &str| {
-        let files = name.map(|name| [format!("--ssl-cert={folder}/{name}-cert.pem"), format!("--ssl-key={folder}/{name}-key.pem")]);
+        let files =
+            name.map(|name| [format!("--ssl-cert={folder}/{name}-cert.pem"), format!("--ssl-key={folder}/{name}-key.pem")]);
         let mut options = vec!["--ssl"];
         options.extend(files.iter().flatten().map(String::as_str));
         command_line(proxy.port, "turn", password, &options, "SELECT 'in'")
@@ -316,7 +322,9 @@ fn loaded_in_between(driver: Driver) -> Outcome {
     let words = by_hand::complaint(&answer).to_string();
     expect(words.contains("1045") && words.contains("Access denied for user 'open'"), || words)?;
     let mut client = come()?;
-    proxy.admin("UPDATE mysql_users SET active = 1, default_schema = 'conf2' WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME")?;
+    proxy.admin(
+        "UPDATE mysql_users SET active = 1, default_schema = 'conf2' WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME",
+    )?;
     let answer = login(&mut client)?;
     expect(answer.first() == Some(&0), || by_hand::complaint(&answer).to_string())?;
     let schema = client.ask("SELECT DATABASE()").map_err(|error| error.to_string())?;
@@ -326,7 +334,9 @@ fn loaded_in_between(driver: Driver) -> Outcome {
 fn brute_force(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.variables.push_str("    client_host_cache_size = 2\n    client_host_error_counts = 3\n    proxy_protocol_networks = \"127.0.0.0/8\"\n");
+    wish.variables.push_str(
+        "    client_host_cache_size = 2\n    client_host_error_counts = 3\n    proxy_protocol_networks = \"127.0.0.0/8\"\n",
+    );
     let proxy = Proxy::start(driver, &wish)?;
     let come = |password: &str| command_line(proxy.port, "app", password, &[], "SELECT 'in'");
     let seen = || proxy.admin("SELECT client_address, error_count FROM stats_mysql_client_host_cache ORDER BY 1");
@@ -365,7 +375,9 @@ fn brute_force(driver: Driver) -> Outcome {
     same(&proxy.admin("SELECT error_count FROM stats_mysql_client_host_cache_reset")?, "1")?;
     same(&seen()?, "")?;
     // A balancer looks whether somebody is here, and says for whom; no more.
-    for header in [&b"PROXY TCP4 192.0.2.9 10.0.0.1 51234 6033\r\n"[..], b"PROXY UNKNOWN\r\n", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", b""] {
+    for header in
+        [&b"PROXY TCP4 192.0.2.9 10.0.0.1 51234 6033\r\n"[..], b"PROXY UNKNOWN\r\n", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", b""]
+    {
         for _ in 0..4 {
             let mut probe = by_hand::Raw::connect(proxy.port, header).map_err(|error| error.to_string())?;
             probe.packet().map_err(|error| error.to_string())?;
@@ -375,7 +387,9 @@ fn brute_force(driver: Driver) -> Outcome {
     let aborted = "SELECT Variable_Value >= 16 FROM stats_mysql_global WHERE Variable_Name = 'Client_Connections_aborted'";
     trials::until("1", || proxy.admin(aborted))?;
     same(&seen()?, "")?;
-    let away = proxy.admin("SELECT Variable_Value > 3 FROM stats_mysql_global WHERE Variable_Name = 'client_host_error_killed_connections'")?;
+    let away = proxy.admin(
+        "SELECT Variable_Value > 3 FROM stats_mysql_global WHERE Variable_Name = 'client_host_error_killed_connections'",
+    )?;
     same(&away, "1")?;
     expect(proxy.log().contains("clients of 127.0.0.1 are turned away from now on: 3 failed logins"), || proxy.log())
 }
@@ -410,7 +424,8 @@ fn servers_are_told(driver: Driver) -> Outcome {
         same(there.lines().last().unwrap_or_default(), "1\t1")?;
         // Who comes by the Unix socket has no address.
         let socket = format!("--socket={}/client.sock", proxy.data().display());
-        let said = command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT USER()");
+        let said =
+            command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT USER()");
         is_in(&said, "app@127.0.0.1")?;
     }
     // Nor does the cache give to one account what another may see.
@@ -472,13 +487,21 @@ fn flags_of_clients(driver: Driver) -> Outcome {
         let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
         // The server's cache of passwords is warm from here on.
         by((vendor, if vendor == Vendor::MySql { &["--ssl-mode=REQUIRED"] } else { &[] }), server.port, "app", "secret", "DO 1")?;
-        let kinds = [0, caps::FOUND_ROWS, caps::INTERACTIVE, caps::IGNORE_SPACE, caps::MULTI_STATEMENTS, caps::FOUND_ROWS | caps::INTERACTIVE];
+        let kinds = [
+            0,
+            caps::FOUND_ROWS,
+            caps::INTERACTIVE,
+            caps::IGNORE_SPACE,
+            caps::MULTI_STATEMENTS,
+            caps::FOUND_ROWS | caps::INTERACTIVE,
+        ];
         for turn in 0..3 {
             for flags in kinds {
                 let direct = flags_seen(server.port, flags)?;
                 let through = flags_seen(proxy.port, flags)?;
                 for (at, (direct, through)) in direct.iter().zip(&through).enumerate() {
-                    same(through, direct).map_err(|words| format!("{vendor}, flags {flags:x}, turn {turn}, statement {at}: {words}"))?;
+                    same(through, direct)
+                        .map_err(|words| format!("{vendor}, flags {flags:x}, turn {turn}, statement {at}: {words}"))?;
                 }
             }
             // What a session leaves is reset before the next has it.
@@ -497,7 +520,9 @@ fn expired(driver: Driver) -> Outcome {
         let server = Server::start(vendor)?;
         let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
         by((vendor, if vendor == Vendor::MySql { &["--ssl-mode=REQUIRED"] } else { &[] }), server.port, "app", "secret", "DO 1")?;
-        proxy.admin("UPDATE mysql_users SET attributes = json_object('additional_password', hex('fresh')); LOAD MYSQL USERS TO RUNTIME")?;
+        proxy.admin(
+            "UPDATE mysql_users SET attributes = json_object('additional_password', hex('fresh')); LOAD MYSQL USERS TO RUNTIME",
+        )?;
         server.root("ALTER USER app@'%' PASSWORD EXPIRE")?;
         if vendor == Vendor::MariaDb {
             server.root("SET GLOBAL disconnect_on_expired_password = 1")?;
@@ -514,10 +539,13 @@ fn expired(driver: Driver) -> Outcome {
         for _ in 0..2 {
             for client in [&mut able, &mut other] {
                 let said = client.query("SELECT 1")?;
-                expect(said.contains(if vendor == Vendor::MySql { "reset your password" } else { "SET PASSWORD" }), || told(said))?;
+                expect(said.contains(if vendor == Vendor::MySql { "reset your password" } else { "SET PASSWORD" }), || {
+                    told(said)
+                })?;
             }
         }
-        let change = if vendor == Vendor::MySql { "ALTER USER USER() IDENTIFIED BY 'fresh'" } else { "SET PASSWORD = PASSWORD('fresh')" };
+        let change =
+            if vendor == Vendor::MySql { "ALTER USER USER() IDENTIFIED BY 'fresh'" } else { "SET PASSWORD = PASSWORD('fresh')" };
         let said = able.query(change)?;
         expect(!said.contains("\\xff"), || told(said))?;
         for _ in 0..3 {
@@ -549,20 +577,28 @@ fn unix_sockets(driver: Driver) -> Outcome {
         wish.servers = format!("{{ address = \"{}\", port = 0, hostgroup = 0, use_ssl = 1 }}", path.display());
         let mut proxy = Proxy::start(driver, &wish)?;
         let socket = format!("--socket={}/client.sock", proxy.data().display());
-        let come = |options: &[&str]| command_line(proxy.port, "app", "secret", options, "SELECT CONCAT('in', USER() LIKE '%@localhost')");
+        let come = |options: &[&str]| {
+            command_line(proxy.port, "app", "secret", options, "SELECT CONCAT('in', USER() LIKE '%@localhost')")
+        };
         // The server sees a client of its own machine, and the password may cross in clear.
         server.root("CREATE USER app@localhost IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app@localhost")?;
         is_in(&come(&[]), "in1").map_err(|words| format!("{vendor}: {words}"))?;
         is_in(&come(&["--host=localhost", "--protocol=socket", &socket]), "in1").map_err(|words| format!("{vendor}: {words}"))?;
         is_in(&come(&["--host=localhost", "--protocol=socket", &socket, "--default-auth=mysql_clear_password"]), "in1")?;
-        is_refused(&command_line(proxy.port, "app", "wrong", &["--host=localhost", "--protocol=socket", &socket], "DO 1"), "'app'@'localhost'")?;
+        is_refused(
+            &command_line(proxy.port, "app", "wrong", &["--host=localhost", "--protocol=socket", &socket], "DO 1"),
+            "'app'@'localhost'",
+        )?;
         let shown = proxy.admin("SELECT srv_host, srv_port FROM stats_mysql_connection_pool")?;
         same(&shown, &format!("{}\t0", path.display()))?;
         // A socket file that a killed process left is no hindrance.
         proxy.kill();
         expect(proxy.data().join("client.sock").exists(), || "the file is gone".to_owned())?;
         proxy.restart()?;
-        is_in(&command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT 'in'"), "in")?;
+        is_in(
+            &command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT 'in'"),
+            "in",
+        )?;
     }
     Ok(())
 }

@@ -129,7 +129,8 @@ fn half_a_file(driver: Driver) -> Outcome {
 
 fn delayed(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver, Vendor::MariaDb)?;
-    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, delay, apply) VALUES (1, 1, '^INSERT', 1500, 1)")?;
+    proxy
+        .admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, delay, apply) VALUES (1, 1, '^INSERT', 1500, 1)")?;
     proxy.admin("LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let mut killer = log_in(&proxy)?;
     for (id, kill) in [(1, "KILL QUERY"), (2, "KILL")] {
@@ -163,8 +164,7 @@ fn unreadable_frame(driver: Driver) -> Outcome {
 }
 
 /// It runs until somebody ends it, and does not look whether its client is still there.
-const LONG: &str =
-    "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < RAND() * 0 - 1";
+const LONG: &str = "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < RAND() * 0 - 1";
 
 fn kill_query(driver: Driver) -> Outcome {
     for vendor in vendors() {

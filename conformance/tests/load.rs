@@ -20,8 +20,8 @@ use conformance::process::free_port;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
-use mysql_async::prelude::Queryable;
 use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
 
 type Outcome = Result<(), String>;
@@ -87,8 +87,11 @@ async fn come_in(port: u16, tag: u64) -> Result<(u64, Conn), String> {
 async fn work(tag: u64, conn: &mut Conn) -> Outcome {
     let failed = |error: mysql_async::Error| format!("client {tag}: {error}");
     let words = format!("words of {tag}");
-    let said: Option<(u64, String)> =
-        conn.query_first(format!("SELECT {tag}, '{words}', SLEEP(0.005)")).await.map_err(failed)?.map(|(a, b, _): (_, _, u8)| (a, b));
+    let said: Option<(u64, String)> = conn
+        .query_first(format!("SELECT {tag}, '{words}', SLEEP(0.005)"))
+        .await
+        .map_err(failed)?
+        .map(|(a, b, _): (_, _, u8)| (a, b));
     expect(said == Some((tag, words.clone())), || format!("client {tag} was told {said:?}"))?;
     match tag % 10 {
         0 => {
@@ -99,8 +102,10 @@ async fn work(tag: u64, conn: &mut Conn) -> Outcome {
             conn.query_drop("BEGIN").await.map_err(failed)?;
             conn.query_drop(format!("INSERT INTO counted (words) VALUES ('{tag}')")).await.map_err(failed)?;
             let id = conn.last_insert_id();
-            let said: Option<String> =
-                conn.query_first(format!("SELECT words FROM counted WHERE id = {}", id.unwrap_or_default())).await.map_err(failed)?;
+            let said: Option<String> = conn
+                .query_first(format!("SELECT words FROM counted WHERE id = {}", id.unwrap_or_default()))
+                .await
+                .map_err(failed)?;
             conn.query_drop("ROLLBACK").await.map_err(failed)?;
             expect(said.as_deref() == Some(tag.to_string().as_str()), || format!("client {tag} read {said:?} of its own insert"))
         }
@@ -130,7 +135,10 @@ fn thousands_of_clients(driver: Driver) -> Outcome {
             }
             crowd.extend(every(set).await?);
         }
-        same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Client_Connections_connected'")?, &clients.to_string())?;
+        same(
+            &proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Client_Connections_connected'")?,
+            &clients.to_string(),
+        )?;
         for _ in 0..rounds {
             let mut set = JoinSet::new();
             for (tag, mut conn) in crowd.drain(..) {
@@ -270,8 +278,11 @@ fn acknowledged_writes(driver: Driver) -> Outcome {
         writer.join().map_err(|_| "a writer panicked".to_owned())?;
     }
     let said = server.root("SELECT id, COUNT(*) FROM conf.acknowledged GROUP BY id")?;
-    let there: HashMap<u64, u64> =
-        said.lines().filter_map(|line| line.split_once('\t')).filter_map(|(id, n)| Some((id.parse().ok()?, n.parse().ok()?))).collect();
+    let there: HashMap<u64, u64> = said
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .filter_map(|(id, n)| Some((id.parse().ok()?, n.parse().ok()?)))
+        .collect();
     let acknowledged = ledger.acknowledged.lock().map_err(|error| error.to_string())?;
     let lost: Vec<_> = acknowledged.iter().filter(|id| !there.contains_key(id)).take(10).collect();
     expect(lost.is_empty(), || format!("acknowledged, and not there: {lost:?}"))?;

@@ -140,7 +140,10 @@ fn prepared(two: Two) -> Outcome {
     until("10\tahead", || two.mirror.root("SELECT * FROM conf.scratch ORDER BY id"))?;
     same(&two.mirror.root("SELECT * FROM conf.scratch ORDER BY id")?, &two.main.root("SELECT * FROM conf.scratch ORDER BY id")?)?;
 
-    let verdict = || two.proxy.admin("SELECT count_star, same, different, errors FROM stats_mysql_mirror_digest WHERE digest_text LIKE 'SELECT%'");
+    let verdict = || {
+        two.proxy
+            .admin("SELECT count_star, same, different, errors FROM stats_mysql_mirror_digest WHERE digest_text LIKE 'SELECT%'")
+    };
     client.prepare("SELECT words, id FROM conf.scratch WHERE id < ? ORDER BY id")?;
     client.execute(1, 0, b"\0\x01\x03\0\x09\0\0\0")?;
     until("1\t1\t0\t0", verdict)?;
@@ -157,7 +160,8 @@ fn comparing(two: Two) -> Outcome {
     two.main.root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
     two.mirror.root("INSERT INTO conf.scratch VALUES (2, 'b'), (1, 'a')")?;
     two.rules("(1, 1, 'scratch', 9, NULL, 0, NULL, NULL, '{\"mirror_compare\":true}')")?;
-    let verdict = || two.proxy.admin("SELECT count_star, same, different, errors, last_difference FROM stats_mysql_mirror_digest");
+    let verdict =
+        || two.proxy.admin("SELECT count_star, same, different, errors, last_difference FROM stats_mysql_mirror_digest");
     two.proxy.query("SELECT * FROM conf.scratch")?;
     until("1\t1\t0\t0\t", verdict)?;
     two.mirror.root("UPDATE conf.scratch SET words = 'B' WHERE words = 'b'")?;
@@ -181,7 +185,8 @@ fn to_nine_or_copied(two: &Two) -> Outcome {
 fn a_copy_sees_no_other_sessions_user_variables(driver: Driver) -> Outcome {
     let two = two(driver)?;
     to_nine_or_copied(&two)?;
-    two.mirror.root("CREATE TRIGGER conf.who BEFORE INSERT ON conf.scratch FOR EACH ROW SET NEW.words = IFNULL(@who, 'nobody')")?;
+    two.mirror
+        .root("CREATE TRIGGER conf.who BEFORE INSERT ON conf.scratch FOR EACH ROW SET NEW.words = IFNULL(@who, 'nobody')")?;
     for n in 0..OFTEN {
         two.proxy.query(&format!("SET @who = 'ann'; INSERT INTO conf.scratch VALUES ({n}, 'to_nine')"))?;
     }
@@ -189,7 +194,8 @@ fn a_copy_sees_no_other_sessions_user_variables(driver: Driver) -> Outcome {
         two.proxy.query(&format!("INSERT INTO conf.scratch VALUES (10{n}, 'x')"))?;
         two.proxy.query(&format!("SET @who = 'bob'; INSERT INTO conf.scratch VALUES (20{n}, 'x')"))?;
     }
-    let who = "SELECT GROUP_CONCAT(c ORDER BY c) FROM (SELECT CONCAT(words, ' ', COUNT(*)) AS c FROM conf.scratch GROUP BY words) AS t";
+    let who =
+        "SELECT GROUP_CONCAT(c ORDER BY c) FROM (SELECT CONCAT(words, ' ', COUNT(*)) AS c FROM conf.scratch GROUP BY words) AS t";
     until("ann 8,bob 8,nobody 8", || two.mirror.root(who))
 }
 
@@ -260,7 +266,10 @@ fn who_may_not_send_several_statements_has_none_copied(driver: Driver) -> Outcom
     }
     until("8", || two.mirror.root("SELECT COUNT(*) FROM conf.scratch"))?;
     same(two.global("Millrace_mirror_left_out")?.lines().last().unwrap_or_default(), "8")?;
-    same(two.mirror.root("SELECT COUNT(*) FROM conf.scratch WHERE words = 'kept; by all'")?.lines().last().unwrap_or_default(), "8")
+    same(
+        two.mirror.root("SELECT COUNT(*) FROM conf.scratch WHERE words = 'kept; by all'")?.lines().last().unwrap_or_default(),
+        "8",
+    )
 }
 
 fn a_result_with_too_many_rows_ends_with_an_error(driver: Driver) -> Outcome {
@@ -279,7 +288,9 @@ fn a_result_with_too_many_rows_ends_with_an_error(driver: Driver) -> Outcome {
     for many in ["SELECT seq FROM conf.seq_1_to_6", "SELECT id FROM conf.scratch"] {
         expect(two.proxy.query(many).is_err_and(|words| words.contains("more than 1 rows")), || many.to_owned())?;
     }
-    let verdicts = || two.proxy.admin("SELECT group_concat(same || different || last_difference, ';') FROM (SELECT * FROM stats_mysql_mirror_digest ORDER BY same)");
+    let verdicts = || {
+        two.proxy.admin("SELECT group_concat(same || different || last_difference, ';') FROM (SELECT * FROM stats_mysql_mirror_digest ORDER BY same)")
+    };
     until("01client: more than 1 rows, mirror: 0;10", verdicts)?;
     two.main.root("DELETE FROM conf.scratch")?;
     // What was kept while more rows were allowed is not served whole.

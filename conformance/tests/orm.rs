@@ -10,8 +10,8 @@ use conformance::library;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
-use mysql_async::prelude::Queryable;
 use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -121,7 +121,9 @@ fn idle_clients(driver: Driver, vendor: Vendor, limit: Option<u64>) -> Outcome {
     let opened = number(&server.root("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")?);
     let pool = proxy.admin("SELECT ConnUsed, ConnFree, ConnOK, MaxConnUsed, Queries FROM stats_mysql_connection_pool")?;
     let took = begun.elapsed().as_secs_f64();
-    println!("{driver}, {vendor}: {CLIENTS} clients, {BUSY} busy at once: {opened} connections at once (before: {before}) in {took:.1} s; pool {pool:?}");
+    println!(
+        "{driver}, {vendor}: {CLIENTS} clients, {BUSY} busy at once: {opened} connections at once (before: {before}) in {took:.1} s; pool {pool:?}"
+    );
     // Each of two cores has idle connections of its own, as many as it ever used at once.
     let most = limit.map_or(4 * BUSY as u64, |limit| limit + before);
     expect(opened <= most, || format!("{opened} connections were open at once for {BUSY} busy clients"))?;

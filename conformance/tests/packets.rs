@@ -30,11 +30,19 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("long_data_serves_one_execution", 0, long_data),
     ("parameters_that_move_keep_type_and_value", 0, parameters_of_all_types),
     ("parameters_that_move_keep_type_and_value_without_eof", caps::DEPRECATE_EOF, parameters_of_all_types),
-    ("parameters_that_move_keep_type_and_value_among_attributes", caps::DEPRECATE_EOF | caps::QUERY_ATTRIBUTES, parameters_of_all_types),
+    (
+        "parameters_that_move_keep_type_and_value_among_attributes",
+        caps::DEPRECATE_EOF | caps::QUERY_ATTRIBUTES,
+        parameters_of_all_types,
+    ),
     ("parameters_that_move_come_ahead_too", 0, parameters_ahead),
     ("parameters_may_be_left_out", 0, parameters_left_out),
     ("parameters_may_be_left_out_without_eof", caps::DEPRECATE_EOF, parameters_left_out),
-    ("query_attributes_are_read_where_they_were_sent", caps::DEPRECATE_EOF | caps::QUERY_ATTRIBUTES | caps::MULTI_STATEMENTS, attributes_of_queries),
+    (
+        "query_attributes_are_read_where_they_were_sent",
+        caps::DEPRECATE_EOF | caps::QUERY_ATTRIBUTES | caps::MULTI_STATEMENTS,
+        attributes_of_queries,
+    ),
     ("query_attributes_of_executions", caps::QUERY_ATTRIBUTES, attributes_of_executions),
     ("query_attributes_of_every_type", caps::QUERY_ATTRIBUTES, attributes_of_every_type),
     ("query_attributes_that_are_none", caps::QUERY_ATTRIBUTES, attributes_that_are_none),
@@ -295,7 +303,8 @@ fn attributes_of_executions(raw: &mut Raw) -> Result<String, String> {
     seen += &raw.execute_with(0, &[("a", "again"), ("b", "more")])?;
     // Without their types nobody knows them.
     seen += &code_of(&raw.execute(0, 8, b"\x01\0\0\x05again")?);
-    seen += &outline(&raw.prepare("SELECT ? AS x, mysql_query_attribute_string('a') AS a, mysql_query_attribute_string('p') AS p")?);
+    seen +=
+        &outline(&raw.prepare("SELECT ? AS x, mysql_query_attribute_string('a') AS a, mysql_query_attribute_string('p') AS p")?);
     seen += &raw.execute(1, 8, b"\x02\0\x01\x03\0\0\xfe\0\x01a\x07\0\0\0\x02aa")?;
     // The parameter has a name too, and is found by it.
     seen += &raw.execute(1, 0, b"\x02\x02\x01\xfd\0\x01p\xfe\0\x01a\x02pp")?;
@@ -392,7 +401,8 @@ fn several_with_error(raw: &mut Raw) -> Result<String, String> {
 }
 
 fn several_whole(raw: &mut Raw) -> Result<String, String> {
-    let mut seen = raw.query("DROP PROCEDURE IF EXISTS conf.made; CREATE PROCEDURE conf.made() BEGIN SELECT 1 AS a; SELECT 2 AS b; END")?;
+    let mut seen =
+        raw.query("DROP PROCEDURE IF EXISTS conf.made; CREATE PROCEDURE conf.made() BEGIN SELECT 1 AS a; SELECT 2 AS b; END")?;
     seen += &raw.query("CALL conf.made()")?;
     seen += &raw.query("SELECT 1; /*!50000 SELECT 2 */; SELECT 3")?;
     seen += &raw.query("SELECT 1;; SELECT 2")?;
@@ -431,7 +441,9 @@ fn calls(raw: &mut Raw) -> Result<String, String> {
     ];
     for body in bodies {
         raw.query("DROP PROCEDURE IF EXISTS conf.out_of_much")?;
-        seen += &raw.query(&format!("CREATE PROCEDURE conf.out_of_much(OUT a INT, OUT b MEDIUMTEXT) BEGIN SET b = REPEAT('long', 20000); {body}; END"))?;
+        seen += &raw.query(&format!(
+            "CREATE PROCEDURE conf.out_of_much(OUT a INT, OUT b MEDIUMTEXT) BEGIN SET b = REPEAT('long', 20000); {body}; END"
+        ))?;
         seen += &raw.prepare("CALL conf.out_of_much(?, ?)")?;
         let nth = raw.statements.len() - 1;
         seen += &raw.execute(nth, 0, b"\x03\x01\x03\0\xfd\0")?;

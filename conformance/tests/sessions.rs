@@ -37,7 +37,8 @@ fn remembered_of_others(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one_of(driver, vendor)?;
         let core = log_in(proxy.port)?;
-        for between in ["SELECT 1", "SET @mine = 1", "SET SESSION max_error_count = 10", "COMMIT", "BEGIN", "DO 1", "SHOW GRANTS"] {
+        for between in ["SELECT 1", "SET @mine = 1", "SET SESSION max_error_count = 10", "COMMIT", "BEGIN", "DO 1", "SHOW GRANTS"]
+        {
             for ask in ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS"] {
                 for quits in [false, true].into_iter().filter(|quits| ask == "SHOW WARNINGS" || !quits) {
                     narrow(&proxy)?;
@@ -52,7 +53,9 @@ fn remembered_of_others(driver: Driver) -> Outcome {
                     asked(&mut second, between)?;
                     let found = asked(&mut second, ask)?;
                     let none = if ask.contains("COUNT") { vec![vec!["0".to_owned()]] } else { Vec::new() };
-                    expect(found == none, || format!("{vendor}: {ask} after {between} shows another session's (which left: {quits}): {found:?}"))?;
+                    expect(found == none, || {
+                        format!("{vendor}: {ask} after {between} shows another session's (which left: {quits}): {found:?}")
+                    })?;
                     drop(first);
                 }
             }
@@ -117,10 +120,14 @@ fn variables_in_views(driver: Driver) -> Outcome {
                 for (client, wanted) in [(&mut second, "two"), (&mut third, ""), (&mut first, "one")] {
                     // What a session has set is there where another's has to make way. Where nothing has, it is not brought for a statement that does not name it.
                     let found = asked(client, read)?.concat().concat();
-                    expect(found == wanted || found.is_empty(), || format!("{vendor}: {found} instead of {wanted}, cached: {cached}"))?;
+                    expect(found == wanted || found.is_empty(), || {
+                        format!("{vendor}: {found} instead of {wanted}, cached: {cached}")
+                    })?;
                     asked(client, "UPDATE conf.lodgers SET name = name")?;
                     let found = asked(client, read)?.concat().concat();
-                    expect(found == wanted, || format!("{vendor}, after a write: {found} instead of {wanted}, cached: {cached}"))?;
+                    expect(found == wanted, || {
+                        format!("{vendor}, after a write: {found} instead of {wanted}, cached: {cached}")
+                    })?;
                 }
             }
         }
@@ -144,7 +151,9 @@ fn variables_of_others(driver: Driver) -> Outcome {
         set(&proxy, "SET mysql-auto_increment_delay_multiplex=0")?;
         let core = log_in(proxy.port)?;
         for begin in begins {
-            for left in [&["INSERT INTO conf.once VALUES (1)"][..], &["SET @number = 5", "UPDATE conf.once SET a = a WHERE a < 0"]] {
+            for left in
+                [&["INSERT INTO conf.once VALUES (1)"][..], &["SET @number = 5", "UPDATE conf.once SET a = a WHERE a < 0"]]
+            {
                 set(&proxy, "SET mysql-handle_warnings_delay_ms=5")?;
                 let mut first = beside(&proxy, &core)?;
                 for sql in left {
@@ -156,13 +165,22 @@ fn variables_of_others(driver: Driver) -> Outcome {
                 set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
                 let (mut direct, mut second) = (log_in(server.port)?, beside(&proxy, &core)?);
                 for client in [&mut direct, &mut second] {
-                    let command = if begin.as_bytes()[0] < b' ' { begin.as_bytes().to_vec() } else { [b"\x03", begin.as_bytes()].concat() };
+                    let command =
+                        if begin.as_bytes()[0] < b' ' { begin.as_bytes().to_vec() } else { [b"\x03", begin.as_bytes()].concat() };
                     client.command(&command).and_then(|()| client.packet()).map_err(|error| format!("{begin}: {error}"))?;
                 }
                 for sql in names {
                     let (wanted, found) = (packets(&mut direct, sql)?, packets(&mut second, sql)?);
-                    let shown = |packets: &[Vec<u8>]| packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>();
-                    expect(wanted == found, || format!("{vendor}, {sql} after {left:?} of another and {begin:?}: {:?} instead of {:?}", shown(&found), shown(&wanted)))?;
+                    let shown = |packets: &[Vec<u8>]| {
+                        packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>()
+                    };
+                    expect(wanted == found, || {
+                        format!(
+                            "{vendor}, {sql} after {left:?} of another and {begin:?}: {:?} instead of {:?}",
+                            shown(&found),
+                            shown(&wanted)
+                        )
+                    })?;
                 }
             }
         }
@@ -272,8 +290,14 @@ fn made_clean(driver: Driver) -> Outcome {
             set(&proxy, "SET mysql-connection_max_age_ms=0")?;
             server.root("TRUNCATE mysql.general_log")?;
             let mut first = log_in(proxy.port)?;
-            for sql in ["USE conf", "SET @x = 5, sql_mode = 'ANSI'", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-                "CREATE TEMPORARY TABLE left_behind (a INT)", "SET NAMES latin1", "SELECT @x"] {
+            for sql in [
+                "USE conf",
+                "SET @x = 5, sql_mode = 'ANSI'",
+                "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+                "CREATE TEMPORARY TABLE left_behind (a INT)",
+                "SET NAMES latin1",
+                "SELECT @x",
+            ] {
                 asked(&mut first, sql)?;
             }
             let mut second = beside(&proxy, &first)?;
@@ -292,10 +316,12 @@ fn made_clean(driver: Driver) -> Outcome {
                 expect(said.contains("said"), || format!("{case}: {said}"))?;
             }
             let commands = || {
-                let commands = server.root("SELECT DISTINCT command_type FROM mysql.general_log WHERE command_type LIKE 'Change%'")?;
+                let commands =
+                    server.root("SELECT DISTINCT command_type FROM mysql.general_log WHERE command_type LIKE 'Change%'")?;
                 Ok(commands.lines().filter(|line| !line.starts_with("command")).collect::<Vec<_>>().join(" "))
             };
-            soon(&wanted.to_lowercase(), || commands().map(|found: String| found.to_lowercase())).map_err(|error| format!("{case}: {error}"))?;
+            soon(&wanted.to_lowercase(), || commands().map(|found: String| found.to_lowercase()))
+                .map_err(|error| format!("{case}: {error}"))?;
             let aborted = proxy.admin("SELECT SUM(ConnERR) FROM stats_mysql_connection_pool")?;
             same(aborted.trim(), "0")?;
         }
@@ -321,12 +347,17 @@ fn opened_ahead(driver: Driver) -> Outcome {
     // A row of the hostgroup has its own word.
     proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, connection_warming, free_connections_pct) VALUES (0, 1, 40); LOAD MYSQL SERVERS TO RUNTIME")?;
     soon("20", free)?;
-    proxy.admin("UPDATE mysql_hostgroup_attributes SET connection_warming = 0, free_connections_pct = 4; LOAD MYSQL SERVERS TO RUNTIME")?;
+    proxy.admin(
+        "UPDATE mysql_hostgroup_attributes SET connection_warming = 0, free_connections_pct = 4; LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
     soon("1", || Ok(proxy.admin("SELECT SUM(ConnFree) <= 2 FROM stats_mysql_connection_pool")?.trim().to_owned()))?;
     // They are good for whoever comes, and nobody opens one for himself.
-    proxy.admin("UPDATE mysql_hostgroup_attributes SET connection_warming = 1, free_connections_pct = 20; LOAD MYSQL SERVERS TO RUNTIME")?;
+    proxy.admin(
+        "UPDATE mysql_hostgroup_attributes SET connection_warming = 1, free_connections_pct = 20; LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
     soon("10", free)?;
-    let created = || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'");
+    let created =
+        || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'");
     let before = created()?;
     let mut others: Vec<Raw> = (0..8).map(|_| log_in(proxy.port)).collect::<Result<_, _>>()?;
     for other in &mut others {
@@ -364,8 +395,19 @@ fn packets(client: &mut Raw, sql: &str) -> Result<Vec<Vec<u8>>, String> {
 const WARNS: &str = "SELECT CAST('x' AS SIGNED), CAST('y' AS SIGNED)";
 
 fn warnings_follow(driver: Driver) -> Outcome {
-    let asks = ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS", "SHOW COUNT(*) ERRORS", "SHOW WARNINGS LIMIT 1", "SHOW WARNINGS LIMIT 1, 5",
-        "show warnings limit 1 offset 1;", "SELECT @@session.warning_count", "SHOW WARNINGS", "SELECT @@error_count", "SHOW COUNT(*) WARNINGS"];
+    let asks = [
+        "SHOW WARNINGS",
+        "SHOW COUNT(*) WARNINGS",
+        "SHOW ERRORS",
+        "SHOW COUNT(*) ERRORS",
+        "SHOW WARNINGS LIMIT 1",
+        "SHOW WARNINGS LIMIT 1, 5",
+        "show warnings limit 1 offset 1;",
+        "SELECT @@session.warning_count",
+        "SHOW WARNINGS",
+        "SELECT @@error_count",
+        "SHOW COUNT(*) WARNINGS",
+    ];
     let statements = [
         WARNS,
         "SELECT nosuch",
@@ -394,12 +436,18 @@ fn warnings_follow(driver: Driver) -> Outcome {
         asked(&mut direct, "INSERT INTO conf.counted (id, words) VALUES (1, 'w'), (2, 'w')")?;
         let mut both = |sql: &str, after: &str| {
             let (wanted, found) = (packets(&mut direct, sql)?, packets(&mut client, sql)?);
-            let shown = |packets: &[Vec<u8>]| packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>();
-            expect(wanted == found, || format!("{vendor}, {sql} after {after}: {:?} instead of {:?}", shown(&found), shown(&wanted)))?;
+            let shown = |packets: &[Vec<u8>]| {
+                packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>()
+            };
+            expect(wanted == found, || {
+                format!("{vendor}, {sql} after {after}: {:?} instead of {:?}", shown(&found), shown(&wanted))
+            })?;
             Ok::<_, String>(client.id)
         };
         let free = |id: u32| {
-            let sql = format!("SELECT COALESCE(GROUP_CONCAT(CASE WHEN EXISTS (SELECT 1 FROM stats_mysql_session_holds WHERE SessionID = {id} AND hold = 'Transaction') THEN NULL ELSE hold END), '') FROM stats_mysql_session_holds WHERE SessionID = {id}");
+            let sql = format!(
+                "SELECT COALESCE(GROUP_CONCAT(CASE WHEN EXISTS (SELECT 1 FROM stats_mysql_session_holds WHERE SessionID = {id} AND hold = 'Transaction') THEN NULL ELSE hold END), '') FROM stats_mysql_session_holds WHERE SessionID = {id}"
+            );
             soon("", || Ok(proxy.admin(&sql)?.trim().to_owned()))
         };
         for statement in statements {
@@ -463,7 +511,15 @@ fn warnings_beside_variables(vendor: Vendor, server: u16, client: &mut Raw) -> O
     let both = "SELECT @@warning_count, @a";
     let mut direct = log_in(server)?;
     for sql in [
-        ENDS, "SET @a = 1", WARNS, both, ENDS, WARNS, "GET DIAGNOSTICS @n = NUMBER", "GET DIAGNOSTICS CONDITION 2 @m = MESSAGE_TEXT", "SHOW WARNINGS",
+        ENDS,
+        "SET @a = 1",
+        WARNS,
+        both,
+        ENDS,
+        WARNS,
+        "GET DIAGNOSTICS @n = NUMBER",
+        "GET DIAGNOSTICS CONDITION 2 @m = MESSAGE_TEXT",
+        "SHOW WARNINGS",
         "SELECT @a, @n, @m",
     ] {
         let (wanted, found) = (asked(&mut direct, sql)?, asked(client, sql));
@@ -527,8 +583,20 @@ fn roles(driver: Driver) -> Outcome {
         // One connection for them all, so that each finds what another has left.
         narrow(&proxy)?;
         let fresh = asked(&mut direct, role)?;
-        for sql in ["SET ROLE reader", "SET ROLE 'writer'", "SET ROLE NONE", "SET ROLE nosuch", "SET ROLE ALL", "SET ROLE ALL EXCEPT writer", "SET ROLE reader, writer",
-            "SET ROLE DEFAULT", "SET ROLE `writer`@`%`", "SET ROLE writer /* why */", "SET ROLE `sp\u{e4}t`", "SET ROLE reader"] {
+        for sql in [
+            "SET ROLE reader",
+            "SET ROLE 'writer'",
+            "SET ROLE NONE",
+            "SET ROLE nosuch",
+            "SET ROLE ALL",
+            "SET ROLE ALL EXCEPT writer",
+            "SET ROLE reader, writer",
+            "SET ROLE DEFAULT",
+            "SET ROLE `writer`@`%`",
+            "SET ROLE writer /* why */",
+            "SET ROLE `sp\u{e4}t`",
+            "SET ROLE reader",
+        ] {
             let (wanted, found) = (direct.ask(sql), client.ask(sql));
             expect(wanted.is_ok() == found.is_ok(), || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
             if sql.contains("sp") {
@@ -551,15 +619,37 @@ fn roles(driver: Driver) -> Outcome {
         expect(wanted == found, || format!("{vendor}, after a reset: {found:?} instead of {wanted:?}"))?;
         // Whoever comes next has the role of a login, whatever was left and however.
         server.root("CREATE PROCEDURE conf.takes_a_role() SET ROLE reader")?;
-        server.root("DELIMITER //\nCREATE PROCEDURE conf.by_text() BEGIN PREPARE s FROM 'SET ROLE reader'; EXECUTE s; END//\n")?;
+        server
+            .root("DELIMITER //\nCREATE PROCEDURE conf.by_text() BEGIN PREPARE s FROM 'SET ROLE reader'; EXECUTE s; END//\n")?;
         // Programs run as who made them, and that has to be somebody who may have the role.
         server.root("SET GLOBAL log_bin_trust_function_creators = 1; CREATE TABLE conf.roled (a INT)")?;
         let mut maker = log_in(server.port)?;
-        for made in ["CREATE PROCEDURE conf.as_open() SET ROLE reader", "CREATE TRIGGER conf.by_trigger BEFORE INSERT ON conf.roled FOR EACH ROW CALL conf.as_open()",
-            "CREATE FUNCTION conf.by_function() RETURNS INT BEGIN SET ROLE reader; RETURN 1; END", "SELECT conf.by_function()", "INSERT INTO conf.roled VALUES (1)"] {
+        for made in [
+            "CREATE PROCEDURE conf.as_open() SET ROLE reader",
+            "CREATE TRIGGER conf.by_trigger BEFORE INSERT ON conf.roled FOR EACH ROW CALL conf.as_open()",
+            "CREATE FUNCTION conf.by_function() RETURNS INT BEGIN SET ROLE reader; RETURN 1; END",
+            "SELECT conf.by_function()",
+            "INSERT INTO conf.roled VALUES (1)",
+        ] {
             asked(&mut maker, made)?;
         }
-        for left in [&["SET ROLE reader"][..], &["SELECT conf.by_function()"], &["CALL conf.as_open()"], &["INSERT INTO conf.roled VALUES (1)"], &["INSERT INTO conf.roled VALUES (conf.by_function())"], &["CALL conf.takes_a_role()"], &["CALL conf.by_text()"], &["EXECUTE IMMEDIATE 'SET ROLE reader'"], &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"], &["SET ROLE `sp\u{e4}t`"], &["SET ROLE reader", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "CREATE TEMPORARY TABLE conf.role_left (a INT)"]] {
+        for left in [
+            &["SET ROLE reader"][..],
+            &["SELECT conf.by_function()"],
+            &["CALL conf.as_open()"],
+            &["INSERT INTO conf.roled VALUES (1)"],
+            &["INSERT INTO conf.roled VALUES (conf.by_function())"],
+            &["CALL conf.takes_a_role()"],
+            &["CALL conf.by_text()"],
+            &["EXECUTE IMMEDIATE 'SET ROLE reader'"],
+            &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"],
+            &["SET ROLE `sp\u{e4}t`"],
+            &[
+                "SET ROLE reader",
+                "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+                "CREATE TEMPORARY TABLE conf.role_left (a INT)",
+            ],
+        ] {
             for sql in left {
                 // Not every server knows all of them.
                 let _either_way = client.ask(sql);
@@ -593,12 +683,18 @@ fn several_servers(driver: Driver) -> Outcome {
             let taken = server.root("SELECT IS_FREE_LOCK('a82')")?;
             expect(taken.trim_end().ends_with('0'), || format!("{vendor}, {hostgroup}: {lock}: {taken}"))?;
         }
-        let kept = proxy.admin(&format!("SELECT COUNT(DISTINCT hostgroup) FROM stats_mysql_session_holds WHERE SessionID = {} AND hold = 'UserLock'", client.id))?;
+        let kept = proxy.admin(&format!(
+            "SELECT COUNT(DISTINCT hostgroup) FROM stats_mysql_session_holds WHERE SessionID = {} AND hold = 'UserLock'",
+            client.id
+        ))?;
         same(kept.trim(), "2")?;
         let seen = "SELECT DATABASE(), @@sql_mode, @@time_zone, @@collation_connection, @x, @@port";
-        for (n, sets) in [&["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..], &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"]]
-            .into_iter()
-            .enumerate()
+        for (n, sets) in [
+            &["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..],
+            &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"],
+        ]
+        .into_iter()
+        .enumerate()
         {
             for sql in sets {
                 asked(&mut client, sql)?;
@@ -606,13 +702,18 @@ fn several_servers(driver: Driver) -> Outcome {
             let ports = [&one, &two].map(|server| server.port.to_string());
             for (hostgroup, port) in ports.iter().enumerate() {
                 let mut direct = log_in([&one, &two][hostgroup].port)?;
-                let all = [&["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..], &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"]];
+                let all = [
+                    &["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..],
+                    &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"],
+                ];
                 for sql in all.iter().take(n + 1).copied().flatten() {
                     asked(&mut direct, sql)?;
                 }
                 let wanted = asked(&mut direct, seen)?;
                 let found = asked(&mut client, &at(hostgroup as u32, seen))?;
-                expect(found == wanted && found[0][5] == *port, || format!("{vendor}, hostgroup {hostgroup}: {found:?} instead of {wanted:?}"))?;
+                expect(found == wanted && found[0][5] == *port, || {
+                    format!("{vendor}, hostgroup {hostgroup}: {found:?} instead of {wanted:?}")
+                })?;
             }
         }
         // Both connections are still those of before.
@@ -656,7 +757,9 @@ fn collations(driver: Driver) -> Outcome {
                 }
                 for left in ["SELECT 1", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET NAMES latin1"] {
                     let (wanted, found) = (asked(&mut direct, seen)?, asked(&mut client, seen)?);
-                    expect(found == wanted, || format!("{vendor}, algorithm {algorithm}, {collation} before {left}: {found:?} instead of {wanted:?}"))?;
+                    expect(found == wanted, || {
+                        format!("{vendor}, algorithm {algorithm}, {collation} before {left}: {found:?} instead of {wanted:?}")
+                    })?;
                     let found = asked(&mut other, seen)?;
                     expect(found == fresh, || format!("{vendor}, somebody else beside {collation}: {found:?}"))?;
                     asked(&mut direct, left)?;
@@ -773,7 +876,8 @@ fn opened_in_vain(driver: Driver) -> Outcome {
     let mut client = log_in(proxy.port)?;
     asked(&mut client, "SELECT 1")?;
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let opened = proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_connections_opened_ahead'")?;
+    let opened =
+        proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_connections_opened_ahead'")?;
     expect(opened.trim().parse::<u32>().is_ok_and(|opened| opened <= 4), || format!("{opened} were opened for nobody"))
 }
 

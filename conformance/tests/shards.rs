@@ -50,7 +50,11 @@ fn many_schemas(driver: Driver) -> Outcome {
     timed(&format!("CREATE DATABASE {count} times"), || {
         for some in shards.chunks(AT_ONCE) {
             for (home, rest) in [(&server, 0), (&other, 1)] {
-                let create: String = some.iter().filter(|shard| *shard % 2 == rest).map(|shard| format!("CREATE DATABASE shard_{shard};")).collect();
+                let create: String = some
+                    .iter()
+                    .filter(|shard| *shard % 2 == rest)
+                    .map(|shard| format!("CREATE DATABASE shard_{shard};"))
+                    .collect();
                 home.root(&create)?;
             }
         }
@@ -67,7 +71,8 @@ fn many_schemas(driver: Driver) -> Outcome {
     timed("LOAD of its fast routing", || proxy.admin("LOAD MYSQL QUERY RULES TO RUNTIME"))?;
     same(&proxy.admin("SELECT COUNT(*) FROM runtime_mysql_query_rules_fast_routing")?, &count.to_string())?;
 
-    let ours = "SELECT COALESCE(SUM(count_star), 0) FROM stats_mysql_query_digest WHERE digest_text IN ('SELECT ?', 'SELECT SCHEMA()')";
+    let ours =
+        "SELECT COALESCE(SUM(count_star), 0) FROM stats_mysql_query_digest WHERE digest_text IN ('SELECT ?', 'SELECT SCHEMA()')";
     for (round, sent) in [("sent", 2 * count), ("from the cache", 2 * count)] {
         timed(&format!("{count} times USE and two SELECTs, {round}"), || {
             for some in shards.chunks(AT_ONCE) {

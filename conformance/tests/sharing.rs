@@ -113,7 +113,10 @@ fn shifting(driver: Driver) -> Outcome {
             with("INSERT INTO conf.children VALUES (", ", LAST_INSERT_ID())")?;
             same(with("SELECT COUNT(*) FROM conf.children WHERE 'a' <> ", " AND @x = 5")?, vec![vec![(at + 1).to_string()]])?;
             let parents = server.root("SELECT v FROM conf.parents JOIN conf.children ON id = parent")?;
-            same(parents.split_whitespace().filter(|word| *word != "v").map(str::to_owned).collect::<Vec<_>>(), vec!["1".to_owned(); at as usize + 1])?;
+            same(
+                parents.split_whitespace().filter(|word| *word != "v").map(str::to_owned).collect::<Vec<_>>(),
+                vec!["1".to_owned(); at as usize + 1],
+            )?;
         }
     }
     Ok(())
@@ -186,7 +189,10 @@ fn crowded(driver: Driver) -> Outcome {
     let clients: Vec<Raw> = (0..CLIENTS).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
     let work = |tag: usize, client: &mut Raw| -> Outcome {
         for turn in 0..4 {
-            same(asked(client, &format!("SELECT {tag}, {turn}, SLEEP(0.005)"))?.concat(), vec![tag.to_string(), turn.to_string(), "0".to_owned()])?;
+            same(
+                asked(client, &format!("SELECT {tag}, {turn}, SLEEP(0.005)"))?.concat(),
+                vec![tag.to_string(), turn.to_string(), "0".to_owned()],
+            )?;
             if tag.is_multiple_of(2) {
                 asked(client, "BEGIN")?;
             }
@@ -229,11 +235,15 @@ fn crowded(driver: Driver) -> Outcome {
 
 fn few_of_a_user(driver: Driver) -> Outcome {
     let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
-    proxy.admin(&format!("UPDATE mysql_users SET max_connections = 7 WHERE username = '{}'; LOAD MYSQL USERS TO RUNTIME", by_hand::USER))?;
+    proxy.admin(&format!(
+        "UPDATE mysql_users SET max_connections = 7 WHERE username = '{}'; LOAD MYSQL USERS TO RUNTIME",
+        by_hand::USER
+    ))?;
     for _ in 0..3 {
         let port = proxy.port;
         let coming: Vec<_> = (0..40).map(|_| thread::spawn(move || Raw::log_in(port))).collect();
-        let came: Vec<_> = coming.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())).collect::<Result<_, _>>()?;
+        let came: Vec<_> =
+            coming.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())).collect::<Result<_, _>>()?;
         let (inside, refused): (Vec<_>, Vec<_>) = came.into_iter().partition(Result::is_ok);
         same(inside.len(), 7)?;
         for one in refused {
@@ -262,7 +272,10 @@ fn lent(driver: Driver) -> Outcome {
     for _ in 0..10 {
         let seen = clients.iter_mut().map(|client| asked(client, "SELECT @sack, @weight + 2, CONNECTION_ID() > 0"));
         let seen = seen.collect::<Result<Vec<_>, _>>()?;
-        same(seen.concat().iter().map(|row| format!("{row:?}")).collect::<String>().as_str(), "[\"NULL\", \"NULL\", \"1\"][\"rye\", \"42\", \"1\"]")?;
+        same(
+            seen.concat().iter().map(|row| format!("{row:?}")).collect::<String>().as_str(),
+            "[\"NULL\", \"NULL\", \"1\"][\"rye\", \"42\", \"1\"]",
+        )?;
     }
     let opened = counted(&proxy, "Server_Connections_created")?;
     same(opened, 1)?;
@@ -432,7 +445,14 @@ struct Left {
 const NO_SILENCE: &str = "SET mysql-handle_warnings_delay_ms=0; SET mysql-auto_increment_delay_multiplex=1000000;
     SET mysql-auto_increment_delay_multiplex_timeout_ms=0; SET mysql-connection_delay_multiplex_ms=0";
 const LEFT: &[Left] = &[
-    Left { variables: NO_SILENCE, before: "DO 0", leaves: "SELECT CAST('x' AS SIGNED)", holds: "Diagnostics", elsewhere: "SELECT 2", asks: &["SHOW WARNINGS"] },
+    Left {
+        variables: NO_SILENCE,
+        before: "DO 0",
+        leaves: "SELECT CAST('x' AS SIGNED)",
+        holds: "Diagnostics",
+        elsewhere: "SELECT 2",
+        asks: &["SHOW WARNINGS"],
+    },
     // Who asks servers for warnings has them kept.
     Left {
         variables: NO_SILENCE,
@@ -510,7 +530,9 @@ fn crossing(driver: Driver) -> Outcome {
         server.root("INSERT INTO conf.counted (words) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT 'many' FROM n")?;
         server.root("CREATE TABLE conf.found AS SELECT id FROM conf.counted")?;
         let mut wish = wish(&server);
-        let of = |hostgroup| format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port);
+        let of = |hostgroup| {
+            format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port)
+        };
         wish.servers = format!("{},\n{}", of(0), of(1));
         wish.variables.push_str("    connect_timeout_server_max = 4000\n");
         let proxy = Proxy::start(driver, &wish)?;
@@ -537,7 +559,9 @@ fn found_rows(driver: Driver) -> Outcome {
         server.root(by_hand::CREATE_USER)?;
         server.root("CREATE TABLE conf.found (id INT); INSERT INTO conf.found VALUES (1), (2), (3), (4), (5)")?;
         let mut wish = wish(&server);
-        let of = |hostgroup| format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port);
+        let of = |hostgroup| {
+            format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port)
+        };
         wish.servers = format!("{},\n{}", of(0), of(1));
         let proxy = Proxy::start(driver, &wish)?;
         proxy.admin(&format!("{NO_SILENCE}; LOAD MYSQL VARIABLES TO RUNTIME;
@@ -564,7 +588,9 @@ fn found_rows(driver: Driver) -> Outcome {
         };
         let fails = |client: &mut Raw, sql: &str, words: &str| {
             let said = asked(client, sql);
-            expect(said.as_ref().is_err_and(|said| said.contains("1235") && said.contains(words)), || format!("{vendor}: {sql}: {said:?}"))
+            expect(said.as_ref().is_err_and(|said| said.contains("1235") && said.contains(words)), || {
+                format!("{vendor}: {sql}: {said:?}")
+            })
         };
         for meanwhile in [&DELETE, &Meanwhile::Prepare("SELECT 2 /* in two */")] {
             let mut client = given_back(meanwhile, false)?;
@@ -619,7 +645,8 @@ fn cross(server: &Server, proxy: &Proxy, left: &'static Left) -> Outcome {
         let mut client = log_in(proxy)?;
         said(&mut client, who, &format!("{} {here}", left.before))?;
         said(&mut client, who, &format!("{} {here}", left.leaves))?;
-        let holds = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+        let holds =
+            proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
         let holds = holds.lines().collect::<Vec<_>>().join(" ");
         // MySQL warns of SQL_CALC_FOUND_ROWS.
         expect(holds == left.holds || holds == format!("Diagnostics {}", left.holds), || format!("held for {holds:?}"))?;

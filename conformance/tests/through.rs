@@ -68,12 +68,15 @@ fn last_words(client: &mut Raw) -> String {
     words
 }
 
-const SESSIONS: &str = "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_fast_forward_sessions'";
+const SESSIONS: &str =
+    "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_fast_forward_sessions'";
 
 fn shown(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one_with(driver, vendor, &[])?;
-        let aborted = || proxy.admin("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Client_Connections_aborted'");
+        let aborted = || {
+            proxy.admin("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Client_Connections_aborted'")
+        };
         let before = aborted()?;
         let mut client = log_in(&proxy)?;
         let own = asked(&mut client, "SELECT CONNECTION_ID()")?;
@@ -84,7 +87,8 @@ fn shown(driver: Driver) -> Outcome {
         // No digest is kept, no rule is asked; commands and bytes are counted.
         same(&proxy.admin("SELECT COUNT(*) FROM stats.stats_mysql_query_digest")?, "0")?;
         same(&proxy.admin("SELECT ConnUsed, Queries FROM stats.stats_mysql_connection_pool")?, "1\t3")?;
-        let bytes = proxy.admin("SELECT Bytes_data_sent > 60 AND Bytes_data_recv > 100 FROM stats.stats_mysql_connection_pool")?;
+        let bytes =
+            proxy.admin("SELECT Bytes_data_sent > 60 AND Bytes_data_recv > 100 FROM stats.stats_mysql_connection_pool")?;
         same(&bytes, "1")?;
         client.command(&[0x01]).map_err(|error| error.to_string())?;
         until("0", || proxy.admin(SESSIONS))?;
@@ -225,7 +229,8 @@ fn slow(driver: Driver) -> Outcome {
         clients.push(client);
     }
     // Eight times 200 MB have to wait on the server, which says so.
-    let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT%REPEAT%' AND state LIKE '%riting to net%'";
+    let waits =
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT%REPEAT%' AND state LIKE '%riting to net%'";
     until("8", || server.root(waits))?;
     let mut other = log_in(&proxy)?;
     same(&asked(&mut other, "SELECT 1")?, "1")?;
@@ -254,7 +259,9 @@ fn change(client: &mut Raw, user: &str) -> Result<Vec<u8>, String> {
 fn changed(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     server.root("CREATE USER stranger@'%'; CREATE USER plain@'%'")?;
-    proxy.admin("INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('plain', '', 0); LOAD MYSQL USERS TO RUNTIME")?;
+    proxy.admin(
+        "INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('plain', '', 0); LOAD MYSQL USERS TO RUNTIME",
+    )?;
     let mut client = log_in(&proxy)?;
     asked(&mut client, "SET @mine = 1")?;
     // Nobody whom only the server knows.
@@ -271,7 +278,8 @@ fn changed(driver: Driver) -> Outcome {
     let mut first = log_in(&proxy)?;
     let answer = change(&mut first, "stranger")?;
     expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;
-    let created = || proxy.admin("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'");
+    let created =
+        || proxy.admin("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'");
     let before = created()?;
     let answer = change(&mut client, "stranger")?;
     let words = String::from_utf8_lossy(&answer).into_owned();
@@ -335,7 +343,13 @@ fn hidden(driver: Driver) -> Outcome {
                 file.display()
             );
             server.root("DROP TABLE IF EXISTS conf.lines; CREATE TABLE conf.lines (line VARCHAR(20))")?;
-            let said = command_line(proxy.port, by_hand::USER, "", &["--local-infile=1", "--skip-column-names"], &format!("DELIMITER $\n{load}$\nSELECT CURRENT_USER()$"))?;
+            let said = command_line(
+                proxy.port,
+                by_hand::USER,
+                "",
+                &["--local-infile=1", "--skip-column-names"],
+                &format!("DELIMITER $\n{load}$\nSELECT CURRENT_USER()$"),
+            )?;
             same(&said, "1\n600000\nopen@%")?;
         }
     }
@@ -360,7 +374,14 @@ fn followed(driver: Driver) -> Outcome {
     server.root("GRANT ALL ON *.* TO app@'%'; CREATE TABLE conf.told (id INT PRIMARY KEY, words TEXT); INSERT INTO conf.told VALUES (1, 'told before')")?;
     let read = |port: u16, user: &str, password: &str, more: &[&str]| {
         let mut command = Command::new(&tool);
-        command.args(["--no-defaults", "--read-from-remote-server", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--verbose"]);
+        command.args([
+            "--no-defaults",
+            "--read-from-remote-server",
+            "--protocol=tcp",
+            "--host=127.0.0.1",
+            "--skip-ssl",
+            "--verbose",
+        ]);
         command.args([format!("--port={port}"), format!("--user={user}"), format!("--password={password}")]);
         command.args(more).arg("binlog.000001");
         command
@@ -369,7 +390,11 @@ fn followed(driver: Driver) -> Outcome {
     let seen = |port: u16, user: &str, password: &str| -> Result<String, String> {
         let (fine, words) = output(&mut read(port, user, password, &[]), Duration::from_secs(30))?;
         expect(fine && words.contains("told before"), || words.clone())?;
-        Ok(words.lines().filter(|line| !line.starts_with('#') && !line.starts_with("ROLLBACK") && !line.contains("PSEUDO_THREAD")).collect::<Vec<_>>().join("\n"))
+        Ok(words
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.starts_with("ROLLBACK") && !line.contains("PSEUDO_THREAD"))
+            .collect::<Vec<_>>()
+            .join("\n"))
     };
     let direct = seen(server.port, "app", "secret")?;
     same(&seen(proxy.port, "app", "secret")?, &direct)?;
@@ -440,13 +465,16 @@ fn replicated(driver: Driver) -> Outcome {
             }
             replica.root(&change)?;
             if vendor == Vendor::MariaDb {
-                until("Rpl_semi_sync_master_clients\t1", || server.root("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").map(|said| last_line(&said)))?;
+                until("Rpl_semi_sync_master_clients\t1", || {
+                    server.root("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").map(|said| last_line(&said))
+                })?;
                 let status = || server.root("SHOW STATUS LIKE 'Rpl_semi_sync_master_yes_tx'").map(|said| last_line(&said));
                 let before = status()?;
                 for n in 100..105 {
                     server.root(&format!("REPLACE INTO followed.t VALUES ({n}); DELETE FROM followed.t WHERE id = {n}"))?;
                 }
-                let number = |line: &str| line.split('\t').nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or_default();
+                let number =
+                    |line: &str| line.split('\t').nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or_default();
                 let after = status()?;
                 expect(number(&after) >= number(&before) + 10, || format!("{before}, then {after}"))?;
             }
@@ -461,7 +489,10 @@ fn replicated(driver: Driver) -> Outcome {
             // Killed, it comes again.
             let id = proxy.admin(&format!("SELECT SessionID FROM stats.stats_mysql_processlist WHERE user = '{user}'"))?;
             replica.root(if vendor == Vendor::MariaDb { "STOP SLAVE; START SLAVE" } else { "STOP REPLICA; START REPLICA" })?;
-            let again = format!("SELECT COUNT(*) FROM stats.stats_mysql_processlist WHERE command LIKE 'Binlog Dump%' AND SessionID <> {}", id.trim());
+            let again = format!(
+                "SELECT COUNT(*) FROM stats.stats_mysql_processlist WHERE command LIKE 'Binlog Dump%' AND SessionID <> {}",
+                id.trim()
+            );
             until("1", || proxy.admin(&again))?;
         }
     }
@@ -483,7 +514,9 @@ fn old_commands(driver: Driver) -> Outcome {
             expect(line.contains(word), || line.clone())?;
         }
         // FLUSH, SHUTDOWN and DEBUG would be about one server of many; the rest is withdrawn.
-        for (byte, name) in [(0x07, "Refresh"), (0x08, "Shutdown"), (0x0D, "Debug"), (0x05, "Create DB"), (0x13, "Table Dump"), (0x20, "Clone")] {
+        for (byte, name) in
+            [(0x07, "Refresh"), (0x08, "Shutdown"), (0x0D, "Debug"), (0x05, "Create DB"), (0x13, "Table Dump"), (0x20, "Clone")]
+        {
             let said = first(&[byte, 0])?;
             expect(said.contains(&format!("{name} is not supported by this proxy")), || said.clone())?;
         }
@@ -492,7 +525,9 @@ fn old_commands(driver: Driver) -> Outcome {
         let mut through = log_in(&proxy)?;
         let seen = |client: &mut Raw| -> Result<String, String> {
             client.command(&[0x0A]).map_err(|error| error.to_string())?;
-            Ok(client.rows().map_or_else(|error| error.to_string(), |rows| format!("{} columns", rows.first().map_or(0, Vec::len))))
+            Ok(client
+                .rows()
+                .map_or_else(|error| error.to_string(), |rows| format!("{} columns", rows.first().map_or(0, Vec::len))))
         };
         same(&seen(&mut through)?, &seen(&mut direct)?)?;
         same(&asked(&mut through, "SELECT 1")?, "1")?;

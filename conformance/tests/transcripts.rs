@@ -202,7 +202,8 @@ fn main() {
                     continue;
                 }
                 // The others cannot say any, and MariaDB knows none.
-                let has_attributes = [Client::MySqlCli, Client::ConnectorPython, Client::ConnectorPythonC, Client::Java].contains(client);
+                let has_attributes =
+                    [Client::MySqlCli, Client::ConnectorPython, Client::ConnectorPythonC, Client::Java].contains(client);
                 if name == "attributes" && (!has_attributes || *vendor == Vendor::MariaDb || between == Between::Cache) {
                     continue;
                 }

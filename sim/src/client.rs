@@ -19,9 +19,15 @@ pub(crate) type Row = Vec<Option<String>>;
 #[derive(Debug)]
 pub(crate) enum Reply {
     Ok,
-    Err { code: u16, message: String },
+    Err {
+        code: u16,
+        message: String,
+    },
     Rows(Vec<Row>),
-    Prepared { id: u32, params: u16 },
+    Prepared {
+        id: u32,
+        params: u16,
+    },
     /// A cursor is open.
     Opened,
 }
@@ -35,7 +41,9 @@ pub(crate) enum Due {
     /// An execution that opens a cursor.
     Cursor,
     /// Rows of a cursor, without their columns.
-    Fetched { columns: usize },
+    Fetched {
+        columns: usize,
+    },
     /// Of who was asked for a file before.
     Filed,
 }
@@ -109,7 +117,12 @@ impl Client {
             user,
             secret: &net::Secret::Clear(crate::server::PASSWORD.to_owned()),
             database: schema,
-            caps: caps::LONG_PASSWORD | caps::LONG_FLAG | caps::TRANSACTIONS | caps::MULTI_RESULTS | caps::LOCAL_FILES | deprecate,
+            caps: caps::LONG_PASSWORD
+                | caps::LONG_FLAG
+                | caps::TRANSACTIONS
+                | caps::MULTI_RESULTS
+                | caps::LOCAL_FILES
+                | deprecate,
             charset,
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
             compression,
@@ -202,7 +215,12 @@ impl Client {
                 (self.insert_id, self.affected) = (ok.insert_id, ok.affected);
                 Ok(Reply::Ok)
             }
-            _ => Err(Broken::Protocol(format!("packet {} after a file, where {} is due: {:?}", said.seq, self.seq, said.payload()))),
+            _ => Err(Broken::Protocol(format!(
+                "packet {} after a file, where {} is due: {:?}",
+                said.seq,
+                self.seq,
+                said.payload()
+            ))),
         }
     }
 

@@ -36,8 +36,15 @@ pub(crate) enum Said {
     Ok,
     Schema(String),
     /// `found`: what FOUND_ROWS() is, if not as many.
-    Rows { tag: String, rows: u64, found: Option<u64>, large: bool },
-    State { tag: String },
+    Rows {
+        tag: String,
+        rows: u64,
+        found: Option<u64>,
+        large: bool,
+    },
+    State {
+        tag: String,
+    },
     Answer(Answer),
 }
 
@@ -98,7 +105,8 @@ fn syntax(sql: &str) -> Complaint {
 impl Mind {
     /// After a login.
     pub(crate) fn new(schema: Option<&str>, collation: u16) -> Self {
-        let collation = wire::charset::by_id(collation).or_else(|| wire::charset::by_id(SERVERS_CHARSET)).expect("latin1 is in the table");
+        let collation =
+            wire::charset::by_id(collation).or_else(|| wire::charset::by_id(SERVERS_CHARSET)).expect("latin1 is in the table");
         Self {
             schema: schema.unwrap_or("").to_owned(),
             names: (collation.charset.to_owned(), collation.name.to_owned()),
@@ -118,7 +126,11 @@ impl Mind {
 
     /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema stays.
     pub(crate) fn reset(&mut self) {
-        *self = Self { schema: std::mem::take(&mut self.schema), last_prepared: self.last_prepared, ..Self::new(None, SERVERS_CHARSET) };
+        *self = Self {
+            schema: std::mem::take(&mut self.schema),
+            last_prepared: self.last_prepared,
+            ..Self::new(None, SERVERS_CHARSET)
+        };
     }
 
     /// What [`STATE_COLUMNS`] are here.
@@ -228,10 +240,15 @@ impl Mind {
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let fresh = Self::new(None, SERVERS_CHARSET);
         let set = self.report()[4..] != fresh.report()[4..];
-        [("a cursor", !self.cursors.is_empty()), ("a transaction", self.in_transaction), ("autocommit off", !self.autocommit), ("variables", set)]
-            .into_iter()
-            .filter_map(|(name, has)| has.then_some(name))
-            .chain(self.has.names())
+        [
+            ("a cursor", !self.cursors.is_empty()),
+            ("a transaction", self.in_transaction),
+            ("autocommit off", !self.autocommit),
+            ("variables", set),
+        ]
+        .into_iter()
+        .filter_map(|(name, has)| has.then_some(name))
+        .chain(self.has.names())
     }
 
     /// USE and COM_INIT_DB.
@@ -306,7 +323,9 @@ impl Mind {
                         ("sql_mode" | "time_zone", None) => {
                             self.variables.remove(&one.name);
                         }
-                        ("session_track_system_variables", value) => self.tracks = value.is_some_and(|names| names.contains("sql_mode")),
+                        ("session_track_system_variables", value) => {
+                            self.tracks = value.is_some_and(|names| names.contains("sql_mode"))
+                        }
                         ("session_track_schema" | "session_track_state_change", _) => {}
                         ("last_insert_id", value) => self.has.insert_id = value.and_then(|id| id.parse().ok()).unwrap_or(0),
                         (name, _) => return Err(Complaint(1193, format!("Unknown system variable '{name}'"))),

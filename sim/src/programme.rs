@@ -9,9 +9,9 @@ use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use killing::Fire;
 use crate::mind::{Complaint, ECHO, SCHEMAS, SERVERS_CHARSET};
 use crate::server::{COURIER, LOAD};
+use killing::Fire;
 use net::{NetError, Refused};
 use rt::{Address, Rt};
 use std::ops::ControlFlow;
@@ -199,7 +199,9 @@ async fn session(
     let client = match entered {
         Ok(Ok(client)) => client,
         Ok(Err(Refused::Net(error))) if manners.breaks => return judge.excuse(&who, &format!("cannot log in: {error}")),
-        Ok(Err(Refused::Server { code: 2013 | 9001, message, .. })) if through => return judge.excuse(&who, &format!("was not let in: {message}")),
+        Ok(Err(Refused::Server { code: 2013 | 9001, message, .. })) if through => {
+            return judge.excuse(&who, &format!("was not let in: {message}"));
+        }
         Ok(Err(refused)) => return judge.accuse(&who, &format!("was not let in: {refused}")),
         Err(_) => return judge.accuse(&who, "the login never ends"),
     };
@@ -483,7 +485,9 @@ impl Session<'_> {
             let paid = (n * ROW_LEN_MIN).saturating_sub(AT_ONCE);
             let least = Duration::from_millis(paid * 1000 / rate);
             let whole = self.client.rows as u64 == n;
-            self.judge.check(took >= least || !whole, &self.who, || format!("{sql}: {rate} bytes per second, and {took:?} instead of {least:?}"));
+            self.judge.check(took >= least || !whole, &self.who, || {
+                format!("{sql}: {rate} bytes per second, and {took:?} instead of {least:?}")
+            });
             if paid > 0 && whole {
                 self.judge.hit("a client throttled", 1);
             }
@@ -522,7 +526,8 @@ impl Session<'_> {
         if let ControlFlow::Continue(rows) = self.rows(SAME, "same", (1, 2), reply) {
             let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
             let own = self.own.report();
-            self.judge.check(told == own, &self.who, || format!("{SAME}: somebody else's answer {told:?}, the client has {own:?}"));
+            self.judge
+                .check(told == own, &self.who, || format!("{SAME}: somebody else's answer {told:?}, the client has {own:?}"));
         }
         Ok(())
     }
@@ -758,5 +763,6 @@ impl Session<'_> {
 
 /// Whether a server has to be asked what came of it.
 fn leaves_something(words: &str) -> bool {
-    ["CALL ", "INSERT INTO fires", "SET @", "BEGIN", "SET autocommit"].iter().any(|begin| words.starts_with(begin)) || words.contains(" INTO @")
+    ["CALL ", "INSERT INTO fires", "SET @", "BEGIN", "SET autocommit"].iter().any(|begin| words.starts_with(begin))
+        || words.contains(" INTO @")
 }

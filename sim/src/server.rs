@@ -17,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
+use whims::Whim;
 use wire::auth;
 use wire::caps::{self, Caps};
 use wire::command::Command;
@@ -26,7 +27,6 @@ use wire::handshake::{Greeting, Login};
 use wire::ok;
 use wire::resultset::{Column, Writer};
 use wire::status;
-use whims::Whim;
 
 const PACKET_LEN_MAX: usize = 64 << 20;
 /// Every user's password.
@@ -94,7 +94,14 @@ struct Order {
 }
 
 impl Server {
-    pub(crate) fn start(rt: &Rt, judge: &Rc<Judge>, name: &'static str, at: Address, nature: Nature, mut chance: Chance) -> Rc<Self> {
+    pub(crate) fn start(
+        rt: &Rt,
+        judge: &Rc<Judge>,
+        name: &'static str,
+        at: Address,
+        nature: Nature,
+        mut chance: Chance,
+    ) -> Rc<Self> {
         let deprecate = if chance.percent(50) || nature.able { caps::DEPRECATE_EOF } else { 0 };
         let packed = *chance.one_of(&[0, caps::COMPRESS, caps::ZSTD, caps::COMPRESS | caps::ZSTD]);
         let server = Rc::new(Self {
@@ -125,8 +132,16 @@ impl Server {
                     let life = server.life.get();
                     let order = Rc::new(Order::default());
                     server.orders.borrow_mut().insert(id, order.clone());
-                    let mut guest =
-                        Guest { life, server: server.clone(), id, seen, order, last: None, is_courier: false, had: BTreeSet::new() };
+                    let mut guest = Guest {
+                        life,
+                        server: server.clone(),
+                        id,
+                        seen,
+                        order,
+                        last: None,
+                        is_courier: false,
+                        had: BTreeSet::new(),
+                    };
                     let _over = guest.serve(socket).await;
                     if life == server.life.get() {
                         server.orders.borrow_mut().remove(&id);
@@ -263,7 +278,8 @@ impl Guest {
     /// Takes its time; whether it was told to stop meanwhile. A server notices that a client has left only when it has the answer; the judge is
     /// told at once.
     async fn work(&self, conn: &Conn, slow: bool) -> bool {
-        let more = if slow { Duration::from_micros(self.server.chance.borrow_mut().between(2_000, 60_000)) } else { Duration::ZERO };
+        let more =
+            if slow { Duration::from_micros(self.server.chance.borrow_mut().between(2_000, 60_000)) } else { Duration::ZERO };
         let delay = self.server.delay() + more;
         if delay.is_zero() {
             return false;
@@ -295,7 +311,11 @@ impl Guest {
         let number = words.next().and_then(|number| number.parse().ok()).unwrap_or(0);
         let orders = self.server.orders.borrow();
         let Some(order) = orders.get(&number) else { return Err(Complaint(1094, format!("Unknown thread id: {number}"))) };
-        if statement_only { order.statement.set(true) } else { order.connection.set(true) }
+        if statement_only {
+            order.statement.set(true)
+        } else {
+            order.connection.set(true)
+        }
         order.bell.notify_one();
         Ok(Said::Ok)
     }
@@ -390,7 +410,11 @@ impl Guest {
                         let parts = Parts::read(execute, 4, caps)?;
                         // It was not told types by anybody else: they have to come with every first execution.
                         let values = parts.decode(4, None, |_| None)?;
-                        let tag = if let Some(Value::Bytes(tag)) = values.first() { String::from_utf8_lossy(tag) } else { Cow::default() };
+                        let tag = if let Some(Value::Bytes(tag)) = values.first() {
+                            String::from_utf8_lossy(tag)
+                        } else {
+                            Cow::default()
+                        };
                         let schema = schema.to_owned();
                         self.comes(client(&format!("'{tag}'")), mind);
                         mind.cursors.remove(&execute.id);
@@ -418,7 +442,11 @@ impl Guest {
                     writer.err(&written(&Complaint(1421, format!("The statement ({id}) has no open cursor."))));
                     return Ok(());
                 };
-                let row: Vec<_> = cursor.values.iter().map(|value| value.as_ref().map_or(Value::Null, |value| Value::Bytes(value.as_bytes()))).collect();
+                let row: Vec<_> = cursor
+                    .values
+                    .iter()
+                    .map(|value| value.as_ref().map_or(Value::Null, |value| Value::Bytes(value.as_bytes())))
+                    .collect();
                 for _ in 0..cursor.left.min(*rows) {
                     writer.binary_row(&echo_columns(), &row);
                 }
@@ -508,7 +536,9 @@ impl Guest {
             let words = || format!("{client} on connection {}, where {:?} has a cursor", self.id, self.last);
             let who = format!("server {}", self.server.name);
             self.server.judge.check(mind.cursors.is_empty(), &who, words);
-            self.server.judge.check(!self.is_courier, &who, || format!("{client} on connection {}, which was to be {:?}'s alone", self.id, self.last));
+            self.server.judge.check(!self.is_courier, &who, || {
+                format!("{client} on connection {}, which was to be {:?}'s alone", self.id, self.last)
+            });
             self.server.judge.hit("handed on", 1);
             for what in std::mem::take(&mut self.had) {
                 self.server.judge.hit(what, 1);

@@ -263,7 +263,8 @@ fn clients(
         let (done, ended) = rt::local::oneshot();
         let courier = world.courier && number - first < COURIERS_MAX.into();
         let manners = Manners::of(world, courier);
-        let life = programme::live(rt.clone(), judge.clone(), proxy.clone(), number, manners, Chance::new(world.seed, 100 + number));
+        let life =
+            programme::live(rt.clone(), judge.clone(), proxy.clone(), number, manners, Chance::new(world.seed, 100 + number));
         rt.spawn(async move {
             life.await;
             let _nobody = done.send(());

@@ -81,7 +81,9 @@ pub(crate) fn insert_ids(driver: Driver) -> Outcome {
     for id in ["1", "2", "3"] {
         asked(&mut client, "INSERT INTO conf.ids (tag) VALUES ('x')")?;
         for status in ["OFFLINE_HARD", "ONLINE"] {
-            proxy.admin(&format!("UPDATE mysql_servers SET status = '{status}' WHERE hostgroup_id = 0; LOAD MYSQL SERVERS TO RUNTIME"))?;
+            proxy.admin(&format!(
+                "UPDATE mysql_servers SET status = '{status}' WHERE hostgroup_id = 0; LOAD MYSQL SERVERS TO RUNTIME"
+            ))?;
             says(&mut client, "SELECT 'on the reader'", "on the reader")?;
         }
         says(&mut client, "SELECT LAST_INSERT_ID()", id)?;

@@ -5,10 +5,15 @@ use std::path::PathBuf;
 
 /// A SQL-aware proxy for MySQL: routes, rewrites, refuses and measures every statement, live, over SQL.
 #[derive(Parser, Debug, Clone)]
-#[command(name = "millrace", disable_version_flag = true, args_conflicts_with_subcommands = true, after_help = "\
+#[command(
+    name = "millrace",
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 The configuration file is read at the first start, and again with --initial or --reload; in between, what was \
 saved on the admin port counts (SAVE … TO DISK).\n\
-Clients connect to port 6033, operators to port 6032:  mysql -u admin -padmin -h 127.0.0.1 -P 6032")]
+Clients connect to port 6033, operators to port 6032:  mysql -u admin -padmin -h 127.0.0.1 -P 6032"
+)]
 pub(crate) struct Flags {
     /// Configuration file: proxysql.cnf as it is, or millrace.toml [default: /etc/millrace.toml or /etc/proxysql.cnf, whichever exists]
     #[arg(short = 'c', long, value_name = "FILE")]

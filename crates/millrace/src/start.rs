@@ -6,8 +6,8 @@ use crate::folder;
 use crate::log::Log;
 use admin::{Admin, Hooks, Options, Renewed, Start};
 use bridge::ToCore;
-use events::Letter;
 use config::{Snapshot, Variables};
+use events::Letter;
 use net::tls::Acceptor;
 use rt::mailbox::{self, Receiver, SendError, Sender};
 use rt::permits::Registry;
@@ -256,9 +256,11 @@ impl Threads {
                     from_peers,
                     mailbox,
                     note: Arc::new(move |words: &str| lines.line(words)),
-                    events: Arc::new(move |events| match letters.try_send(Letter::Write(events)).map_err(SendError::into_inner) {
-                        Err(Letter::Write(back)) => Err(back),
-                        _ => Ok(()),
+                    events: Arc::new(move |events| {
+                        match letters.try_send(Letter::Write(events)).map_err(SendError::into_inner) {
+                            Err(Letter::Write(back)) => Err(back),
+                            _ => Ok(()),
+                        }
                     }),
                     ready: Box::new(move |()| ready.say()),
                 };
@@ -410,7 +412,8 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
 /// What the events log still lacks is written, if cores and disk are quick. Half of the time is the disk's, however long a core takes.
 fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>, within: Duration) {
     let began = Instant::now();
-    let wait = |heard: &mpsc::Receiver<()>, within| heard.recv_timeout((began + within).saturating_duration_since(Instant::now()));
+    let wait =
+        |heard: &mpsc::Receiver<()>, within| heard.recv_timeout((began + within).saturating_duration_since(Instant::now()));
     let (tell, heard) = mpsc::channel();
     for core in cores {
         let tell = tell.clone();

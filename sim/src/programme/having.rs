@@ -47,7 +47,8 @@ impl Session<'_> {
                     2 => self.few().await?,
                     _ => Box::pin(self.step()).await?,
                 }
-                let item = if self.chance.percent(50) { format!("'{tag}', ROW_COUNT(){writer}") } else { "ROW_COUNT()".to_owned() };
+                let item =
+                    if self.chance.percent(50) { format!("'{tag}', ROW_COUNT(){writer}") } else { "ROW_COUNT()".to_owned() };
                 self.agree(&format!("SELECT {item}")).await?;
                 self.agree("SELECT ROW_COUNT()").await
             }
@@ -141,7 +142,12 @@ impl Session<'_> {
         let found = self.twin.found;
         self.twin.found = match reply {
             Reply::Rows(rows) if selects => Some(rows.len() as u64),
-            Reply::Ok if self.calculated && ["INSERT", "SET", "BEGIN", "COMMIT", "ROLLBACK", "USE"].iter().any(|verb| words.starts_with(verb)) => found,
+            Reply::Ok
+                if self.calculated
+                    && ["INSERT", "SET", "BEGIN", "COMMIT", "ROLLBACK", "USE"].iter().any(|verb| words.starts_with(verb)) =>
+            {
+                found
+            }
             _ => None,
         };
         self.calculated &= self.twin.found.is_some() && !selects;
@@ -224,7 +230,8 @@ impl Session<'_> {
 
     fn agreed(&mut self, sql: &str, answer: Answer) {
         let affected = self.client.affected;
-        self.judge.check(affected == answer.affected, &self.who, || format!("{sql}: {affected} rows instead of {}", answer.affected));
+        self.judge
+            .check(affected == answer.affected, &self.who, || format!("{sql}: {affected} rows instead of {}", answer.affected));
         if answer.insert_id != 0 {
             // The server counts for all.
             let first = self.client.insert_id;

@@ -32,7 +32,8 @@ impl Session<'_> {
                 self.own.in_transaction = true;
                 self.pending.push(line);
             }
-            ("picky", Some(Reply::Err { code: code @ NO_FIT, message })) | ("nowhere", Some(Reply::Err { code: code @ NO_TABLE, message })) => {
+            ("picky", Some(Reply::Err { code: code @ NO_FIT, message }))
+            | ("nowhere", Some(Reply::Err { code: code @ NO_TABLE, message })) => {
                 self.twin.fail(&Complaint(code, message));
             }
             (_, Some(Reply::Err { code, message })) => {
@@ -51,11 +52,12 @@ impl Session<'_> {
         let mut byte = self.chance.next();
         let mut piece = |len: u64| {
             let bytes = 0..=len;
-            bytes.map(|_| {
-                byte = byte.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-                (byte >> 56) as u8
-            })
-            .collect()
+            bytes
+                .map(|_| {
+                    byte = byte.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                    (byte >> 56) as u8
+                })
+                .collect()
         };
         let lens: Vec<u64> = (0..self.chance.below(12)).map(|_| self.chance.below(most)).collect();
         lens.into_iter().map(&mut piece).collect()

@@ -30,7 +30,14 @@ pub(crate) fn line(tag: &str, file: &[u8]) -> String {
 
 impl Guest {
     /// The whole command. False when the connection ends here.
-    pub(super) async fn load(&mut self, conn: &mut Conn, mind: &mut Mind, text: &str, caps: Caps, seq: u8) -> Result<bool, NetError> {
+    pub(super) async fn load(
+        &mut self,
+        conn: &mut Conn,
+        mind: &mut Mind,
+        text: &str,
+        caps: Caps,
+        seq: u8,
+    ) -> Result<bool, NetError> {
         self.hears(text, mind);
         mind.has.begin(text);
         let (tag, table) = (text.split('\'').nth(1).unwrap_or_default(), text.rsplit(' ').next().unwrap_or_default());

@@ -95,6 +95,8 @@ impl Guest {
         let end = async { while conn.recv().await.is_ok_and(|chunk| !chunk.is_empty()) {} };
         let ended = self.server.rt.timeout(self.server.late, end).await;
         let who = format!("server {}", self.server.name);
-        self.server.judge.check(ended.is_ok(), &who, || format!("connection {} is killed, and somebody goes on with it", self.id));
+        self.server
+            .judge
+            .check(ended.is_ok(), &who, || format!("connection {} is killed, and somebody goes on with it", self.id));
     }
 }

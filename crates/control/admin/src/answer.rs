@@ -84,7 +84,9 @@ impl Shared {
                 self.cores.flush_client_hosts().await?;
                 Ok(Reply::done())
             }
-            Command::FlushCache(which) => Ok(Reply::Done { affected: self.cores.flush_cache(&which).await?, info: String::new() }),
+            Command::FlushCache(which) => {
+                Ok(Reply::Done { affected: self.cores.flush_cache(&which).await?, info: String::new() })
+            }
             Command::Kill { session, statement_only } => match self.cores.kill(session, statement_only).await? {
                 true => Ok(Reply::done()),
                 false => Err(Said::Sql(format!("Unknown thread id: {session}"))),
@@ -191,7 +193,10 @@ impl Shared {
                 let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool, false).await?) } else { None };
                 // While that was awaited, another configuration may have come.
                 let generation = self.confirmed(&copy.name)?;
-                let is_large = matches!(copy.table.name, "mysql_users" | "mysql_query_rules_fast_routing" | "mysql_firewall_whitelist_rules");
+                let is_large = matches!(
+                    copy.table.name,
+                    "mysql_users" | "mysql_query_rules_fast_routing" | "mysql_firewall_whitelist_rules"
+                );
                 if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
                     return Ok(());
                 }
@@ -299,7 +304,9 @@ impl Shared {
         }
         if let (Some(prefix), Some(asked)) = (module.prefix(), asked) {
             // Memory shows values as they are in force: `1` for a truth has become `true`. What was set meanwhile waits for its own LOAD.
-            self.engine.borrow().transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
+            self.engine
+                .borrow()
+                .transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
         }
         if module == Module::AdminVariables {
             self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
@@ -462,7 +469,8 @@ impl Shared {
         let mut fast: Vec<String> = snapshot.rules.fast().rows().map(|row| format!("{row:?}")).collect();
         fast.sort_unstable();
         let rewrites = snapshot.rewrites.rows().map(|row| format!("{row:?}"));
-        let rules = snapshot.rules.rows().map(|row| format!("{row:?}")).chain(fast).chain(rewrites).collect::<Vec<_>>().join("\n");
+        let rules =
+            snapshot.rules.rows().map(|row| format!("{row:?}")).chain(fast).chain(rewrites).collect::<Vec<_>>().join("\n");
         Ok(vec![
             ("admin_variables", hash(variables("admin-"))),
             ("mysql_query_rules", hash(rules)),
@@ -500,7 +508,9 @@ impl Shared {
 fn is_short_enough(asker: &Asker, text: &str) -> Result<(), Said> {
     let max = STATS_VALUE_BYTES as usize;
     match asker.view {
-        View::Stats if text.len() > max => Err(Said::Sql(format!("the statement is too long: one of a statistics user has at most {max} bytes"))),
+        View::Stats if text.len() > max => {
+            Err(Said::Sql(format!("the statement is too long: one of a statistics user has at most {max} bytes")))
+        }
         _ => Ok(()),
     }
 }

@@ -4,7 +4,10 @@ use crate::engine::SqlError;
 use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
-use config::{FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
+use config::{
+    FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, Refusal,
+    ServerRow, SslParamsRow,
+};
 use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -143,11 +146,8 @@ fn users(next: &mut Snapshot, rows: Vec<UserRow>, pause: &dyn Fn()) -> Result<Ve
 }
 
 fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
-    let (rules, fast, rewrites) = together(
-        rows::read::<RuleRow>(conn, ""),
-        rows::read::<FastRoutingRow>(conn, ""),
-        rows::read::<RewriteRow>(conn, ""),
-    )?;
+    let (rules, fast, rewrites) =
+        together(rows::read::<RuleRow>(conn, ""), rows::read::<FastRoutingRow>(conn, ""), rows::read::<RewriteRow>(conn, ""))?;
     Ok(making(next, move |next, pause| {
         let rules = Rules::build_with_pauses(rules, fast, &next.variables, pause);
         let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites), Ok(()))?;

@@ -30,7 +30,11 @@ pub(crate) struct Silent {
 impl std::fmt::Display for Silent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { answered, all } = self;
-        write!(f, "only {answered} of {all} cores have answered within {} seconds, and a part is not shown as the whole; try again", ANSWER.as_secs())
+        write!(
+            f,
+            "only {answered} of {all} cores have answered within {} seconds, and a part is not shown as the whole; try again",
+            ANSWER.as_secs()
+        )
     }
 }
 
@@ -62,7 +66,8 @@ impl Cores {
     /// `copies`: the rules of this snapshot that each core has, if it has been given one.
     pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>, snapshot: &Snapshot, copies: Vec<Arc<Rules>>) -> Self {
         let of = (copies.len() == senders.len()).then(|| snapshot.rules.clone());
-        let cores = Self { rt, senders, given: RefCell::default(), copies: RefCell::new((of, copies)), behind: RefCell::default() };
+        let cores =
+            Self { rt, senders, given: RefCell::default(), copies: RefCell::new((of, copies)), behind: RefCell::default() };
         cores.note(snapshot);
         cores.copies.borrow().1.iter().for_each(|rules| cores.note_part(rules.clone()));
         cores

@@ -156,12 +156,15 @@ impl Engine {
         // A statement may go through a million rows: whoever waits for this processor gets it now and then.
         let limit = Arc::new(TimeLimit::new());
         let watched = limit.clone();
-        conn.progress_handler(STEPS_AT_ONCE, Some(move || {
-            let began = Instant::now();
-            give_way();
-            watched.gave_away(began.elapsed());
-            watched.is_over()
-        }));
+        conn.progress_handler(
+            STEPS_AT_ONCE,
+            Some(move || {
+                let began = Instant::now();
+                give_way();
+                watched.gave_away(began.elapsed());
+                watched.is_over()
+            }),
+        );
         let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
         let schemas: &[(Schema, String)] = &match view {
             View::Admin => vec![
@@ -238,7 +241,8 @@ impl Engine {
             conn.execute_batch("DETACH DATABASE disk")?;
             conn.execute("ATTACH DATABASE ?1 AS disk", [&self.disk])?;
             set_disk_pragmas(conn)?;
-            let ddl: Vec<_> = tables::copies().iter().filter(|copy| copy.schema == Schema::Disk).map(|copy| copy.ddl("disk")).collect();
+            let ddl: Vec<_> =
+                tables::copies().iter().filter(|copy| copy.schema == Schema::Disk).map(|copy| copy.ddl("disk")).collect();
             Ok(conn.execute_batch(&ddl.join(";"))?)
         })
     }
@@ -323,7 +327,8 @@ impl Engine {
     fn limited<T>(&self, work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError> {
         let may_take = if self.view == View::Stats { STATS_TIME } else { ADMIN_TIME };
         // One call of a function is not interrupted: with small values none takes long.
-        let lengths = [(Limit::SQLITE_LIMIT_LENGTH, STATS_VALUE_BYTES), (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, STATS_PATTERN_BYTES)];
+        let lengths =
+            [(Limit::SQLITE_LIMIT_LENGTH, STATS_VALUE_BYTES), (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, STATS_PATTERN_BYTES)];
         let lengths: &[_] = if self.view == View::Stats { &lengths } else { &[] };
         let mut before = Vec::with_capacity(lengths.len());
         for (limit, length) in lengths {

@@ -35,7 +35,8 @@ impl Shared {
             }
             begun.map_err(|words| format!("{} not loaded, nothing was changed: {words}", module.words()))?;
         }
-        let wanted = next.variables.mysql_eventslog_default_log == 1 || next.rules.chain().iter().any(|rule| rule.log == Some(true));
+        let wanted =
+            next.variables.mysql_eventslog_default_log == 1 || next.rules.chain().iter().any(|rule| rule.log == Some(true));
         let is_about_it = matches!(module, Module::Rules | Module::MysqlVariables);
         let notice = (is_about_it && wanted && wish.is_none())
             .then(|| "statements are to be logged, and are not while mysql-eventslog_filename is empty".to_owned());

@@ -48,7 +48,17 @@ fn a_statistics_user_asks_for_no_variable_of_an_administrator() {
 fn nobody_leaves_a_transaction_that_all_others_are_in() {
     testing::with(Options::default(), |bench| async move {
         for view in [View::Admin, View::Stats] {
-            for text in ["BEGIN", "BEGIN TRANSACTION", "begin immediate", "SAVEPOINT a", "RELEASE a", "ROLLBACK TO a", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "END", "COMMIT AND CHAIN"] {
+            for text in [
+                "BEGIN",
+                "BEGIN TRANSACTION",
+                "begin immediate",
+                "SAVEPOINT a",
+                "RELEASE a",
+                "ROLLBACK TO a",
+                "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+                "END",
+                "COMMIT AND CHAIN",
+            ] {
                 assert_eq!(bench.ask(view, text).await, Ok(Reply::done()), "{text}");
             }
             for text in ["/* x */ BEGIN IMMEDIATE", "-- x\nSAVEPOINT a", ";BEGIN EXCLUSIVE"] {
@@ -169,7 +179,9 @@ fn a_part_is_never_shown_as_the_whole_and_nothing_is_zeroed_for_it() {
             Err(Said::Sql(why)) => assert!(why.contains(words), "{why}"),
             other => panic!("{words} was wanted: {other:?}"),
         };
-        for table in ["stats_mysql_global", "stats_mysql_connection_pool", "stats_mysql_query_digest_reset", "stats_mysql_processlist"] {
+        for table in
+            ["stats_mysql_global", "stats_mysql_connection_pool", "stats_mysql_query_digest_reset", "stats_mysql_processlist"]
+        {
             let said = bench.ask(View::Admin, &format!("SELECT * FROM {table}")).await;
             refused(said, "only 1 of 2 cores have answered within 5 seconds, and a part is not shown as the whole");
         }
@@ -228,7 +240,9 @@ fn a_core_that_cannot_be_told_is_not_said_to_come_to_it() {
 #[test]
 fn what_an_operator_takes_out_of_a_runtime_table_is_back_when_it_is_read_again() {
     testing::with(Options::default(), |bench| async move {
-        bench.script("INSERT INTO mysql_users (username, password) VALUES ('a', ''), ('b', ''); LOAD MYSQL USERS TO RUNTIME").await;
+        bench
+            .script("INSERT INTO mysql_users (username, password) VALUES ('a', ''), ('b', ''); LOAD MYSQL USERS TO RUNTIME")
+            .await;
         let users = "SELECT DISTINCT username FROM runtime_mysql_users ORDER BY 1";
         assert_eq!(bench.rows(users).await, [["a"], ["b"]]);
         bench.run("DELETE FROM runtime_mysql_users").await;

@@ -99,7 +99,8 @@ pub(crate) fn keep_as_in_force(
     snapshot: &Snapshot,
     asked: &BTreeMap<String, String>,
 ) -> Result<(), SqlError> {
-    let sql = "UPDATE main.global_variables SET variable_value = ?2 WHERE variable_name = ?1 AND CAST(variable_value AS TEXT) IS ?3";
+    let sql =
+        "UPDATE main.global_variables SET variable_value = ?2 WHERE variable_name = ?1 AND CAST(variable_value AS TEXT) IS ?3";
     let mut update = conn.prepare(sql)?;
     let mut insert = conn.prepare("INSERT OR IGNORE INTO main.global_variables VALUES (?1, ?2)")?;
     for (name, value) in snapshot.variables.pairs().iter().filter(|(name, _)| name.starts_with(prefix)) {
@@ -130,12 +131,15 @@ mod tests {
     fn what_is_set_while_a_load_is_built_waits_for_the_next() {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("ATTACH ':memory:' AS other; CREATE TABLE main.global_variables (variable_name VARCHAR PRIMARY KEY, variable_value VARCHAR)").unwrap();
-        conn.execute_batch("INSERT INTO global_variables VALUES ('mysql-multiplexing', '0'), ('mysql-max_connections', '77')").unwrap();
-        let asked = [("mysql-multiplexing", "0"), ("mysql-max_connections", "5")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        conn.execute_batch("INSERT INTO global_variables VALUES ('mysql-multiplexing', '0'), ('mysql-max_connections', '77')")
+            .unwrap();
+        let asked = [("mysql-multiplexing", "0"), ("mysql-max_connections", "5")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let snapshot = Snapshot::default();
         keep_as_in_force(&conn, "mysql-", &snapshot, &asked.into()).unwrap();
         let value = |name: &str| -> String {
-            conn.query_row("SELECT variable_value FROM global_variables WHERE variable_name = ?1", [name], |row| row.get(0)).unwrap()
+            conn.query_row("SELECT variable_value FROM global_variables WHERE variable_name = ?1", [name], |row| row.get(0))
+                .unwrap()
         };
         assert_eq!(value("mysql-multiplexing"), "true", "as it is in force");
         assert_eq!(value("mysql-max_connections"), "77", "set by somebody else since");

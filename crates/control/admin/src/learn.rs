@@ -89,7 +89,10 @@ impl Shared {
             info += &format!("; the flagIN of {doubtful} statements depends on more than their digest and may be another");
         }
         if !hidden.is_empty() {
-            info += &format!("; left out: {} statements of whose texts a server may read what their digests do not show, so that no rule allows them", hidden.len());
+            info += &format!(
+                "; left out: {} statements of whose texts a server may read what their digests do not show, so that no rule allows them",
+                hidden.len()
+            );
         }
         if !partly.is_empty() {
             info += &format!("; of {} statements that is so with some of their texts, which stay refused", partly.len());
@@ -111,7 +114,8 @@ impl Shared {
             }
         }
         if let Report::Alarms(rows) = self.cores.ask(Ask::Alarms, false).await? {
-            let is_unshown = |action| [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown].iter().any(|one| one.name() == action);
+            let is_unshown =
+                |action| [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown].iter().any(|one| one.name() == action);
             for row in rows {
                 let detected = row.action == plan::Action::Detected.name();
                 if !detected && !is_unshown(row.action) {
@@ -205,7 +209,12 @@ mod tests {
                 bridge::DigestRow { shown: None, ..digest("u", "", 3, "SELECT b FROM t") },
                 bridge::DigestRow { shown: Some(false), ..digest("v", "", 4, "SELECT c FROM t") },
             ])),
-            Ask::Alarms => Some(Report::Alarms(vec![alarm(5, "detected_unshown"), alarm(6, "detected"), alarm(6, "blocked_unshown"), alarm(7, "blocked_unshown")])),
+            Ask::Alarms => Some(Report::Alarms(vec![
+                alarm(5, "detected_unshown"),
+                alarm(6, "detected"),
+                alarm(6, "blocked_unshown"),
+                alarm(7, "blocked_unshown"),
+            ])),
             _ => None,
         };
         testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
@@ -216,11 +225,18 @@ mod tests {
                      (1, 0, 's', 'u', '', '0x0000000000000002', 'SELECT a FROM t', 1, 1, 1, 1, 1, 1, 0, 0);",
                 )
                 .await;
-            let left_out = |n| format!("left out: {n} statements of whose texts a server may read what their digests do not show, so that no rule allows them");
+            let left_out = |n| {
+                format!(
+                    "left out: {n} statements of whose texts a server may read what their digests do not show, so that no rule allows them"
+                )
+            };
             let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL FROM HISTORY").await.unwrap();
             assert_eq!(learned, Reply::Done { affected: 0, info: format!("0 rules added in memory; {}", left_out(1)) });
             let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
-            let words = format!("3 rules added in memory; {}; of 2 statements that is so with some of their texts, which stay refused", left_out(2));
+            let words = format!(
+                "3 rules added in memory; {}; of 2 statements that is so with some of their texts, which stay refused",
+                left_out(2)
+            );
             assert_eq!(learned, Reply::Done { affected: 3, info: words });
             let rules = bench.rows("SELECT digest FROM mysql_firewall_whitelist_rules ORDER BY digest").await.concat().join(" ");
             assert_eq!(rules.replace("0x000000000000000", "#"), "#1 #3 #6");

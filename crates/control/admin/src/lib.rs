@@ -27,9 +27,9 @@ mod firewall;
 mod functions;
 #[cfg(test)]
 mod golden;
+pub mod grid;
 #[cfg(test)]
 mod honest;
-pub mod grid;
 mod layers;
 mod learn;
 mod observe;

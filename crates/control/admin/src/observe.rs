@@ -1,8 +1,8 @@
 //! Reports of the cores, and the snapshot, to the rows of `stats_*` and `runtime_*` tables.
 
 use crate::engine::{SqlError, View};
-use crate::rows::{self, Mapped};
 use crate::extended;
+use crate::rows::{self, Mapped};
 use bridge::{Ask, Counter, DigestRow, Latency, ProcessRow, Report, ServerState};
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
 use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};

@@ -3,9 +3,9 @@
 use crate::commands::Question;
 use crate::grid::Grid;
 use bridge::DigestRow;
-use std::borrow::Cow;
 use config::{Password, Snapshot, User};
 use plan::{COLUMNS, Digest, Guarded, SessionFacts, Statement};
+use std::borrow::Cow;
 
 /// The steps to the decision, as rows.
 pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> Result<Grid, String> {
@@ -75,7 +75,10 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
 enum Inside {
     Nothing,
     /// Rules are asked with this text, and it runs where they say.
-    Followed { text: Vec<u8>, prepared: bool },
+    Followed {
+        text: Vec<u8>,
+        prepared: bool,
+    },
     /// It stays on one connection, where the words outside lead.
     Kept(Vec<u8>),
     /// A session's own, or a server's.
@@ -102,17 +105,24 @@ fn inside(sql: &[u8], lexing: sql::Lexing) -> Inside {
         Some(Dynamic::Prepare { source, .. }) => (source, true),
         Some(Dynamic::Immediate { source, .. }) => (Some(source), false),
         Some(Dynamic::Execute { name, .. }) => {
-            return Inside::Unknown(format!("goes as the text that its session has prepared as '{name}': EXPLAIN ROUTE of that text tells where"));
+            return Inside::Unknown(format!(
+                "goes as the text that its session has prepared as '{name}': EXPLAIN ROUTE of that text tells where"
+            ));
         }
         Some(Dynamic::Deallocate { .. }) | None => return Inside::Nothing,
     };
     match source {
-        Some(Source::Text(text)) if sql::dynamic::goes_anywhere(&lexing.class(&text)) => Inside::Followed { text: text.into_owned(), prepared },
-        Some(Source::Text(text)) => Inside::Kept(text.into_owned()),
-        Some(Source::Variable(name)) => {
-            Inside::Unknown(format!("goes as the text that its session has in @{name}, if that is known: EXPLAIN ROUTE of that text tells where"))
+        Some(Source::Text(text)) if sql::dynamic::goes_anywhere(&lexing.class(&text)) => {
+            Inside::Followed { text: text.into_owned(), prepared }
         }
-        None => Inside::Unknown("only a server can tell what its text is: it goes by its own words, and its connection stays with the session".to_owned()),
+        Some(Source::Text(text)) => Inside::Kept(text.into_owned()),
+        Some(Source::Variable(name)) => Inside::Unknown(format!(
+            "goes as the text that its session has in @{name}, if that is known: EXPLAIN ROUTE of that text tells where"
+        )),
+        None => Inside::Unknown(
+            "only a server can tell what its text is: it goes by its own words, and its connection stays with the session"
+                .to_owned(),
+        ),
     }
 }
 

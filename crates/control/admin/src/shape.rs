@@ -258,7 +258,8 @@ mod tests {
         let own: Vec<String> = ('a'..='g').map(|column| format!("{column}, typeof({column})")).collect();
         let tables = [
             format!("SELECT {} FROM own ORDER BY rowid", own.join(", ")),
-            "SELECT *, typeof(flagIN), typeof(username), typeof(comment) FROM mysql_query_rules_fast_routing ORDER BY 1, 2, 3".into(),
+            "SELECT *, typeof(flagIN), typeof(username), typeof(comment) FROM mysql_query_rules_fast_routing ORDER BY 1, 2, 3"
+                .into(),
             "SELECT * FROM mysql_servers ORDER BY 1, 2, 3".into(),
             "SELECT * FROM mysql_query_rules ORDER BY 1".into(),
             "SELECT * FROM global_variables ORDER BY 1".into(),
@@ -271,16 +272,51 @@ mod tests {
     fn a_statement_that_is_taken_apart_does_what_it_does_as_it_is() {
         // Without the largest key: behind it SQLite takes keys by chance.
         const LITERALS: &[&str] = &[
-            "NULL", "null", "0", "1", "-1", "-0", "007", "3306", "65536", "-9223372036854775808", "9223372036854775808", "''",
-            "'1'", "' 1 '", "'1.0'", "'1e2'", "'-5'", "'it''s'", "''''", "'a\\'", "'a\\n'", "'ä'", "'?'", "'OFFLINE_SOFT'", "'127.0.0.1'", "'NULL'",
-            "1.5", "-1.5", "1e2", "0x1F", "x'31'", "\"double\"", "TRUE", "1+1", "CURRENT_USER",
+            "NULL",
+            "null",
+            "0",
+            "1",
+            "-1",
+            "-0",
+            "007",
+            "3306",
+            "65536",
+            "-9223372036854775808",
+            "9223372036854775808",
+            "''",
+            "'1'",
+            "' 1 '",
+            "'1.0'",
+            "'1e2'",
+            "'-5'",
+            "'it''s'",
+            "''''",
+            "'a\\'",
+            "'a\\n'",
+            "'ä'",
+            "'?'",
+            "'OFFLINE_SOFT'",
+            "'127.0.0.1'",
+            "'NULL'",
+            "1.5",
+            "-1.5",
+            "1e2",
+            "0x1F",
+            "x'31'",
+            "\"double\"",
+            "TRUE",
+            "1+1",
+            "CURRENT_USER",
         ];
         const HEADS: &[(&str, usize)] = &[
             ("INSERT INTO own VALUES ", 7),
             ("INSERT INTO own (a, b, c, d, e, f) VALUES ", 6),
             ("INSERT OR REPLACE INTO own (g, f, \"b\") VALUES ", 3),
             ("REPLACE INTO `own` (`g`,`a`) VALUES ", 2),
-            ("INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) VALUES ", 5),
+            (
+                "INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) VALUES ",
+                5,
+            ),
             ("insert into main.mysql_query_rules_fast_routing values", 5),
             ("INSERT OR IGNORE INTO mysql_servers (hostgroup_id, hostname, port, status) VALUES ", 4),
             ("INSERT INTO mysql_servers (hostgroup_id, hostname, weight) VALUES ", 3),
@@ -294,7 +330,9 @@ mod tests {
         ];
         let engines = [(); 2].map(|()| Engine::open(None, View::Admin).unwrap());
         for engine in &engines {
-            engine.run("CREATE TABLE own (a INTEGER, b VARCHAR(10), c REAL, d NUMERIC, e BLOB, f, g INTEGER PRIMARY KEY)", &[]).unwrap();
+            engine
+                .run("CREATE TABLE own (a INTEGER, b VARCHAR(10), c REAL, d NUMERIC, e BLOB, f, g INTEGER PRIMARY KEY)", &[])
+                .unwrap();
             engine.run("CREATE UNIQUE INDEX one ON own (a, b)", &[]).unwrap();
         }
         let mut seed = 1_u64;
@@ -314,7 +352,9 @@ mod tests {
             assert!(n % 500 != 499 || seen(&engines[0]) == seen(&engines[1]), "after {sql}");
         }
         // A table of the same name with other columns; and nothing may be written.
-        for before in ["DROP TABLE own", "CREATE TABLE own (a INTEGER)", "CREATE TABLE more (a)", "ALTER TABLE own ADD COLUMN z", "PRAGMA"] {
+        for before in
+            ["DROP TABLE own", "CREATE TABLE own (a INTEGER)", "CREATE TABLE more (a)", "ALTER TABLE own ADD COLUMN z", "PRAGMA"]
+        {
             for engine in &engines {
                 engine.conn().execute_batch(if before == "PRAGMA" { "PRAGMA query_only = 1" } else { before }).unwrap();
             }
@@ -329,7 +369,9 @@ mod tests {
     fn what_is_prepared_does_not_keep_a_file_that_is_opened_anew() {
         let folder = Directory::new("shape");
         let engine = Engine::open(Some(&folder.0), View::Admin).unwrap();
-        let insert = |n: u32| engine.run(&format!("INSERT INTO disk.mysql_users (username, password) VALUES ('user{n}', '')"), &[]).unwrap();
+        let insert = |n: u32| {
+            engine.run(&format!("INSERT INTO disk.mysql_users (username, password) VALUES ('user{n}', '')"), &[]).unwrap()
+        };
         insert(1);
         engine.reopen_disk().unwrap();
         insert(2);

@@ -95,7 +95,9 @@ impl Admin {
         let mut shared = self.share(rt.clone(), cores, hooks);
         match Aside::thread() {
             Ok(aside) => shared.aside = aside,
-            Err(error) => (shared.hooks.log)(&format!("long work on the admin port holds up its operators: no thread for it: {error}")),
+            Err(error) => {
+                (shared.hooks.log)(&format!("long work on the admin port holds up its operators: no thread for it: {error}"))
+            }
         }
         let shared = Rc::new(shared);
         rt.spawn(shared.clone().housekeeping());

@@ -97,7 +97,17 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(options: Options, reports: Re
 
 /// The same in virtual time, with a second core that listens and never says a word.
 pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(reports: Reports, test: impl FnOnce(Bench) -> F) {
-    with_a_second_core(1000, |_rt, unread| Box::pin(async move { std::future::pending::<()>().await; drop(unread) }), reports, test);
+    with_a_second_core(
+        1000,
+        |_rt, unread| {
+            Box::pin(async move {
+                std::future::pending::<()>().await;
+                drop(unread)
+            })
+        },
+        reports,
+        test,
+    );
 }
 
 /// The same, with a second core of which one can say what it does with its mailbox.
@@ -131,7 +141,12 @@ async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
             ToCore::FlushCache { reply, .. } => reply(0),
             ToCore::FlushClientHosts { done } | ToCore::HandOverEvents { done } => done(()),
-            ToCore::Accept(_) | ToCore::ClientHost { .. } | ToCore::Fetching { .. } | ToCore::ReloadTls { .. } | ToCore::Drain { .. } | ToCore::Stop => {}
+            ToCore::Accept(_)
+            | ToCore::ClientHost { .. }
+            | ToCore::Fetching { .. }
+            | ToCore::ReloadTls { .. }
+            | ToCore::Drain { .. }
+            | ToCore::Stop => {}
         }
     }
 }

@@ -42,7 +42,10 @@ impl Statements {
     /// Keeps one with so many parameters; its number.
     pub(crate) fn keep(&mut self, sql: &str, params: u16, max: Bounds) -> Result<u32, Refused> {
         if self.by_id.len() >= max.statements {
-            return Err(Refused::new(errors::UNKNOWN_ERROR, format!("More than {} prepared statements; close some", max.statements)));
+            return Err(Refused::new(
+                errors::UNKNOWN_ERROR,
+                format!("More than {} prepared statements; close some", max.statements),
+            ));
         }
         if self.held + sql.len() > max.bytes {
             let words = format!("Prepared statements of more than {} bytes; close some", max.bytes);
@@ -51,7 +54,8 @@ impl Statements {
         self.last = self.last.wrapping_add(1).max(1);
         self.close(self.last);
         self.held += sql.len();
-        let statement = Statement { sql: sql.to_owned(), params, types: None, long: HashMap::new(), long_bytes: 0, too_long: false };
+        let statement =
+            Statement { sql: sql.to_owned(), params, types: None, long: HashMap::new(), long_bytes: 0, too_long: false };
         self.by_id.insert(self.last, statement);
         Ok(self.last)
     }
@@ -123,7 +127,9 @@ mod tests {
     fn bind(statements: &mut Statements, id: u32) -> Result<usize, u16> {
         let body = [&id.to_le_bytes()[..], &[0], &1_u32.to_le_bytes(), &[0, 1, 0xfd, 0]].concat();
         let payload = [&[0x17][..], &body].concat();
-        let Ok(wire::command::Command::Execute(execute)) = wire::command::Command::read(&payload, Caps::default()) else { panic!("it is one") };
+        let Ok(wire::command::Command::Execute(execute)) = wire::command::Command::read(&payload, Caps::default()) else {
+            panic!("it is one")
+        };
         statements.bind(&execute, Caps::default()).map(|(values, _)| values.len()).map_err(|refused| refused.code)
     }
 

@@ -95,6 +95,9 @@ mod tests {
         out.clear();
         append(&Event { kind: EventKind::Query, server: None, ..event }, &mut out);
         let line = String::from_utf8(out).unwrap();
-        assert!(line.starts_with(r#"{"hostgroup_id":-1,"#) && !line.contains(r#""server""#) && !line.contains("stmt_id"), "{line}");
+        assert!(
+            line.starts_with(r#"{"hostgroup_id":-1,"#) && !line.contains(r#""server""#) && !line.contains("stmt_id"),
+            "{line}"
+        );
     }
 }

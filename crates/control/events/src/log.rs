@@ -184,7 +184,9 @@ impl Log {
     /// Told once, until it is well again.
     fn failed(&mut self, words: &str) {
         if self.failing.is_none() {
-            (self.note)(&format!("the events log: {words}; until that is well statements are not in it (Millrace_events_dropped), and traffic goes on"));
+            (self.note)(&format!(
+                "the events log: {words}; until that is well statements are not in it (Millrace_events_dropped), and traffic goes on"
+            ));
             self.failing = Some(0);
         }
     }

@@ -1,11 +1,11 @@
 //! A connection for a command: an idle one that fits, else a new one, else wait for either.
 
+use crate::BackendFailed;
 use crate::backend::{Backend, Key};
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
 use crate::sync::Need;
-use crate::BackendFailed;
 use bridge::Counter;
 use rt::Instant;
 use rt::permits::Permits;
@@ -168,7 +168,8 @@ impl Pools {
             if let Some(backend) = self.take_shared(group, want) {
                 return Some(Got::Idle(backend));
             }
-            let one_could_leave = !want.new_connection && !group.lingering.is_empty() && group.lingering.is_due(begun, &self.key_of(group, want));
+            let one_could_leave =
+                !want.new_connection && !group.lingering.is_empty() && group.lingering.is_due(begun, &self.key_of(group, want));
             if !one_could_leave && let Some(got) = self.look(group, want, begun) {
                 return Some(got);
             }
@@ -181,7 +182,9 @@ impl Pools {
         let mut told = None;
         let mut asked: Option<Instant> = None;
         // Rather than opening a connection. Each who waits tells one: together they wait no longer than the first.
-        let presses = !want.new_connection && !group.lingering.is_empty() && group.lingering.press(self.rt.now(), &self.key_of(group, want));
+        let presses = !want.new_connection
+            && !group.lingering.is_empty()
+            && group.lingering.press(self.rt.now(), &self.key_of(group, want));
         let left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
         loop {
             if turn.is_first() {

@@ -364,7 +364,10 @@ mod tests {
         assert_eq!(literal(Type::VAR_STRING, "ANSI,x").as_deref(), Some("'ANSI,x'"));
         assert_eq!(literal(Type::VAR_STRING, "é"), None);
         assert_eq!(system_literal(Shape { kind: Type::VAR_STRING, flags: 0 }, None).as_deref(), Some("NULL"));
-        assert_eq!(characteristic("tx_isolation", "'SERIALIZABLE'"), Some(Ok((ISOLATION, "ISOLATION LEVEL SERIALIZABLE".to_owned()))));
+        assert_eq!(
+            characteristic("tx_isolation", "'SERIALIZABLE'"),
+            Some(Ok((ISOLATION, "ISOLATION LEVEL SERIALIZABLE".to_owned())))
+        );
         assert_eq!(system_name("a.b"), "@@SESSION.`a.b`");
     }
 }

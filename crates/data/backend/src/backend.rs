@@ -15,8 +15,8 @@ use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
 };
 use wire::connect_attributes::ConnectAttributes;
-use wire::{caps, packet};
 use wire::response::{Expect, Follow, Outcome, Response};
+use wire::{caps, packet};
 
 /// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
 const GLIMPSE_LEN_MAX: usize = 4096;
@@ -622,11 +622,17 @@ impl Backend {
     }
 
     /// Prepares a statement as its session meant it.
-    pub(crate) async fn prepare_as_meant(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+    pub(crate) async fn prepare_as_meant(
+        &mut self,
+        statement: &Rc<Prepared>,
+        way: Way<'_>,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
         let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
-        let back = sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false, strange: false }, self.ways);
+        let back =
+            sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false, strange: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);

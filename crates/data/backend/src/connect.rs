@@ -36,8 +36,7 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::MARIADB_BULK;
 
 /// What follows the client, because it changes what statements mean or answer.
-pub(crate) const OF_CLIENT: caps::Caps =
-    caps::FOUND_ROWS
+pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
     | caps::NO_SCHEMA
     | caps::LOCAL_FILES
     | caps::IGNORE_SPACE
@@ -92,7 +91,12 @@ impl Pools {
                     state.names = crate::Names::Unknown;
                 }
                 let is_its_own = state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
-                let ways = Ways { knows, begun: false, after_reset: None, set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE) };
+                let ways = Ways {
+                    knows,
+                    begun: false,
+                    after_reset: None,
+                    set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE),
+                };
                 let mut holds = Holds::default();
                 holds.status(hello.status);
                 let mut backend = Box::new(Backend {
@@ -139,14 +143,20 @@ impl Pools {
                 if is_its_own {
                     let left = limit.saturating_sub(self.rt.now() - begun);
                     let asked = self.rt.timeout(left, backend.ask_what_is_made_of(want.collation)).await;
-                    let answer = asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
+                    let answer =
+                        asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
                     answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
                 }
                 if let Some(text) = init_connect(want) {
                     let left = limit.saturating_sub(self.rt.now() - begun);
                     let said = self.rt.timeout(left, backend.begin(text.into())).await;
-                    said.map_err(|_| Attempt::Again(format!("init_connect has no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis())))?
-                        .map_err(Attempt::Final)?;
+                    said.map_err(|_| {
+                        Attempt::Again(format!(
+                            "init_connect has no answer within {} ms (mysql-connect_timeout_server)",
+                            limit.as_millis()
+                        ))
+                    })?
+                    .map_err(Attempt::Final)?;
                 }
                 self.note_modes(&backend);
                 Ok(backend)
@@ -185,7 +195,12 @@ impl Pools {
     }
 
     /// At the first address that somebody answers at, if only with an error: a name may have one at which the server does not listen.
-    async fn log_in_at_one_of(&self, addresses: &[Address], place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+    async fn log_in_at_one_of(
+        &self,
+        addresses: &[Address],
+        place: &Rc<Place>,
+        want: &Want<'_>,
+    ) -> Result<(Conn, net::Hello), Attempt> {
         let mut why = format!("'{}' has no address", place.server().hostname);
         for address in addresses {
             match self.log_in_at(address, place, want).await {
@@ -197,7 +212,12 @@ impl Pools {
     }
 
     /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one.
-    pub(crate) async fn log_in_at(&self, address: &Address, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+    pub(crate) async fn log_in_at(
+        &self,
+        address: &Address,
+        place: &Rc<Place>,
+        want: &Want<'_>,
+    ) -> Result<(Conn, net::Hello), Attempt> {
         let passwords = passwords(want);
         let [first, second] = passwords.as_slice() else {
             return self.log_in_with(passwords.first().unwrap_or(want.secret), address, place, want).await;
@@ -357,7 +377,8 @@ mod tests {
     #[test]
     fn a_name_leads_to_the_first_of_its_addresses_that_somebody_is_at() {
         testing::with_several(|rt, pools, place| async move {
-            let addresses: Vec<Address> = ["10.9.9.1:3306", "10.9.9.2:3306", "10.9.9.3:3306"].iter().map(|at| at.parse().unwrap()).collect();
+            let addresses: Vec<Address> =
+                ["10.9.9.1:3306", "10.9.9.2:3306", "10.9.9.3:3306"].iter().map(|at| at.parse().unwrap()).collect();
             let came = Rc::new(RefCell::new(Vec::new()));
             for at in &addresses[1..] {
                 let listener = rt.listen(at, rt::ListenOptions::default()).unwrap();
@@ -368,7 +389,8 @@ mod tests {
                     }
                 });
             }
-            let (attributes, state, snapshot) = (wire::connect_attributes::ConnectAttributes::default(), State::new("", 45), Snapshot::default());
+            let (attributes, state, snapshot) =
+                (wire::connect_attributes::ConnectAttributes::default(), State::new("", 45), Snapshot::default());
             let want = Want {
                 hostgroup: 0,
                 user: "app",

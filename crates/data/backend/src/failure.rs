@@ -60,7 +60,9 @@ impl fmt::Display for BackendFailed {
             Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
             Self::Unfit => f.write_str("The state of the session cannot be brought onto the connection to the server"),
-            Self::ReadsOtherwise => f.write_str("The server reads quotes or backslashes of this statement otherwise than the proxy knew; say it again"),
+            Self::ReadsOtherwise => f.write_str(
+                "The server reads quotes or backslashes of this statement otherwise than the proxy knew; say it again",
+            ),
             Self::CutOff => f.write_str("The server was taken out of service by the proxy's operator"),
             Self::TooSlow { limit_ms } => {
                 write!(f, "Query execution was interrupted, query_timeout exceeded ({limit_ms}ms)")

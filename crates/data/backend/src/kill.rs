@@ -135,7 +135,8 @@ mod tests {
                 });
             }
             let (user, secret, snapshot) = ("app".to_owned(), Secret::None, Snapshot::default());
-            let killing = Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, client: None, snapshot };
+            let killing =
+                Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, client: None, snapshot };
             assert!(!pools.kill(&killing).await, "nobody answers");
             assert_eq!(came.get(), (1, 0));
         });

@@ -9,12 +9,12 @@
 //!                     └─ flying, in order ─┴─ anything else, late, broken ────> Landed::Alone
 //! ```
 
+use crate::Killing;
 use crate::backend::{Backend, Idle, NOBODY};
 use crate::place::{Place, bump};
 use crate::pools::{Group, Pools, Want};
 use crate::state::State;
 use crate::sync::{self, Foreign, Need, Ways};
-use crate::Killing;
 use bridge::Counter;
 use rt::local::{Bell, Receiver, Sender, oneshot};
 use rt::{Address, Chunk, Either, Instant};

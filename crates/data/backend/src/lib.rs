@@ -28,8 +28,8 @@ mod sync;
 mod tally;
 #[cfg(test)]
 mod testing;
-mod track;
 mod through;
+mod track;
 mod warm;
 
 pub use ask::{Shown, Unread};
@@ -37,7 +37,7 @@ pub use backend::{Backend, Idle, NOBODY, Unreported};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds, MODES, is_call, is_select};
 pub use kill::Killing;
-pub use lane::{ANSWER_LEN_MAX, Joined, Lane, Landed};
+pub use lane::{ANSWER_LEN_MAX, Joined, Landed, Lane};
 pub use lend::{Speak, Word};
 pub use linger::Lingers;
 pub use own::{Owned, is_only_user_lock};
@@ -48,5 +48,5 @@ pub use slots::{is_ours, slot_name};
 pub use state::{CHARSET_VARIABLES, Names, State, UserValue};
 pub use sync::{ACCESS, ISOLATION, ROLE, Sees, characteristic};
 pub use tally::Tally;
-pub use track::Tracking;
 pub use through::Like;
+pub use track::Tracking;

@@ -54,7 +54,9 @@ impl Lingering {
 
     fn find(&self, now: Instant, key: &Key) -> Option<usize> {
         self.forget_gone(now);
-        let due = |one: &Lingerer| now - one.since >= SILENT_MIN && one.key == *key && now < one.until && one.who.is_silent_since(one.since);
+        let due = |one: &Lingerer| {
+            now - one.since >= SILENT_MIN && one.key == *key && now < one.until && one.who.is_silent_since(one.since)
+        };
         self.0.borrow().iter().position(due)
     }
 
@@ -93,7 +95,9 @@ mod tests {
         let all = [session(1), session(2), session(3), session(3)];
         let lingering = Lingering::default();
         assert!(!lingering.press(at(9), &ours));
-        let add = |who: &Rc<Session>, key: &Key, until| lingering.add(who.0.get().expect("silent"), at(until), key.clone(), who.clone());
+        let add = |who: &Rc<Session>, key: &Key, until| {
+            lingering.add(who.0.get().expect("silent"), at(until), key.clone(), who.clone())
+        };
         for (who, key) in all.iter().zip([&ours, &ours, &ours, &other]) {
             add(who, key, 20);
         }

@@ -218,7 +218,9 @@ mod tests {
 
     #[test]
     fn what_reads_rows_is_not_only_a_user_lock() {
-        for text in ["SELECT GET_LOCK('a', 1)", "DO RELEASE_LOCK('a')", "select release_lock('a') AS done;", "SELECT RELEASE_ALL_LOCKS()"] {
+        for text in
+            ["SELECT GET_LOCK('a', 1)", "DO RELEASE_LOCK('a')", "select release_lock('a') AS done;", "SELECT RELEASE_ALL_LOCKS()"]
+        {
             assert!(is_only_user_lock(text.as_bytes()), "{text}");
         }
         for text in [

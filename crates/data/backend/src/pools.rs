@@ -237,7 +237,11 @@ impl Pools {
         backend.place.end_use();
         backend.since = self.rt.now();
         let place = backend.place.clone();
-        let shareable = backend.idle == Idle::Proven && backend.holds.is_empty() && !backend.retired && backend.unreported == Unreported::Nothing && backend.conn.is_idle();
+        let shareable = backend.idle == Idle::Proven
+            && backend.holds.is_empty()
+            && !backend.retired
+            && backend.unreported == Unreported::Nothing
+            && backend.conn.is_idle();
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
         let group = self.group(hostgroup);
         let since = group.queue.first_since();

@@ -191,7 +191,12 @@ impl Backend {
     }
 
     /// PREPARE; gives the slot.
-    pub(crate) async fn prepare_in_sql(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+    pub(crate) async fn prepare_in_sql(
+        &mut self,
+        statement: &Rc<Prepared>,
+        way: Way<'_>,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
         let (slot, name, escapes) = match way {
             Way::Name { name, escapes } => (0, sql::literal::name(name), escapes),
             Way::Slot { escapes } => {

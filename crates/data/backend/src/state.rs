@@ -232,7 +232,8 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
 }
 
 /// What SET NAMES and SET CHARACTER SET also set.
-pub const CHARSET_VARIABLES: [&str; 4] = ["character_set_client", "character_set_results", "character_set_connection", "collation_connection"];
+pub const CHARSET_VARIABLES: [&str; 4] =
+    ["character_set_client", "character_set_results", "character_set_connection", "collation_connection"];
 
 /// The variable that is set with this one.
 fn other_name(name: &str) -> Option<&'static str> {
@@ -327,10 +328,18 @@ mod tests {
     #[test]
     fn of_a_character_set_and_its_collation_the_last_that_was_set_tells_both() {
         let mut state = State::new("", 45);
-        for (name, value) in [("collation_connection", "utf8mb4_bin"), ("character_set_connection", "latin1"), ("character_set_server", "latin1"), ("collation_server", "utf8mb4_bin")] {
+        for (name, value) in [
+            ("collation_connection", "utf8mb4_bin"),
+            ("character_set_connection", "latin1"),
+            ("character_set_server", "latin1"),
+            ("collation_server", "utf8mb4_bin"),
+        ] {
             state.set(name, value);
         }
-        assert_eq!(state.variables().collect::<Vec<_>>(), [("character_set_connection", "latin1"), ("collation_server", "utf8mb4_bin")]);
+        assert_eq!(
+            state.variables().collect::<Vec<_>>(),
+            [("character_set_connection", "latin1"), ("collation_server", "utf8mb4_bin")]
+        );
     }
 
     #[test]

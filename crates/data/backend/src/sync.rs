@@ -305,10 +305,7 @@ mod tests {
         let have = State::new("a", 45);
         let mut want = State::new("a", 8);
         want.set("character_set_results", "NULL");
-        assert_eq!(
-            steps(&have, &want),
-            "SET NAMES latin1 COLLATE latin1_swedish_ci, @@SESSION.character_set_results=NULL"
-        );
+        assert_eq!(steps(&have, &want), "SET NAMES latin1 COLLATE latin1_swedish_ci, @@SESSION.character_set_results=NULL");
         assert_eq!(steps(&want, &State::new("a", 8)), "SET NAMES latin1 COLLATE latin1_swedish_ci");
     }
 
@@ -417,9 +414,6 @@ mod tests {
     fn after_a_reset_the_character_set_is_said_anew() {
         let mut have = State::new("a", 45);
         have.set("sql_mode", "''");
-        assert_eq!(
-            steps(&reset(&have, MARIADB), &State::new("a", 45)),
-            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
-        );
+        assert_eq!(steps(&reset(&have, MARIADB), &State::new("a", 45)), "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
     }
 }

@@ -1,9 +1,9 @@
 //! A connection for one client alone, over which bytes go as they come.
 
+use crate::BackendFailed;
 use crate::backend::{Backend, Idle, refusal};
 use crate::place::bump;
 use crate::pools::{Pools, Want};
-use crate::BackendFailed;
 use bridge::Counter;
 use wire::caps::{self, Caps};
 use wire::response::Expect;

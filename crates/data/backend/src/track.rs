@@ -210,7 +210,9 @@ impl Backend {
             }
         }
         Ok(Some(Told {
-            turn_on: format!("SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"),
+            turn_on: format!(
+                "SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"
+            ),
             by_default: Rc::new(Wish::new(&variables, on(schema), on(state))),
         }))
     }

@@ -30,7 +30,10 @@ impl Place {
         }
         let mut last = self.last_in.borrow_mut();
         let same = |last: &Rc<LetIn>| {
-            *last.user == *want.user && last.secret == *want.secret && last.caps == want.caps & OF_CLIENT && last.collation == want.collation
+            *last.user == *want.user
+                && last.secret == *want.secret
+                && last.caps == want.caps & OF_CLIENT
+                && last.collation == want.collation
         };
         if !last.as_ref().is_some_and(same) {
             let (user, secret) = (want.user.into(), want.secret.clone());

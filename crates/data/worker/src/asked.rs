@@ -55,7 +55,9 @@ impl Session {
     pub(crate) fn with_row_count(&self, job: &Job<'_>) -> Option<Vec<u8>> {
         // Of several, and of a program, each has a number of its own; a definition would keep this one for good.
         let plain = !job.class.multi && !job.class.ddl && !job.class.leaves.intersects(Leaves::UNKNOWN_STATE);
-        (plain && matches!(job.what, What::Query(_))).then(|| sql::with_row_count(job.sent(), self.lexing(), self.entry.row_count.get())).flatten()
+        (plain && matches!(job.what, What::Query(_)))
+            .then(|| sql::with_row_count(job.sent(), self.lexing(), self.entry.row_count.get()))
+            .flatten()
     }
 
     /// The command for this connection; what has to be there before it is sent. `alone`: the session's last statement was the last there, too.
@@ -81,7 +83,8 @@ impl Session {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 // A slot that is in use is given up first.
                 let text = Box::pin(self.watched(limit_ms, preparing.in_sql(backend, job, max), self.entry.told(false))).await?;
-                let (attributes, caps) = (self.attributes_for(job, preparing.attributes(), backend.hello.caps), backend.hello.caps);
+                let (attributes, caps) =
+                    (self.attributes_for(job, preparing.attributes(), backend.hello.caps), backend.hello.caps);
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));
                 (Expect::Query, None, None)
             }

@@ -3,11 +3,11 @@
 
 use crate::answer::Complaint;
 use crate::attributes::for_key;
+use crate::fetching::{Flying, Waited};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Hold, Names};
 use bridge::Counter;
-use crate::fetching::{Flying, Waited};
 use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, Writing};
 use sql::{CommandCounter, Leaves};
 use std::ops::ControlFlow;
@@ -80,7 +80,9 @@ impl Session {
         let whole = match job.what {
             What::Query(_) => true,
             // The key has what is set now.
-            What::Execute(execution) => !execution.is_bulk() && !execution.opens_cursor() && execution.prepared.means_as_now(&self.state),
+            What::Execute(execution) => {
+                !execution.is_bulk() && !execution.opens_cursor() && execution.prepared.means_as_now(&self.state)
+            }
             What::Raw(..) | What::Prepare(..) | What::Dynamic(_) | What::Refused(_) => false,
         };
         whole

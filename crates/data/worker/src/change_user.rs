@@ -50,11 +50,12 @@ impl Session {
         if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
-        let collation = match change.charset.map(|asked| known_charset(&core, &epoch.snapshot.variables, &self.entry.client, asked)) {
-            Some(Ok(known)) => known,
-            Some(Err(complaint)) => return self.turned_away(&complaint).await,
-            None => self.collation,
-        };
+        let collation =
+            match change.charset.map(|asked| known_charset(&core, &epoch.snapshot.variables, &self.entry.client, asked)) {
+                Some(Ok(known)) => known,
+                Some(Err(complaint)) => return self.turned_away(&complaint).await,
+                None => self.collation,
+            };
         let same = user.username == self.user.username;
         let mut seat = None;
         if !same {

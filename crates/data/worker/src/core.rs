@@ -437,11 +437,7 @@ impl Core {
             Ask::Rules => Report::Rules(self.epoch().hits(reset)),
             Ask::Commands => Report::Commands(self.commands.rows(reset)),
             Ask::Users => Report::Users(
-                self.users
-                    .borrow()
-                    .iter()
-                    .map(|(user, n)| UserRow { username: user.as_ref().into(), connections: *n })
-                    .collect(),
+                self.users.borrow().iter().map(|(user, n)| UserRow { username: user.as_ref().into(), connections: *n }).collect(),
             ),
             Ask::Errors => Report::Errors(self.errors.rows(reset)),
             Ask::QueryCache => Report::QueryCache(Vec::new()),

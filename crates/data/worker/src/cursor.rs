@@ -50,7 +50,14 @@ impl Session {
         }
     }
 
-    async fn fetch_from(&mut self, epoch: &Epoch, hostgroup: u32, backend: &mut Backend, id: u32, rows: u32) -> Result<(), (Failed, bool)> {
+    async fn fetch_from(
+        &mut self,
+        epoch: &Epoch,
+        hostgroup: u32,
+        backend: &mut Backend,
+        id: u32,
+        rows: u32,
+    ) -> Result<(), (Failed, bool)> {
         // A cursor that the server closed by itself has no id any more; the server says what it thinks of 0.
         let known = backend.cursor(id).unwrap_or_default();
         let mut command = Vec::with_capacity(13);

@@ -223,7 +223,9 @@ impl Session {
                 let mut using = None;
                 if let Some(moved) = &named.moved {
                     match variables_given(text, self.lexing(), name_at.end) {
-                        Some(given) if given.len() == usize::from(moved.arguments) => using = Some(in_their_places(text, &given, &moved.params)),
+                        Some(given) if given.len() == usize::from(moved.arguments) => {
+                            using = Some(in_their_places(text, &given, &moved.params))
+                        }
                         // As many as the server will refuse.
                         Some(_) => using = Some([&b" USING @a"[..], &b", @a".repeat(moved.params.len())].concat()),
                         None => (prepared, asked) = (Rc::clone(&moved.before), None),

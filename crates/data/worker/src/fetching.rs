@@ -4,8 +4,8 @@
 //! is sent once, however many cores there are, and what it costs is one message and its answer, where a rule says `cache_timeout` and
 //! the answer is not kept yet.
 
-use crate::peers::PEERS_MAX;
 use crate::core::Core;
+use crate::peers::PEERS_MAX;
 use crate::session::{Ended, Session};
 use crate::statement::Told;
 use bridge::{Counter, Fetching, ToCore};

@@ -139,12 +139,16 @@ impl Session {
             }
             Err((why, answered)) => {
                 // A server that refuses to take a state is still there, and idle.
-                let alive = backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise));
+                let alive = backend.idle == Idle::Proven
+                    && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise));
                 if alive && !kept.is_empty() {
                     self.held.put(hostgroup, backend);
                     return Err(Trouble::before(why));
                 }
-                if !matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise | BackendFailed::Unfit)) {
+                if !matches!(
+                    why,
+                    Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise | BackendFailed::Unfit)
+                ) {
                     // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;
                 }
@@ -210,7 +214,9 @@ impl Session {
             let held = backend.holds;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
-            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) && matches!(job.what, What::Query(_) | What::Dynamic(_)) {
+            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
+                && matches!(job.what, What::Query(_) | What::Dynamic(_))
+            {
                 backend.look_at_answer();
             }
             if job.class.multi {
@@ -383,7 +389,9 @@ fn interrupted() -> Complaint {
 /// was not asked for, and may be gone with the connection.
 fn before_it(why: Failed, untold: bool) -> (Failed, bool) {
     match why {
-        Failed::Backend(BackendFailed::BrokeAfter(error)) if !untold => (Failed::Backend(BackendFailed::BrokeBefore(error)), false),
+        Failed::Backend(BackendFailed::BrokeAfter(error)) if !untold => {
+            (Failed::Backend(BackendFailed::BrokeBefore(error)), false)
+        }
         why => (why, false),
     }
 }

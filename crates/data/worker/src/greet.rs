@@ -131,7 +131,11 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         thread_id: id,
         caps: with_bulk(
             &epoch,
-            OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities) | attributes(&epoch) | deprecate | files | packing::offered(v),
+            OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities)
+                | attributes(&epoch)
+                | deprecate
+                | files
+                | packing::offered(v),
         ),
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
@@ -240,7 +244,14 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         }
     }
     let mut payload = Vec::with_capacity(16);
-    let first = wire::ok::Ok { affected: 0, insert_id: 0, status: answer::flags(true) | core.pools.own_modes().flags, warnings: 0, info: b"", changes: &[] };
+    let first = wire::ok::Ok {
+        affected: 0,
+        insert_id: 0,
+        status: answer::flags(true) | core.pools.own_modes().flags,
+        warnings: 0,
+        info: b"",
+        changes: &[],
+    };
     first.write(&mut payload, entered.login.caps);
     if conn.reply(&payload).await.is_err() {
         core.session_ended(id);

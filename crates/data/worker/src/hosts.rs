@@ -2,9 +2,9 @@
 //!
 //! Each core has the whole list: who notes something tells the others.
 
-use crate::peers::PEERS_MAX;
 use crate::answer::Complaint;
 use crate::core::Core;
+use crate::peers::PEERS_MAX;
 use bridge::{ClientHostRow, Counter, ToCore};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
@@ -67,7 +67,11 @@ impl Hosts {
     }
 
     pub(crate) fn rows(&self) -> Vec<ClientHostRow> {
-        let row = |(address, known): (&IpAddr, &Failures)| ClientHostRow { address: *address, errors: known.count, last_s: known.last_s };
+        let row = |(address, known): (&IpAddr, &Failures)| ClientHostRow {
+            address: *address,
+            errors: known.count,
+            last_s: known.last_s,
+        };
         self.all.borrow().iter().map(row).collect()
     }
 }
@@ -91,7 +95,9 @@ impl Core {
         let count = self.note_login(address, true);
         let max = self.epoch().snapshot.variables.mysql_client_host_error_counts;
         if max > 0 && count == max {
-            self.note(&format!("clients of {address} are turned away from now on: {count} failed logins (mysql-client_host_error_counts)"));
+            self.note(&format!(
+                "clients of {address} are turned away from now on: {count} failed logins (mysql-client_host_error_counts)"
+            ));
         }
         if count > 0 {
             self.tell_peers(address, true);
@@ -129,7 +135,8 @@ impl Core {
 
 /// What a client is told that is turned away: a server's words.
 pub(crate) fn turned_away(host: &str) -> Complaint {
-    let words = format!("Host '{host}' is blocked because of many connection errors; unblock with 'PROXYSQL FLUSH MYSQL CLIENT HOSTS'");
+    let words =
+        format!("Host '{host}' is blocked because of many connection errors; unblock with 'PROXYSQL FLUSH MYSQL CLIENT HOSTS'");
     Complaint::with(1129, "HY000", words)
 }
 

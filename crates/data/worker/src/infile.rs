@@ -14,7 +14,12 @@ use wire::infile::FilePackets;
 
 /// Relays a file to its end. A server that reads slowly slows the client down; one that has answered before the end, or was told to end the statement, still
 /// reads the rest, and so do we. `first`: the number that the server expects next. What was told of by KILL QUERY is returned.
-pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: u8, limit: Duration) -> Result<Option<Interruption>, Failed> {
+pub(crate) async fn upload(
+    session: &mut Session,
+    backend: &mut Backend,
+    first: u8,
+    limit: Duration,
+) -> Result<Option<Interruption>, Failed> {
     // The server waits for the file, so nothing is proven.
     backend.idle = Idle::Doubtful;
     if !session.core.epoch().snapshot.variables.mysql_enable_load_data_local_infile {
@@ -41,9 +46,7 @@ pub(crate) async fn upload(session: &mut Session, backend: &mut Backend, first: 
                 session.client.put_back(std::mem::replace(&mut chunk, part));
             }
             #[cfg(feature = "planted")]
-            if backend::planted::SPOIL_FILE.get()
-                && chunk.len() > 100
-            {
+            if backend::planted::SPOIL_FILE.get() && chunk.len() > 100 {
                 chunk[99] ^= 1;
             }
             session.core.tally.add(Counter::QueriesFrontendsBytesRecv, chunk.len() as u64);

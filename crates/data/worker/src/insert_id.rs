@@ -142,7 +142,12 @@ impl Session {
     }
 
     /// A statement on the connection of an insert is over: one less until it is given back.
-    pub(crate) async fn count_down_insert_id(&mut self, job: &Job<'_>, hostgroup: u32, backend: &mut Backend) -> Result<(), Failed> {
+    pub(crate) async fn count_down_insert_id(
+        &mut self,
+        job: &Job<'_>,
+        hostgroup: u32,
+        backend: &mut Backend,
+    ) -> Result<(), Failed> {
         if !backend.holds.has(Hold::InsertId) {
             return Ok(());
         }

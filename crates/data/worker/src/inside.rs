@@ -28,7 +28,13 @@ pub(crate) fn may_hold_others(epoch: &Epoch, class: &Class<'_>, what: What<'_>) 
 
 impl Session {
     /// What rules and firewall say of the text inside: an error that they have for it is the statement's. `sent`: what a server would get.
-    pub(crate) async fn look_inside(&mut self, epoch: &Epoch, class: &Class<'_>, sent: &[u8], plan: &mut Plan) -> Result<(), Ended> {
+    pub(crate) async fn look_inside(
+        &mut self,
+        epoch: &Epoch,
+        class: &Class<'_>,
+        sent: &[u8],
+        plan: &mut Plan,
+    ) -> Result<(), Ended> {
         let text = match self.inside(sent).await? {
             Inside::Nothing => return Ok(()),
             Inside::Unread => {
@@ -98,7 +104,13 @@ fn names_texts(words: Words<'_>) -> bool {
             return true;
         }
         executes = token.is("EXECUTE");
-        prepares = if token.is("PREPARE") { 1 } else if prepares == 1 { 2 } else { 0 };
+        prepares = if token.is("PREPARE") {
+            1
+        } else if prepares == 1 {
+            2
+        } else {
+            0
+        };
     }
     false
 }
@@ -119,7 +131,14 @@ mod tests {
         ] {
             assert!(names(text), "{text}");
         }
-        for text in ["EXECUTE s", "DEALLOCATE PREPARE s", "DROP PREPARE s; SELECT a FROM t", "XA PREPARE 'x'", "SELECT 'PREPARE s FROM x'", "CALL p()"] {
+        for text in [
+            "EXECUTE s",
+            "DEALLOCATE PREPARE s",
+            "DROP PREPARE s; SELECT a FROM t",
+            "XA PREPARE 'x'",
+            "SELECT 'PREPARE s FROM x'",
+            "CALL p()",
+        ] {
             assert!(!names(text), "{text}");
         }
     }

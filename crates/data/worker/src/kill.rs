@@ -75,7 +75,9 @@ impl Session {
         match killed {
             Killed::Done => self.say("").await,
             Killed::Unknown => self.refuse(&Complaint::with(1094, "HY000", format!("Unknown thread id: {session}"))).await,
-            Killed::NotYours => self.refuse(&Complaint::with(1095, "HY000", format!("You are not owner of thread {session}"))).await,
+            Killed::NotYours => {
+                self.refuse(&Complaint::with(1095, "HY000", format!("You are not owner of thread {session}"))).await
+            }
         }
     }
 

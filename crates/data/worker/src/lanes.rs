@@ -2,12 +2,12 @@
 //! there is asked in the ordinary way, as if it had never been.
 
 use crate::answer::Complaint;
-use crate::relay::Follower;
 use crate::ready::sees;
+use crate::recall::Recall;
+use crate::relay::Follower;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Sees, Tracking, Want};
-use crate::recall::Recall;
 use bridge::{Counter, Failure};
 use hashbrown::HashMap;
 use net::NetError;
@@ -149,7 +149,9 @@ impl Session {
         if attributes.bytes().len() > TEXT_LEN_MAX {
             return Ok(ControlFlow::Continue(()));
         }
-        let Some(joined) = self.core.pools.join(&want, job.sent(), &attributes, depth) else { return Ok(ControlFlow::Continue(())) };
+        let Some(joined) = self.core.pools.join(&want, job.sent(), &attributes, depth) else {
+            return Ok(ControlFlow::Continue(()));
+        };
         self.entry.uses(hostgroup, joined.place(), joined.local());
         let began = self.core.rt.now();
         let ended = Box::pin(self.fly(job, joined)).await;

@@ -3,8 +3,8 @@
 use crate::asked::Executed;
 use crate::relay::Follower;
 use crate::session::Session;
-use crate::statement::{Job, Told, What};
 use crate::settings::{Meaning, PROFILING, may_run_programs, meaning};
+use crate::statement::{Job, Told, What};
 use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
@@ -62,7 +62,9 @@ impl Session {
             self.state.autocommit = autocommit;
             backend.state_mut().autocommit = autocommit;
         }
-        if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)) && mentions_a_role(job.sent()) {
+        if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE))
+            && mentions_a_role(job.sent())
+        {
             backend.retire();
         }
         backend.plain_quotes &= !job.class.leaves.intersects(Leaves::SET | Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE);
@@ -146,7 +148,8 @@ impl Session {
     /// arguments of a procedure, if they are not in its text.
     fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], outer: &[u8], error: bool) {
         let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
-        let mut all_mentioned = mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
+        let mut all_mentioned =
+            mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
         if class.leaves.intersects(Leaves::SET) && !class.multi {
             match sql::set::parse_in(text, self.escapes()) {
                 // What it seems to set may be in a string.
@@ -174,7 +177,8 @@ impl Session {
         let mut plain = true;
         for setting in settings {
             let meaning = meaning(setting, &before);
-            plain &= !matches!(meaning, Meaning::Ask(_)) && !matches!(setting, Setting::Variable(one) if matches!(one.value, Value::Expression(_)));
+            plain &= !matches!(meaning, Meaning::Ask(_))
+                && !matches!(setting, Setting::Variable(one) if matches!(one.value, Value::Expression(_)));
             match (meaning, setting) {
                 // Of several, some may have been set before one was refused.
                 (Meaning::Travels(_) | Meaning::Ask(_), Setting::Variable(one)) if error && settings.len() > 1 => {
@@ -246,7 +250,9 @@ fn is_dynamic(job: &Job<'_>) -> bool {
 
 /// Whether one statement of this kind has several results.
 fn may_answer_often(job: &Job<'_>) -> bool {
-    job.class.multi || job.class.command == CommandCounter::Call || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+    job.class.multi
+        || job.class.command == CommandCounter::Call
+        || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
 }
 
 /// Whether it may set a role, which no reset takes away.
@@ -257,7 +263,8 @@ fn mentions_a_role(text: &[u8]) -> bool {
 /// Whether no server shows the warnings of before any more. What is not certain leaves them.
 fn surely_ends_warnings(job: &Job<'_>) -> bool {
     use CommandCounter as C;
-    !matches!(job.what, What::Prepare(_) | What::Raw(..)) && matches!(job.class.command, C::Insert | C::Replace | C::Update | C::Delete)
+    !matches!(job.what, What::Prepare(_) | What::Raw(..))
+        && matches!(job.class.command, C::Insert | C::Replace | C::Update | C::Delete)
 }
 
 /// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.

@@ -110,7 +110,9 @@ impl Session {
     /// Whether the server of this connection reads the statement as it was read here: with the strings where they were found. One that does not gets
     /// nothing, and from then on this session's statements are read in both ways.
     pub(crate) async fn is_read_alike(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
-        let alike = self.is_unsure() || (backend.holds.modes() ^ self.reading.flags()) & wire::status::NO_BACKSLASH_ESCAPES == 0 || self.is_plain(job);
+        let alike = self.is_unsure()
+            || (backend.holds.modes() ^ self.reading.flags()) & wire::status::NO_BACKSLASH_ESCAPES == 0
+            || self.is_plain(job);
         if alike && (!self.asks_for_quotes(job) || Box::pin(self.quotes_are_strings(backend, job)).await?) {
             return Ok(());
         }
@@ -174,7 +176,12 @@ impl Session {
 
     pub(crate) fn split_facts<'a>(&'a self, class: &'a Class<'a>) -> SplitFacts<'a> {
         let since = |at| u64::try_from((self.core.rt.now() - at).as_millis()).unwrap_or(u64::MAX);
-        SplitFacts { class: Some(class), lexing: self.lexing(), ansi_quotes: self.ansi_quotes(), since_write_ms: self.wrote.map(since) }
+        SplitFacts {
+            class: Some(class),
+            lexing: self.lexing(),
+            ansi_quotes: self.ansi_quotes(),
+            since_write_ms: self.wrote.map(since),
+        }
     }
 }
 

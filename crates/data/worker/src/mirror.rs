@@ -121,7 +121,8 @@ impl Session {
             pair: pair.clone(),
         };
         let v = &job.epoch.snapshot.variables;
-        let (max, queue_max) = (self.core.share(v.mysql_mirror_max_concurrency), self.core.share(v.mysql_mirror_max_queue_length));
+        let (max, queue_max) =
+            (self.core.share(v.mysql_mirror_max_concurrency), self.core.share(v.mysql_mirror_max_queue_length));
         if Mirrors::accept(&self.core, copy, max, queue_max) { pair } else { None }
     }
 }
@@ -158,7 +159,12 @@ fn is_free(class: &Class<'_>) -> bool {
         && !class.reads.intersects(BOUND)
         && class.use_db.is_none()
         && !class.multi
-        && !(class.begins_transaction || class.ends_transaction || class.releases || class.sets || class.kills || class.local_infile)
+        && !(class.begins_transaction
+            || class.ends_transaction
+            || class.releases
+            || class.sets
+            || class.kills
+            || class.local_infile)
 }
 
 impl Mirrors {
@@ -320,7 +326,9 @@ impl Copy {
         loop {
             let chunk = backend.recv().await?;
             let followed = summed.follow(&chunk);
-            if let Follow::Ended { used } = followed.map_err(|malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed)))? {
+            if let Follow::Ended { used } =
+                followed.map_err(|malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed)))?
+            {
                 backend.ended(used, chunk.len());
                 break;
             }

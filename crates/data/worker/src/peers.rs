@@ -4,9 +4,9 @@ use crate::core::{Core, Seat};
 use crate::session::live;
 use backend::{Speak, Word};
 use bridge::{Counter, ToCore};
+use rt::Handed;
 use rt::mailbox::{Receiver, Sender};
 use rt::permits::{Permits, Registry};
-use rt::Handed;
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What a connection must have before a statement is sent over it, and what is asked of a server on the side.
 
-use crate::relay::Failed;
 use crate::answer::Complaint;
+use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
@@ -167,7 +167,8 @@ impl Session {
             What::Dynamic(dynamic) => dynamic.prepared().map_or(&self.state.schema, |prepared| &prepared.schema),
             _ => &self.state.schema,
         };
-        let harmless = |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref().unwrap_or(schema.as_bytes()), &routine.name);
+        let harmless =
+            |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref().unwrap_or(schema.as_bytes()), &routine.name);
         let called = sql::calls(job.sent(), self.lexing());
         called.is_empty() || !called.iter().all(harmless)
     }
@@ -177,7 +178,10 @@ impl Session {
         let unread = backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing;
         if unread && !job.class.reads.intersects(Reads::WARNINGS) {
             // What is brought there, or what a statement is prepared in, would be set over it.
-            if backend.holds.has(Hold::FoundRows) && backend.unreported == Unreported::Nothing && !job.class.reads.intersects(Reads::FOUND_ROWS) {
+            if backend.holds.has(Hold::FoundRows)
+                && backend.unreported == Unreported::Nothing
+                && !job.class.reads.intersects(Reads::FOUND_ROWS)
+            {
                 // Our questions would be what FOUND_ROWS() is about.
                 let found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
                 self.keep_found_rows(found, backend.hello.is_mariadb());
@@ -193,7 +197,9 @@ impl Session {
                 return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() });
             }
             match backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await {
-                Err(BackendFailed::Sync { code, .. }) if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) => {
+                Err(BackendFailed::Sync { code, .. })
+                    if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) =>
+                {
                     backend.holds.add(Hold::ExpiredPassword);
                     return Ok(());
                 }

@@ -128,7 +128,10 @@ impl Session {
             return;
         }
         let class = job.class;
-        let plain = !class.multi && !error && response.results() == 1 && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
+        let plain = !class.multi
+            && !error
+            && response.results() == 1
+            && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = backend::is_select(class) && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
         let calculated = self.entry.recall.get().calculated;
@@ -164,7 +167,16 @@ fn leaves_found_rows(class: &Class<'_>, text: &[u8], mariadb: bool) -> bool {
     use CommandCounter as C;
     let may = matches!(
         class.command,
-        C::Begin | C::Commit | C::Delete | C::Insert | C::ReleaseSavepoint | C::Replace | C::Rollback | C::RollbackSavepoint | C::Savepoint | C::Set
+        C::Begin
+            | C::Commit
+            | C::Delete
+            | C::Insert
+            | C::ReleaseSavepoint
+            | C::Replace
+            | C::Rollback
+            | C::RollbackSavepoint
+            | C::Savepoint
+            | C::Set
             | C::StartTransaction
     ) || class.command == C::Update && mariadb;
     let programs = class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE);
@@ -201,7 +213,37 @@ fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
         if let Some(alias) = next.filter(|token| !matches!(token.kind, Kind::Sign)) {
             let alias = if alias.is("AS") { words.next()? } else { alias };
             let plain = matches!(alias.kind, Kind::Word | Kind::Name) && alias.is_whole() && alias.text.is_ascii();
-            if !plain || alias.is_any(&["FROM", "WHERE", "LIMIT", "INTO", "UNION", "FOR", "ORDER", "GROUP", "HAVING", "DIV", "MOD", "AND", "OR", "XOR", "IS", "IN", "LIKE", "BETWEEN", "COLLATE", "PROCEDURE", "LOCK", "EXCEPT", "INTERSECT", "WINDOW", "NOT", "REGEXP", "RLIKE"]) {
+            if !plain
+                || alias.is_any(&[
+                    "FROM",
+                    "WHERE",
+                    "LIMIT",
+                    "INTO",
+                    "UNION",
+                    "FOR",
+                    "ORDER",
+                    "GROUP",
+                    "HAVING",
+                    "DIV",
+                    "MOD",
+                    "AND",
+                    "OR",
+                    "XOR",
+                    "IS",
+                    "IN",
+                    "LIKE",
+                    "BETWEEN",
+                    "COLLATE",
+                    "PROCEDURE",
+                    "LOCK",
+                    "EXCEPT",
+                    "INTERSECT",
+                    "WINDOW",
+                    "NOT",
+                    "REGEXP",
+                    "RLIKE",
+                ])
+            {
                 return None;
             }
             name = Cow::Owned(String::from_utf8(sql::words::unquote(alias.text).into_owned()).ok()?);
@@ -222,9 +264,7 @@ fn column(what: Known, name: &str, mariadb: bool) -> Column {
     let signed = Column { length: 21, flags: NOT_NULL_FLAG | BINARY_FLAG, ..Column::integer(name) };
     match what {
         Known::FoundRows => signed,
-        Known::ConnectionId if mariadb => {
-            Column { kind: Type::LONG, length: 10, flags: signed.flags | UNSIGNED_FLAG, ..signed }
-        }
+        Known::ConnectionId if mariadb => Column { kind: Type::LONG, length: 10, flags: signed.flags | UNSIGNED_FLAG, ..signed },
         Known::ConnectionId => Column { flags: signed.flags | UNSIGNED_FLAG, ..signed },
     }
 }
@@ -259,10 +299,21 @@ mod tests {
     #[test]
     fn found_rows_outlive_what_selects_nothing() {
         let leaves = |text: &str| leaves_found_rows(&sql::class(text.as_bytes()), text.as_bytes(), true);
-        for text in ["UPDATE t SET a = 1", "insert into t values (1)", "SET @x = 1", "COMMIT", "USE conf", "BEGIN", "DELETE FROM t"] {
+        for text in
+            ["UPDATE t SET a = 1", "insert into t values (1)", "SET @x = 1", "COMMIT", "USE conf", "BEGIN", "DELETE FROM t"]
+        {
             assert!(leaves(text), "{text}");
         }
-        for text in ["SELECT 1", "INSERT INTO t SELECT 1", "INSERT INTO t TABLE s", "DO 1", "SHOW TABLES", "UPDATE t SET a = f()", "CALL p()", "SET @x = (SELECT 1)"] {
+        for text in [
+            "SELECT 1",
+            "INSERT INTO t SELECT 1",
+            "INSERT INTO t TABLE s",
+            "DO 1",
+            "SHOW TABLES",
+            "UPDATE t SET a = f()",
+            "CALL p()",
+            "SET @x = (SELECT 1)",
+        ] {
             assert!(!leaves(text), "{text}");
         }
         assert!(!leaves_found_rows(&sql::class(b"UPDATE t SET a = 1"), b"UPDATE t SET a = 1", false));

@@ -16,7 +16,8 @@ enum Sets {
 
 impl Sets {
     fn of(text: &[u8]) -> Self {
-        let mut words = Words::new(text).skip_while(|token| token.is("SET") || token.is_any(&["SESSION", "LOCAL"]) || is_any_sign(token));
+        let mut words =
+            Words::new(text).skip_while(|token| token.is("SET") || token.is_any(&["SESSION", "LOCAL"]) || is_any_sign(token));
         match words.next() {
             Some(token) if token.is("AUTOCOMMIT") => Self::Autocommit,
             Some(token) if token.is_any(&["NAMES", "CHARSET", "CHARACTER"]) => Self::Names,

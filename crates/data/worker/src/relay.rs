@@ -59,7 +59,17 @@ pub(crate) struct Ask {
 impl Ask {
     /// As it comes, and as long as it takes.
     pub(crate) const fn for_all_of(expect: Expect) -> Self {
-        Self { expect, sent: 0, shown: None, limit_ms: u64::MAX, withhold_stale: None, rows_max: None, per_second: 0, compare: false, call: false }
+        Self {
+            expect,
+            sent: 0,
+            shown: None,
+            limit_ms: u64::MAX,
+            withhold_stale: None,
+            rows_max: None,
+            per_second: 0,
+            compare: false,
+            call: false,
+        }
     }
 }
 
@@ -235,7 +245,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                         session.core.tally.up(Counter::GeneratedErrorPackets);
                         if let Some(summed) = summed.take() {
                             let time_us = micros(session.core.rt.now() - begun);
-                            let side = Side { error: None, affected: 0, sum: summed.sum(), time_us, more_than: Some(cut.rows_max()) };
+                            let side =
+                                Side { error: None, affected: 0, sum: summed.sum(), time_us, more_than: Some(cut.rows_max()) };
                             session.core.verdicts.relayed(session.entry.id, side);
                         }
                         let complaint = too_many(cut.rows_max());

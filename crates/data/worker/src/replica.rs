@@ -155,8 +155,11 @@ impl Session {
             backend.send(Chunk::from(framed)).await
         };
         let limit_ms = epoch.snapshot.variables.mysql_connect_timeout_server_max;
-        let Err(why) = self.watched(limit_ms, work, self.entry.told_to_end()).await else { return Ok(ControlFlow::Continue(backend)) };
-        let alive = backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit));
+        let Err(why) = self.watched(limit_ms, work, self.entry.told_to_end()).await else {
+            return Ok(ControlFlow::Continue(backend));
+        };
+        let alive =
+            backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit));
         if alive {
             self.keep_or_give_back(backend);
         } else {
@@ -177,7 +180,11 @@ impl Session {
             }
             if backend.holds.need_reset() {
                 self.held.put(hostgroup, backend);
-                return Err(Complaint::with(1047, "08S01", "A log is not followed while the session keeps a connection for something else"));
+                return Err(Complaint::with(
+                    1047,
+                    "08S01",
+                    "A log is not followed while the session keeps a connection for something else",
+                ));
             }
             if backend.holds.has(Hold::Diagnostics) {
                 self.lose_warnings();

@@ -184,8 +184,10 @@ impl Session {
     /// The client's compressed frames say nothing: what is said of it last is the answer to the command that was in them.
     fn cannot_be_read(&mut self, malformed: &wire::Malformed) -> Ended {
         self.core.tally.up(Counter::UnexpectedFrontendPackets);
-        let (id, from) = (self.entry.id, self.entry.address.map_or_else(|| "a Unix socket".to_owned(), |address| address.to_string()));
-        self.core.note_seldom(&format!("session {id} of '{}' from {from} has ended: it has sent {malformed}", self.user.username));
+        let (id, from) =
+            (self.entry.id, self.entry.address.map_or_else(|| "a Unix socket".to_owned(), |address| address.to_string()));
+        self.core
+            .note_seldom(&format!("session {id} of '{}' from {from} has ended: it has sent {malformed}", self.user.username));
         self.entry.command.set("Error");
         self.turn = Turn::after(0);
         let words = format!("Couldn't uncompress communication packet: {malformed}");

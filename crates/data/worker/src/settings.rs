@@ -90,7 +90,9 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
 
 /// What follows SET ROLE, if it means the same wherever it is said.
 fn role(words: &[u8]) -> Option<&str> {
-    let certain = words.len() <= ROLE_LEN_MAX && words.is_ascii() && !words.iter().any(|byte| matches!(byte, b'\\' | b'#' | b'-' | b'/' | b';' | b'\n'));
+    let certain = words.len() <= ROLE_LEN_MAX
+        && words.is_ascii()
+        && !words.iter().any(|byte| matches!(byte, b'\\' | b'#' | b'-' | b'/' | b';' | b'\n'));
     std::str::from_utf8(words).ok().filter(|_| certain)
 }
 
@@ -264,7 +266,13 @@ mod tests {
     #[test]
     fn writes_may_run_triggers_that_read_user_variables() {
         let sees = |sql: &str| sees_user_variables(&sql::class(sql.as_bytes()));
-        for sql in ["INSERT INTO t VALUES (1)", "SELECT @a", "SELECT my_function(1)", "CALL p()", "SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)"] {
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "SELECT @a",
+            "SELECT my_function(1)",
+            "CALL p()",
+            "SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)",
+        ] {
             assert_eq!(sees(sql), Sees::Variables, "{sql}");
         }
         for sql in [

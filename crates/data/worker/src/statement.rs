@@ -293,12 +293,10 @@ impl Session {
     /// What a rule answers by itself, or the firewall refuses.
     async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         match &job.plan.answer {
-            Some(Answer::Say(words)) => {
-                match job.what {
-                    What::Prepare(preparing) => self.pretend_to_prepare(job, preparing).await?,
-                    _ => self.say(words).await?,
-                }
-            }
+            Some(Answer::Say(words)) => match job.what {
+                What::Prepare(preparing) => self.pretend_to_prepare(job, preparing).await?,
+                _ => self.say(words).await?,
+            },
             Some(Answer::Refuse(words)) => {
                 self.refuse(&Complaint::new(wire::errors::NOT_ALLOWED, words.to_string())).await?;
             }

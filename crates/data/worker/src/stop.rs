@@ -98,7 +98,8 @@ impl Stop {
     pub(crate) async fn room(&mut self, session: &Session, backend: &Backend) -> Result<(), Failed> {
         loop {
             let left = self.left(session.core.rt.now());
-            let event = match session.core.rt.timeout(left, rt::select(session.client.socket().room(), self.next(session))).await {
+            let event = match session.core.rt.timeout(left, rt::select(session.client.socket().room(), self.next(session))).await
+            {
                 Ok(Either::Left(sent)) => return sent.map_err(|_| Failed::Client),
                 Ok(Either::Right(event)) => event,
                 Err(_late) => Event::Late,

@@ -19,10 +19,10 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use wire::connect_attributes::ConnectAttributes;
-use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP};
-use wire::upstream::{Begins, Then, Upstream};
 use wire::command;
+use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP};
+use wire::connect_attributes::ConnectAttributes;
+use wire::upstream::{Begins, Then, Upstream};
 
 /// How often a session looks whether it has been silent for too long, if that is later.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -337,7 +337,9 @@ fn send_up(server: &mut Conn, mut chunk: Chunk, begun: &[(usize, Begins)]) -> Re
         server.queue(before)?;
         match begins {
             Begins::Command(_) => server.begin_command(),
-            Begins::File if server.is_next_frame_first() => return Err(NetError::Malformed(wire::Malformed::new("packets out of order"))),
+            Begins::File if server.is_next_frame_first() => {
+                return Err(NetError::Malformed(wire::Malformed::new("packets out of order")));
+            }
             Begins::File => {}
         }
         from = *begin;
@@ -351,7 +353,13 @@ type Nap = Pin<Box<dyn Future<Output = ()>>>;
 /// Waits for whichever comes first. Each direction goes on while the other waits.
 ///
 /// `reads`: whether what the client says is wanted; else only that it leaves.
-async fn next(client: &mut Conn, reads: bool, server: &mut Conn, nap: &mut Option<Nap>, mut stop: Pin<&mut impl Future<Output = Stopped>>) -> Event {
+async fn next(
+    client: &mut Conn,
+    reads: bool,
+    server: &mut Conn,
+    nap: &mut Option<Nap>,
+    mut stop: Pin<&mut impl Future<Output = Stopped>>,
+) -> Event {
     poll_fn(|cx| {
         if nap.as_mut().is_some_and(|nap| nap.as_mut().poll(cx).is_ready()) {
             *nap = None;

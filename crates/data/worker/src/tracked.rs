@@ -40,7 +40,8 @@ impl Session {
         if response.session_track().is_empty() {
             return None;
         }
-        let nothing = std::mem::replace(&mut backend.unreported, Unreported::Nothing) == Unreported::Noise && !may_run_programs(class);
+        let nothing =
+            std::mem::replace(&mut backend.unreported, Unreported::Nothing) == Unreported::Noise && !may_run_programs(class);
         let own = if class.leaves.intersects(Leaves::SET) { set_by(text, self.escapes()) } else { Some(Vec::new()) };
         let (mut schema, mut changed, mut named) = (None, false, false);
         for change in response.changes() {
@@ -119,7 +120,10 @@ pub(crate) fn changes_by_itself(class: &Class<'_>) -> bool {
         .with(Leaves::DROP_TEMP_TABLE)
         .with(Leaves::SQL_PREPARE)
         .with(Leaves::SQL_DEALLOCATE);
-    class.leaves.intersects(MARKS) || class.use_db.is_some() || class.ddl || matches!(class.command, CommandCounter::Prepare | CommandCounter::Deallocate)
+    class.leaves.intersects(MARKS)
+        || class.use_db.is_some()
+        || class.ddl
+        || matches!(class.command, CommandCounter::Prepare | CommandCounter::Deallocate)
 }
 
 /// The session variables that a SET sets, as servers name them; `None` if that is not known.
@@ -165,7 +169,10 @@ mod tests {
 
     #[test]
     fn a_set_explains_what_it_sets() {
-        assert_eq!(set_by(b"SET @@session.Sql_Mode='', @x=1, GLOBAL y=2, time_zone=DEFAULT", true).unwrap(), ["sql_mode", "time_zone"]);
+        assert_eq!(
+            set_by(b"SET @@session.Sql_Mode='', @x=1, GLOBAL y=2, time_zone=DEFAULT", true).unwrap(),
+            ["sql_mode", "time_zone"]
+        );
         assert!(set_by(b"SET NAMES latin1", true).unwrap().contains(&"character_set_results".to_owned()));
         assert!(set_by(b"SET 1", true).is_none());
     }

@@ -6,7 +6,7 @@ use crate::recall::Recall;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{Backend, Hold, Names, Shown, Unreported, NOBODY};
+use backend::{Backend, Hold, NOBODY, Names, Shown, Unreported};
 use bridge::Counter;
 use sql::words::Words;
 use sql::{Class, CommandCounter, Reads};
@@ -61,14 +61,17 @@ impl Session {
         let Some(warnings) = self.entry.warnings.take() else { return Ok(ControlFlow::Continue(())) };
         let answer = match (&*warnings, &form) {
             (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(kept, form)),
-            (Warnings::Lost, _) => Err("The connection to the server that knew the warnings of the last statement is lost, and they are lost with it"),
+            (Warnings::Lost, _) => Err(
+                "The connection to the server that knew the warnings of the last statement is lost, and they are lost with it",
+            ),
             (Warnings::Kept(_), _) => Err(
                 "The connection that can answer this about the warnings of the last statement was given back while the client was silent \
                  (mysql-handle_warnings_delay_ms); SHOW WARNINGS still shows them in the character set of then, and for the next it is kept",
             ),
         };
         // To MySQL, a SELECT is a statement after which the warnings before are over.
-        let over = matches!((&*warnings, &form), (Warnings::Kept(kept), Some(Form::Count { selects: true, .. })) if !kept.mariadb);
+        let over =
+            matches!((&*warnings, &form), (Warnings::Kept(kept), Some(Form::Count { selects: true, .. })) if !kept.mariadb);
         if !over {
             self.entry.warnings.replace(Some(warnings));
         }
@@ -104,7 +107,8 @@ impl Session {
         match form {
             Form::List { errors, skip, take } => {
                 writer.columns_as_said(kept.shown.rows.definitions.iter().map(Vec::as_slice));
-                let is_listed = |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().is_some_and(|level| level.as_deref() == Some(b"Error"));
+                let is_listed =
+                    |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().is_some_and(|level| level.as_deref() == Some(b"Error"));
                 for row in kept.shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
                     writer.text_row(row.iter().map(Option::as_deref));
                     rows += 1;
@@ -200,9 +204,20 @@ fn is_without_tables(class: &Class<'_>, text: &[u8]) -> bool {
     use CommandCounter as C;
     let may = matches!(
         class.command,
-        C::Begin | C::Commit | C::ReleaseSavepoint | C::Rollback | C::RollbackSavepoint | C::Savepoint | C::Select | C::Set | C::StartTransaction
+        C::Begin
+            | C::Commit
+            | C::ReleaseSavepoint
+            | C::Rollback
+            | C::RollbackSavepoint
+            | C::Savepoint
+            | C::Select
+            | C::Set
+            | C::StartTransaction
     );
-    (may || class.use_db.is_some()) && !class.multi && !crate::settings::may_run_programs(class) && !Words::new(text).any(|token| token.is("FROM"))
+    (may || class.use_db.is_some())
+        && !class.multi
+        && !crate::settings::may_run_programs(class)
+        && !Words::new(text).any(|token| token.is("FROM"))
 }
 
 /// What a statement asks, if a session can answer it.
@@ -272,7 +287,11 @@ fn count_by_variable(text: &[u8], mut words: Words<'_>) -> Option<Form> {
     let errors = name.is("ERROR_COUNT");
     let written = std::str::from_utf8(text.get(at.start..name.end())?).ok()?;
     let tight = !written.contains(|c: char| c.is_whitespace() || c == '/' || c == '`');
-    ((errors || name.is("WARNING_COUNT")) && tight && ends(words)).then(|| Form::Count { errors, name: written.to_owned(), selects: true })
+    ((errors || name.is("WARNING_COUNT")) && tight && ends(words)).then(|| Form::Count {
+        errors,
+        name: written.to_owned(),
+        selects: true,
+    })
 }
 
 /// Nothing follows but a semicolon.
@@ -319,7 +338,9 @@ mod tests {
         for text in ["SELECT 1", "SET @x = 1", "COMMIT", "USE conf", "BEGIN"] {
             assert!(leaves(text), "{text}");
         }
-        for text in ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "SET @x = (SELECT 1 FROM t)", "SELECT f()", "CALL p()", "SHOW TABLES"] {
+        for text in
+            ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "SET @x = (SELECT 1 FROM t)", "SELECT f()", "CALL p()", "SHOW TABLES"]
+        {
             assert!(!leaves(text), "{text}");
         }
     }

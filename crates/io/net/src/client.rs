@@ -7,8 +7,8 @@ use std::sync::Arc;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
 use wire::connect_attributes::ConnectAttributes;
-use wire::frame::Algorithm;
 use wire::ed25519;
+use wire::frame::Algorithm;
 use wire::handshake::{AuthReply, ChangeUser, First, Login, SslRequest};
 use wire::packet;
 

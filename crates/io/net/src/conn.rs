@@ -625,8 +625,8 @@ fn take_headers_out(bytes: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use rt::Rt;
-    use std::rc::Rc;
     use rt::sim::{Faults, Limits};
+    use std::rc::Rc;
 
     /// One end that says what it is told to, and a connection at the other.
     fn with<F: Future<Output = ()>>(test: impl FnOnce(Rt, Socket, Conn) -> F) {

@@ -10,7 +10,7 @@ mod server;
 pub mod tls;
 
 pub use client::{Account, Compression, Hello, Proof, Refused, Secret, log_in_again, login};
-pub use conn::{Parted, Conn, Packet};
+pub use conn::{Conn, Packet, Parted};
 pub use error::NetError;
 pub use server::{Credential, Door, Entered, Found, Heard, LoginFailed, authenticate_again, welcome};
 pub use tls::Shown;

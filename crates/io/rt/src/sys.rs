@@ -396,7 +396,8 @@ mod tests {
             let mut value: libc::c_int = 0;
             let mut len = size_of::<libc::c_int>() as libc::socklen_t;
             // SAFETY: `value` is writable for `len` bytes.
-            let done = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, (&raw mut value).cast(), &raw mut len) };
+            let done =
+                unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, (&raw mut value).cast(), &raw mut len) };
             done == 0 && value != 0
         }
         for driver in [crate::Driver::Uring, crate::Driver::Epoll] {

@@ -142,7 +142,10 @@ impl<'a> Event<'a> {
         let mut reader = Reader::new(bytes);
         let Ok(said) = reader.u64() else { return Ok(None) };
         let body = reader.peek();
-        let left = usize::try_from(said).ok().filter(|left| *left <= RECORD_LEN_MAX).ok_or(Malformed::new("a record is too long to be one"))?;
+        let left = usize::try_from(said)
+            .ok()
+            .filter(|left| *left <= RECORD_LEN_MAX)
+            .ok_or(Malformed::new("a record is too long to be one"))?;
         // ProxySQL's length may be too large by an integer, which is not missing then.
         if body.len() < left.saturating_sub(INT_LEN_MAX) {
             return Ok(None);

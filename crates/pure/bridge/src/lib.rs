@@ -19,8 +19,8 @@ pub use failure::{Blame, Failure, Retry};
 pub use latency::Latency;
 pub use mirror::MirrorRow;
 pub use report::{
-    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow,
-    Report, ServerState, UserRow,
+    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow,
+    ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
 };
 
 use config::Snapshot;

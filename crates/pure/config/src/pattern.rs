@@ -62,16 +62,32 @@ impl Pattern {
     }
 
     /// The same, and what a text must have to match.
-    pub(crate) fn to_replace(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect) -> Result<(Self, Needed), String> {
+    pub(crate) fn to_replace(
+        bench: &mut Workbench,
+        text: &str,
+        caseless: bool,
+        dialect: Dialect,
+    ) -> Result<(Self, Needed), String> {
         Self::compiled(bench, text, caseless, dialect, false)
     }
 
     /// The same, cheaper, where nothing will be replaced: PCRE is not needed for a `$` at the end.
-    pub(crate) fn to_match(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect) -> Result<(Self, Needed), String> {
+    pub(crate) fn to_match(
+        bench: &mut Workbench,
+        text: &str,
+        caseless: bool,
+        dialect: Dialect,
+    ) -> Result<(Self, Needed), String> {
         Self::compiled(bench, text, caseless, dialect, true)
     }
 
-    fn compiled(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect, only_matches: bool) -> Result<(Self, Needed), String> {
+    fn compiled(
+        bench: &mut Workbench,
+        text: &str,
+        caseless: bool,
+        dialect: Dialect,
+        only_matches: bool,
+    ) -> Result<(Self, Needed), String> {
         if only_matches && let Some(shape) = Shape::of(text, caseless, dialect == Dialect::Pcre) {
             let needed = shape.needed();
             return Ok((Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs }, needed));
@@ -351,7 +367,8 @@ pub fn fuzz_pattern(data: &[u8]) {
     }
     let Ok(told) = pcre(expression, caseless) else { return };
     let mut bench = Workbench::default();
-    let (pattern, needed) = Pattern::to_replace(&mut bench, expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
+    let (pattern, needed) =
+        Pattern::to_replace(&mut bench, expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
     // What PCRE gives up on does not count.
     let Ok(matches) = told.is_match(text) else { return };
     let (to_match, also) = Pattern::to_match(&mut bench, expression, caseless, Dialect::Pcre).expect("the same expression");

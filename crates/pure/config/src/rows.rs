@@ -288,7 +288,15 @@ pub struct FirewallRuleRow {
 impl Default for FirewallRuleRow {
     fn default() -> Self {
         let text = String::new;
-        Self { active: 1, username: text(), client_address: text(), schemaname: text(), flagIN: 0, digest: text(), comment: text() }
+        Self {
+            active: 1,
+            username: text(),
+            client_address: text(),
+            schemaname: text(),
+            flagIN: 0,
+            digest: text(),
+            comment: text(),
+        }
     }
 }
 

@@ -319,10 +319,18 @@ impl UsersBuilder {
         }
         if let Some(attributes) = &attributes {
             if attributes.additional_password.is_some() && password == Password::Empty {
-                refusals.add(key, "attributes", "has an 'additional_password', but the password is empty: nobody needs another one");
+                refusals.add(
+                    key,
+                    "attributes",
+                    "has an 'additional_password', but the password is empty: nobody needs another one",
+                );
             }
             if attributes.certificate.is_some() && row.frontend != 0 && !self.have_ssl {
-                refusals.add(key, "attributes", "asks for a certificate, but mysql-have_ssl is false: this user could never log in");
+                refusals.add(
+                    key,
+                    "attributes",
+                    "asks for a certificate, but mysql-have_ssl is false: this user could never log in",
+                );
             }
         }
         User {

@@ -94,7 +94,13 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         split: plan::SplitFacts::NONE,
     };
     let digest = Digest { hash: 0xBF00_1A0C_1378_1C1D, text: b"SELECT c FROM sbtest1 WHERE id=?" };
-    let statement = Statement { text: b"SELECT c FROM sbtest1 WHERE id=5029", digest: Some(digest), comment: None, prepared: None, guarded: plan::Guarded::Text };
+    let statement = Statement {
+        text: b"SELECT c FROM sbtest1 WHERE id=5029",
+        digest: Some(digest),
+        comment: None,
+        prepared: None,
+        guarded: plan::Guarded::Text,
+    };
     let rounds = 2_000_000_u64;
     let start = Instant::now();
     for random in 0..rounds {

@@ -178,7 +178,13 @@ impl World {
             split: plan::SplitFacts::NONE,
         };
         let digest = Digest { hash: hash(n), text: digest.as_bytes() };
-        let statement = Statement { text: text.as_bytes(), digest: Some(digest), comment: None, prepared: None, guarded: plan::Guarded::Text };
+        let statement = Statement {
+            text: text.as_bytes(),
+            digest: Some(digest),
+            comment: None,
+            prepared: None,
+            guarded: plan::Guarded::Text,
+        };
         let mut memo = Memo::default();
         best(200_000, |random| {
             black_box(plan_with(black_box(&self.snapshot), black_box(&session), black_box(&statement), random, &mut memo));

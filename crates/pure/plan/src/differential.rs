@@ -223,7 +223,8 @@ impl World {
         let snapshot = Snapshot { rules: Arc::new(rules), variables, ..Snapshot::default() };
         let decide = |(n, question): (usize, &Question)| {
             let digest = question.digest.as_ref().map(|(hash, text)| Digest { hash: *hash, text });
-            let statement = Statement { text: &question.text, digest, comment: None, prepared: None, guarded: crate::Guarded::Text };
+            let statement =
+                Statement { text: &question.text, digest, comment: None, prepared: None, guarded: crate::Guarded::Text };
             let session = question.session();
             let plan = if n.is_multiple_of(2) {
                 plan_with(&snapshot, &session, &statement, question.random, memo)

@@ -166,7 +166,10 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
 enum Listed {
     /// A rule names it, or the user's mode is OFF.
     Yes,
-    No { mode: Mode, is_shown: bool },
+    No {
+        mode: Mode,
+        is_shown: bool,
+    },
 }
 
 /// A user without a row may run what rules name.

@@ -207,7 +207,12 @@ impl World {
             locked: session.locked,
             next_flag_in: session.flag,
             autocommit: session.autocommit,
-            split: SplitFacts { class: Some(&class), lexing: session.lexing, ansi_quotes: session.ansi_quotes(), since_write_ms: session.wrote },
+            split: SplitFacts {
+                class: Some(&class),
+                lexing: session.lexing,
+                ansi_quotes: session.ansi_quotes(),
+                since_write_ms: session.wrote,
+            },
         };
         let statement = Statement {
             text: sql.as_bytes(),
@@ -276,7 +281,9 @@ fn session(text: &str) -> Session {
             "autocommit" => session.autocommit = value == "1",
             "attributes" => session.user.attributes = value.into(),
             "wrote" => session.wrote = Some(value.parse().unwrap()),
-            "lexing" => session.lexing = if value == "shifts" { sql::Lexing::Shifts(sql::Shift::Gbk) } else { sql::Lexing::NoEscapes },
+            "lexing" => {
+                session.lexing = if value == "shifts" { sql::Lexing::Shifts(sql::Shift::Gbk) } else { sql::Lexing::NoEscapes }
+            }
             "sql_mode" => session.sql_mode = Some(value.to_owned()),
             "digests" => session.digests = value == "1",
             "commands" => session.commands = value == "1",

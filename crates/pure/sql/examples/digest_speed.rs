@@ -30,9 +30,16 @@ fn main() {
         let row = |i: u32| format!("({i},'{}','{}')", "ab c-".repeat(24), "x'".replace('\'', "y").repeat(30));
         (0..n).map(row).collect::<Vec<_>>().join(", ")
     };
-    let uuids = |n: u32| (0..n).map(|i| format!("'{:08x}-9e37-4b79-b97f-4a7c15f39cc0'", i.wrapping_mul(2_654_435_761))).collect::<Vec<_>>().join(",");
+    let uuids = |n: u32| {
+        (0..n)
+            .map(|i| format!("'{:08x}-9e37-4b79-b97f-4a7c15f39cc0'", i.wrapping_mul(2_654_435_761)))
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let short = |n: u32| {
-        let row = |i: u32| format!("({i},'user{}',-{}.{:02},NULL,'2026-01-{:02} 10:00:00')", i * 7919 % 100_000, i % 977, i % 100, i % 28 + 1);
+        let row = |i: u32| {
+            format!("({i},'user{}',-{}.{:02},NULL,'2026-01-{:02} 10:00:00')", i * 7919 % 100_000, i % 977, i % 100, i % 28 + 1)
+        };
         (0..n).map(row).collect::<Vec<_>>().join(",")
     };
     let columns = (0..3000).map(|i| format!("table_{i}.column_{i}")).collect::<Vec<_>>().join(", ");
@@ -58,8 +65,13 @@ fn main() {
         ("comment, 1 MB", format!("SELECT /* {} */ 1", "0123456789abcdef".repeat(65536))),
         ("3,000 columns", format!("SELECT {columns} FROM t WHERE a=1")),
     ];
-    println!("A101 asks for 100,000 statements in a few seconds; the last column is what one core digests and classifies in one.\n");
-    println!("{:20} {:>9} {:>12} {:>8} {:>12} {:>8} {:>12}", "statement", "bytes", "digest ns", "GB/s", "class ns", "GB/s", "statements/s");
+    println!(
+        "A101 asks for 100,000 statements in a few seconds; the last column is what one core digests and classifies in one.\n"
+    );
+    println!(
+        "{:20} {:>9} {:>12} {:>8} {:>12} {:>8} {:>12}",
+        "statement", "bytes", "digest ns", "GB/s", "class ns", "GB/s", "statements/s"
+    );
     let options = DigestOptions::default();
     let mut text = Vec::new();
     for (name, sql) in &statements {

@@ -616,7 +616,9 @@ impl<'a> Scan<'a> {
                 Kind::Sign if token.text == b";" => break,
                 // So far only a long statement, which is mostly values, has come.
                 Kind::Sign if token.start > LONG && matches!(token.text, b"," | b"(") => self.words.skip_values(),
-                Kind::Sign if token.text == b"@" && !(rest.accounts && before.end == token.start && self.names_account(&before)) => {
+                Kind::Sign
+                    if token.text == b"@" && !(rest.accounts && before.end == token.start && self.names_account(&before)) =>
+                {
                     self.variable(rest);
                 }
                 // Of what is passed here and above two tokens are left: they are those before the next.
@@ -640,10 +642,7 @@ impl<'a> Scan<'a> {
                 }
                 // A name in double quotes is one under ANSI_QUOTES.
                 Kind::Name | Kind::String
-                    if rest.functions
-                        && token.text[0] != b'\''
-                        && self.words.is_before(b'(')
-                        && !self.is_named(&before) =>
+                    if rest.functions && token.text[0] != b'\'' && self.words.is_before(b'(') && !self.is_named(&before) =>
                 {
                     self.unknown_function(self.qualifier(&before, &earlier), token);
                 }

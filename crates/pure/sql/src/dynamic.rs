@@ -118,7 +118,8 @@ pub fn variables_given(sql: &[u8], lexing: Lexing, name_end: usize) -> Option<Ve
 }
 
 /// What a statement asks for that another one before it on the same connection would change.
-pub const DISTURBED: Reads = Reads::WARNINGS.with(Reads::FOUND_ROWS).with(Reads::PROFILE).with(Reads::SEQUENCE).with(Reads::ROW_COUNT);
+pub const DISTURBED: Reads =
+    Reads::WARNINGS.with(Reads::FOUND_ROWS).with(Reads::PROFILE).with(Reads::SEQUENCE).with(Reads::ROW_COUNT);
 
 /// Whether a text with this class, which is prepared or executed by name, does the same wherever it is, as far as what it leaves is known: it may be prepared
 /// anywhere, and is to rules what it would be by itself.
@@ -206,7 +207,8 @@ pub fn literal(text: &[u8], escapes: bool) -> Vec<u8> {
 fn name(token: Token<'_>) -> Option<(String, Range<usize>)> {
     let named = matches!(token.kind, Kind::Word | Kind::Name) && token.is_whole();
     let text = unquote(token.text);
-    let plain = !text.is_empty() && text.is_ascii() && !text.iter().any(u8::is_ascii_control) && text.trim_ascii().len() == text.len();
+    let plain =
+        !text.is_empty() && text.is_ascii() && !text.iter().any(u8::is_ascii_control) && text.trim_ascii().len() == text.len();
     let name = String::from_utf8(text.into_owned()).ok()?.to_ascii_lowercase();
     (named && plain).then(|| (name, token.start..token.end()))
 }
@@ -249,7 +251,9 @@ mod tests {
         };
         match dynamic(sql.as_bytes(), Lexing::Escapes, false) {
             None => "as it is".to_owned(),
-            Some(Dynamic::Prepare { name, name_at, source: None, source_at }) => format!("prepare {name} {} ? {}", part(&name_at), part(&source_at)),
+            Some(Dynamic::Prepare { name, name_at, source: None, source_at }) => {
+                format!("prepare {name} {} ? {}", part(&name_at), part(&source_at))
+            }
             Some(Dynamic::Prepare { name, name_at, source: Some(from), source_at }) => {
                 format!("prepare {name} {} {} {}", part(&name_at), source(&from), part(&source_at))
             }

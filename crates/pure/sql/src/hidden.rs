@@ -47,7 +47,9 @@ pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
 /// Whether something in double quotes would end elsewhere if it was a name.
 #[must_use]
 pub fn quotes_matter(sql: &[u8], lexing: Lexing) -> bool {
-    let matters = |token: Token<'_>| token.kind == Kind::String && token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some();
+    let matters = |token: Token<'_>| {
+        token.kind == Kind::String && token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some()
+    };
     memchr::memmem::find(sql, b"\\\"").is_some() && lexing.words(sql).any(matters)
 }
 
@@ -131,7 +133,10 @@ mod tests {
         assert!(is_shown(b"SELECT 'a' '\\\\b'", Lexing::NoEscapes, false));
         let unsure = Lexing::Unsure { shifts: false };
         assert!(is_shown(b"SELECT 'a' '\\\\b\\n'", unsure, false));
-        assert!(!is_shown(br"SELECT 'it\'s'", unsure, false) && !is_shown(br"SELECT '\' UNION SELECT password FROM users -- '", unsure, false));
+        assert!(
+            !is_shown(br"SELECT 'it\'s'", unsure, false)
+                && !is_shown(br"SELECT '\' UNION SELECT password FROM users -- '", unsure, false)
+        );
         assert!(is_shown(b"SELECT 'a'", Lexing::Shifts(crate::Shift::Gbk), false));
     }
 
@@ -151,7 +156,11 @@ mod tests {
             assert!(!shown(sql.as_bytes()), "{sql}");
         }
         assert!(!is_shown(br"SELECT a FROM t WHERE b='\' UNION SELECT password FROM users -- '", Lexing::NoEscapes, false));
-        assert!(!is_shown(b"SELECT a FROM t WHERE b='\xbf\\' UNION SELECT password FROM users -- '", Lexing::Shifts(crate::Shift::Gbk), false));
+        assert!(!is_shown(
+            b"SELECT a FROM t WHERE b='\xbf\\' UNION SELECT password FROM users -- '",
+            Lexing::Shifts(crate::Shift::Gbk),
+            false
+        ));
     }
 
     #[test]
@@ -176,7 +185,11 @@ mod tests {
 
     #[test]
     fn a_comment_for_some_servers_is_shown_if_it_is_all_there_is() {
-        for sql in ["/*!80000 SET SESSION information_schema_stats_expiry=0 */", " /*!100100 SET a='x', b = \"y\"*/\n", "/*!080400 SET a=1 */"] {
+        for sql in [
+            "/*!80000 SET SESSION information_schema_stats_expiry=0 */",
+            " /*!100100 SET a='x', b = \"y\"*/\n",
+            "/*!080400 SET a=1 */",
+        ] {
             assert!(shown(sql.as_bytes()), "{sql}");
         }
         for sql in [

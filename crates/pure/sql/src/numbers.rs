@@ -10,7 +10,9 @@ pub(crate) fn list(text: &[u8], at: usize) -> (usize, usize) {
     if !matches!(text.get(at + 1..at + 3), Some([b'0'..=b'9', _] | [b' ', b'0'..=b'9'])) {
         return (at, 0);
     }
-    while let Some(Ok(window)) = end.checked_sub(1).and_then(|start| text.get(start..end + BLOCK + 2)).map(<&[u8; BLOCK + 3]>::try_from) {
+    while let Some(Ok(window)) =
+        end.checked_sub(1).and_then(|start| text.get(start..end + BLOCK + 2)).map(<&[u8; BLOCK + 3]>::try_from)
+    {
         let Some(count) = commas_of(window) else { break };
         commas += count;
         end += BLOCK;

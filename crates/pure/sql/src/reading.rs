@@ -276,7 +276,8 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
 /// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and means the same after blanks.
 pub fn fuzz_reading(data: &[u8]) {
     let [how, sql @ ..] = data else { return };
-    let lexing = [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(Shift::Gbk), Lexing::Unsure { shifts: false }][usize::from(how % 4)];
+    let lexing =
+        [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(Shift::Gbk), Lexing::Unsure { shifts: false }][usize::from(how % 4)];
     let class = lexing.class(sql);
     let strict = reading(&class, sql, lexing, |_| false);
     let all = reading(&class, sql, lexing, |_| true);

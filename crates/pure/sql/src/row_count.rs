@@ -46,7 +46,8 @@ pub fn with_row_count(sql: &[u8], lexing: Lexing, count: i64) -> Option<Vec<u8>>
 
 /// Whether what comes next is no part of the column, nor its name.
 fn ends_column(next: Option<&Token<'_>>) -> bool {
-    const CLAUSES: &[&str] = &["FROM", "INTO", "LIMIT", "UNION", "WHERE", "ORDER", "HAVING", "GROUP", "FOR", "LOCK", "EXCEPT", "INTERSECT"];
+    const CLAUSES: &[&str] =
+        &["FROM", "INTO", "LIMIT", "UNION", "WHERE", "ORDER", "HAVING", "GROUP", "FOR", "LOCK", "EXCEPT", "INTERSECT"];
     match next {
         None => true,
         Some(token) => token.is_sign(b',') || token.is_sign(b';') || (token.kind == Kind::Word && token.is_any(CLAUSES)),

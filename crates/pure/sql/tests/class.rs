@@ -246,7 +246,14 @@ fn the_body_of_a_program_ends_where_its_blocks_do() {
 
 #[test]
 fn a_variable_with_dots_in_its_name_is_assigned() {
-    for sql in ["SELECT @a.b := 1", "SELECT @.a := 1", "SELECT @a..b:=1", "SELECT @a.1:=1", "SHOW TABLES WHERE@v:=1", "SHOW TABLES WHERE x@v:=1"] {
+    for sql in [
+        "SELECT @a.b := 1",
+        "SELECT @.a := 1",
+        "SELECT @a..b:=1",
+        "SELECT @a.1:=1",
+        "SHOW TABLES WHERE@v:=1",
+        "SHOW TABLES WHERE x@v:=1",
+    ] {
         assert_eq!(leaves(sql), Leaves::USER_VARIABLE, "{sql}");
         assert!(reads(sql).contains(Reads::USER_VARIABLE), "{sql}");
     }

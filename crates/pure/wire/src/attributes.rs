@@ -4,13 +4,13 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html>
 //! In a COM_QUERY they stand before the text, in a COM_STMT_EXECUTE among the statement's parameters, behind them.
 
+use crate::Malformed;
 use crate::caps::{self, Caps};
 use crate::command::{COM_QUERY, write_query as write_plain_query};
 use crate::execute::{PARAMETER_COUNT_AVAILABLE, PARAMS_MAX, Parts, skip_value};
 use crate::read::Reader;
 use crate::types::Type;
 use crate::write::Write as _;
-use crate::Malformed;
 
 /// The attributes of one statement, in the order in which they came: of two with one name, servers see the first. Empty, it owns nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -200,9 +200,17 @@ pub fn write_query(out: &mut Vec<u8>, sql: &[u8], attributes: &Attributes, caps:
 
 /// Writes a COM_STMT_EXECUTE's payload for a server with these caps. `plain` is what [`Parts::rewrite`] wrote for `params` parameters; `names` are
 /// theirs, as [`Parts::names`] gives them.
-pub fn write_execution(out: &mut Vec<u8>, plain: &[u8], params: usize, names: Option<&[u8]>, attributes: &Attributes, caps: Caps) {
+pub fn write_execution(
+    out: &mut Vec<u8>,
+    plain: &[u8],
+    params: usize,
+    names: Option<&[u8]>,
+    attributes: &Attributes,
+    caps: Caps,
+) {
     let all = params + attributes.len;
-    let Some((head, rest)) = plain.split_at_checked(HEAD_LEN).filter(|_| all > 0 && caps::has(caps, caps::QUERY_ATTRIBUTES)) else {
+    let Some((head, rest)) = plain.split_at_checked(HEAD_LEN).filter(|_| all > 0 && caps::has(caps, caps::QUERY_ATTRIBUTES))
+    else {
         return out.bytes(plain);
     };
     out.reserve(plain.len() + params + attributes.entries.len() + 16);
@@ -305,7 +313,8 @@ mod tests {
     #[test]
     fn attributes_of_an_execution_are_found_behind_its_parameters() {
         // 7, NULL, "ab"; attributes k = "v" and a NULL.
-        let payload = b"\x17\x05\0\0\0\x08\x01\0\0\0\x05\x12\x01\x03\0\0\x06\0\0\xfd\0\x01p\xfe\0\x01k\xfe\0\x01n\x07\0\0\0\x02ab\x01v";
+        let payload =
+            b"\x17\x05\0\0\0\x08\x01\0\0\0\x05\x12\x01\x03\0\0\x06\0\0\xfd\0\x01p\xfe\0\x01k\xfe\0\x01n\x07\0\0\0\x02ab\x01v";
         let Ok(Command::Execute(execute)) = Command::read(payload, CAPS) else { panic!("an execution") };
         let parts = Parts::read(&execute, 3, CAPS).unwrap();
         let attributes = Attributes::of_execution(&parts, 3, |_| false).unwrap();

@@ -34,7 +34,8 @@ impl<'a> Bulk<'a> {
         if flags & CLIENT_SEND_TYPES == 0 {
             return Ok(Self { flags, types: None, rows: rest });
         }
-        let (types, rows) = rest.split_at_checked(params * 2).ok_or(Malformed::new("COM_STMT_BULK_EXECUTE with too few types"))?;
+        let (types, rows) =
+            rest.split_at_checked(params * 2).ok_or(Malformed::new("COM_STMT_BULK_EXECUTE with too few types"))?;
         Ok(Self { flags, types: Some(types), rows })
     }
 
@@ -45,7 +46,8 @@ impl<'a> Bulk<'a> {
     /// The types were not sent, neither now nor before.
     pub fn write(&self, out: &mut Vec<u8>, id: u32, params: usize, remembered: Option<&[u8]>) -> Result<(), Malformed> {
         let types = self.types.or(remembered).filter(|types| types.len() == params * 2);
-        let types = types.ok_or(Malformed::new("COM_STMT_BULK_EXECUTE leaves out the types of its parameters and never sent them"))?;
+        let types =
+            types.ok_or(Malformed::new("COM_STMT_BULK_EXECUTE leaves out the types of its parameters and never sent them"))?;
         out.u8(COM_STMT_BULK_EXECUTE);
         out.u32(id);
         out.u16(self.flags | CLIENT_SEND_TYPES);

@@ -93,7 +93,10 @@ mod tests {
     fn our_own_count_for_more_and_defaults_for_less_than_the_clients() {
         let theirs = of(&[("program_name", "shop"), ("millrace_session_id", "forged"), ("_pid", "7")]);
         let all = theirs.with(&[("millrace_session_id", "12")], &[("program_name", "millrace"), ("_client_name", "millrace")]);
-        assert_eq!(all, of(&[("millrace_session_id", "12"), ("program_name", "shop"), ("_pid", "7"), ("_client_name", "millrace")]));
+        assert_eq!(
+            all,
+            of(&[("millrace_session_id", "12"), ("program_name", "shop"), ("_pid", "7"), ("_client_name", "millrace")])
+        );
         assert_eq!(ConnectAttributes::default().with(&[], &[("a", "b")]), of(&[("a", "b")]));
     }
 

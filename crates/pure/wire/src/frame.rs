@@ -334,7 +334,8 @@ pub(super) mod tests {
         Ok(made)
     }
 
-    pub(super) const ALL: [(Algorithm, std::ops::RangeInclusive<i32>); 2] = [(Algorithm::Zlib, -1..=9), (Algorithm::Zstd, 1..=22)];
+    pub(super) const ALL: [(Algorithm, std::ops::RangeInclusive<i32>); 2] =
+        [(Algorithm::Zlib, -1..=9), (Algorithm::Zstd, 1..=22)];
 
     #[test]
     fn what_a_server_says_unasked_is_not_taken_for_an_answer() {

@@ -69,7 +69,9 @@ pub fn write(out: &mut Vec<u8>, version: u8, client: Option<SocketAddr>, to: Opt
     if version == 1 {
         let line = match (pair, four) {
             (Some((from, to)), Some((a, b))) => format!("PROXY TCP4 {a} {b} {} {}\r\n", from.port(), to.port()),
-            (Some((from, to)), None) => format!("PROXY TCP6 {} {} {} {}\r\n", six(from.ip()), six(to.ip()), from.port(), to.port()),
+            (Some((from, to)), None) => {
+                format!("PROXY TCP6 {} {} {} {}\r\n", six(from.ip()), six(to.ip()), from.port(), to.port())
+            }
             (None, _) => "PROXY UNKNOWN\r\n".to_owned(),
         };
         out.extend_from_slice(line.as_bytes());

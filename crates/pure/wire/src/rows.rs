@@ -1,11 +1,11 @@
 //! A small result of the text protocol, read as a whole: for questions that the proxy asks by itself.
 
+use crate::Malformed;
 use crate::caps::{self, Caps};
 use crate::ok;
 use crate::packet;
 use crate::read::Reader;
 use crate::types::Type;
-use crate::Malformed;
 
 /// What a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,9 +22,7 @@ enum Last {
     /// A piece of a file of LOAD DATA LOCAL: another follows.
     Piece,
     /// A packet that the next one continues; of a file?
-    Full {
-        file: bool,
-    },
+    Full { file: bool },
 }
 
 /// What may be passed on of some bytes.

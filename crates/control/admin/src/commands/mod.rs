@@ -112,7 +112,8 @@ pub fn parse(text: &str, view: View) -> Command {
         "SHOW" => show::parse(&words, view),
         "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
-        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL"
+        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "LEARN" | "PULL"
+        | "SIGNAL"
             if view == View::Stats =>
         {
             None
@@ -248,7 +249,13 @@ mod tests {
 
     #[test]
     fn a_command_of_our_own_that_is_said_wrongly_is_told_its_form() {
-        for text in ["EXPLAIN ROUTE", "explain route 'SELECT 1' IN", "EXPLAIN ROUTE SELECT 1", "LEARN MYSQL FIREWALL FROM NOWHERE", "PROXYSQL FLUSH QUERY CACHE FOR DIGEST 1"] {
+        for text in [
+            "EXPLAIN ROUTE",
+            "explain route 'SELECT 1' IN",
+            "EXPLAIN ROUTE SELECT 1",
+            "LEARN MYSQL FIREWALL FROM NOWHERE",
+            "PROXYSQL FLUSH QUERY CACHE FOR DIGEST 1",
+        ] {
             assert!(matches!(parse(text, View::Admin), Command::NotAvailable(form) if form.starts_with("use ")), "{text}");
             assert!(matches!(parse(text, View::Stats), Command::Sql(_)), "{text}");
         }

@@ -83,7 +83,8 @@ mod tests {
             _ => None,
         };
         assert_eq!(flushed("proxysql flush query cache"), Some(FlushCache::All));
-        let table = |schema: Option<&str>, name: &str| Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() });
+        let table =
+            |schema: Option<&str>, name: &str| Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() });
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR TABLE t"), table(None, "t"));
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE for table `shop`.`t`"), table(Some("shop"), "t"));
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST '0xAB'"), Some(FlushCache::Digest(0xAB)));

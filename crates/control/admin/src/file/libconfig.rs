@@ -165,7 +165,8 @@ impl<'t> Parser<'t> {
         let end = end.unwrap_or(self.rest.len());
         let word = &self.rest[..end];
         let lower = word.to_ascii_lowercase();
-        let number = || integer(&lower).map(|number| number.to_string()).or_else(|| lower.parse::<f64>().ok().map(|_| lower.clone()));
+        let number =
+            || integer(&lower).map(|number| number.to_string()).or_else(|| lower.parse::<f64>().ok().map(|_| lower.clone()));
         let value = match lower.as_str() {
             "true" => Value::Truth(true),
             "false" => Value::Truth(false),

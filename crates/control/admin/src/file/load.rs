@@ -308,7 +308,8 @@ apply = 1
 
     #[test]
     fn true_and_false_in_quotes_are_texts() {
-        let cnf = r#"mysql_users: ( { username = "true", password = "false", active = FALSE, use_ssl = true, comment = "true" } )"#;
+        let cnf =
+            r#"mysql_users: ( { username = "true", password = "false", active = FALSE, use_ssl = true, comment = "true" } )"#;
         let toml = "[[mysql_users]]\nusername = 'true'\npassword = 'false'\nactive = false\nuse_ssl = true\ncomment = 'true'\n";
         for (name, text) in [("p.cnf", cnf), ("m.toml", toml)] {
             let (engine, _) = loaded(name, text).unwrap();

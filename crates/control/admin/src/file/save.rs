@@ -50,7 +50,8 @@ pub fn text(conn: &Connection) -> Result<String, SqlError> {
         while let Some(row) = rows.next()? {
             let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
             // What is left out is the default when it is read again.
-            let means_something = |known: &config::Variable| !known.default.is_empty() && known.check("").is_ok_and(|kept| kept.is_empty());
+            let means_something =
+                |known: &config::Variable| !known.default.is_empty() && known.check("").is_ok_and(|kept| kept.is_empty());
             if value.is_empty() && !config::Variable::named(&name).is_some_and(means_something) {
                 continue;
             }

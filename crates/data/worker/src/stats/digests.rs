@@ -197,7 +197,16 @@ mod tests {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
         let count = |digest, shown, looked| digests.count(&Seen { shown, ..seen(&s, &u, digest, 1) }, 10, || looked);
-        for (digest, shown, looked) in [(1, None, false), (1, None, false), (2, None, false), (2, None, true), (3, None, true), (3, Some(false), true), (4, None, true), (4, Some(true), true)] {
+        for (digest, shown, looked) in [
+            (1, None, false),
+            (1, None, false),
+            (2, None, false),
+            (2, None, true),
+            (3, None, true),
+            (3, Some(false), true),
+            (4, None, true),
+            (4, Some(true), true),
+        ] {
             assert!(count(digest, shown, looked));
         }
         let mut rows = digests.rows(true);

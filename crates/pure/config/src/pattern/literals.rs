@@ -114,7 +114,11 @@ fn all(hir: &Hir) -> Option<Texts> {
 fn letter(part: &Hir) -> Option<u8> {
     let HirKind::Class(Class::Bytes(class)) = part.kind() else { return None };
     match class.ranges() {
-        [upper, lower] if upper.start() == upper.end() && lower.start() == lower.end() && upper.start().to_ascii_lowercase() == lower.start() => {
+        [upper, lower]
+            if upper.start() == upper.end()
+                && lower.start() == lower.end()
+                && upper.start().to_ascii_lowercase() == lower.start() =>
+        {
             Some(lower.start())
         }
         _ => None,
@@ -125,7 +129,9 @@ fn letter(part: &Hir) -> Option<u8> {
 fn extended(texts: &mut Texts, part: &Hir) -> bool {
     match (part.kind(), letter(part)) {
         (_, Some(letter)) => texts.iter_mut().for_each(|text| text.push(letter)),
-        (HirKind::Literal(literal), None) => texts.iter_mut().for_each(|text| text.extend(literal.0.iter().map(u8::to_ascii_lowercase))),
+        (HirKind::Literal(literal), None) => {
+            texts.iter_mut().for_each(|text| text.extend(literal.0.iter().map(u8::to_ascii_lowercase)))
+        }
         (HirKind::Empty | HirKind::Look(_), None) => {}
         _ => return false,
     }
@@ -243,12 +249,19 @@ mod tests {
             ("^(insert|Insane) x", "ins > insane x|insert x"),
             (r"\bfrom\b[ ]t[12]\s", " > from t1|from t2"),
             ("a[bcdef]+(xyz+|[0-9]zz)", " > xy|zz"),
-            ("(ab|cd|ef)(gh|ij|kl)x(abcd|efgh|ijkl|mnop|qrst)", " > abghx|abijx|abklx|cdghx|cdijx|cdklx|efghx|efijx|efklx & abcd|efgh|ijkl|mnop|qrst"),
+            (
+                "(ab|cd|ef)(gh|ij|kl)x(abcd|efgh|ijkl|mnop|qrst)",
+                " > abghx|abijx|abklx|cdghx|cdijx|cdklx|efghx|efijx|efklx & abcd|efgh|ijkl|mnop|qrst",
+            ),
             ("(ab|)", " > "),
         ] {
             assert_eq!(shown(&Needed::by_linear(expression)), wanted, "{expression}");
             let caseless = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-            assert_eq!(shown(&Needed::of(&syntax::parse_with(expression, &caseless).unwrap())), wanted, "{expression}, whatever the case");
+            assert_eq!(
+                shown(&Needed::of(&syntax::parse_with(expression, &caseless).unwrap())),
+                wanted,
+                "{expression}, whatever the case"
+            );
         }
         for (expression, wanted) in [
             ("^SELECT(?!.*FOR UPDATE)", "select > "),

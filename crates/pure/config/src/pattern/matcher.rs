@@ -104,7 +104,9 @@ mod tests {
         text[end] = b'a';
         text.push(b'c');
         assert!(matcher.is_match(&text));
-        assert!(matcher.slowly(matcher.dfa.get_nfa(), Input::new(&text)) && !matcher.slowly(matcher.dfa.get_nfa(), Input::new("abc")));
+        assert!(
+            matcher.slowly(matcher.dfa.get_nfa(), Input::new(&text)) && !matcher.slowly(matcher.dfa.get_nfa(), Input::new("abc"))
+        );
     }
 
     #[test]

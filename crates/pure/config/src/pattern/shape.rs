@@ -63,7 +63,9 @@ impl Shape {
     /// Texts have no newline and `.*` does not cross one, so each line is looked at by itself.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
         // Whether it begins so says all of the commonest, and of most others that they do not match.
-        if self.start && let Some((head, others)) = self.texts.split_first() {
+        if self.start
+            && let Some((head, others)) = self.texts.split_first()
+        {
             if !self.begins(text, head) {
                 return false;
             }
@@ -168,8 +170,36 @@ mod tests {
     #[test]
     fn a_shape_says_what_the_engine_says() {
         let expressions = [
-            "^", "^$", "$", "", "a", "a$", "ab", "^a", "^a$", "^a.*", "^a.*b", "^a.*b$", "^a.*$", "^.*b", "^.*b$", ".*", ".*$", "a.*b", "a.*a", ".*a.*b",
-            "a.*b.*a", "^a.*b.*a$", "^a.*a.*a", "^ab.*ba$", r"\.", r"a\.", r"^\..*a", "^SELECT.*FOR UPDATE$", "SELECT.*1.*FOR", "aB.*.*b",
+            "^",
+            "^$",
+            "$",
+            "",
+            "a",
+            "a$",
+            "ab",
+            "^a",
+            "^a$",
+            "^a.*",
+            "^a.*b",
+            "^a.*b$",
+            "^a.*$",
+            "^.*b",
+            "^.*b$",
+            ".*",
+            ".*$",
+            "a.*b",
+            "a.*a",
+            ".*a.*b",
+            "a.*b.*a",
+            "^a.*b.*a$",
+            "^a.*a.*a",
+            "^ab.*ba$",
+            r"\.",
+            r"a\.",
+            r"^\..*a",
+            "^SELECT.*FOR UPDATE$",
+            "SELECT.*1.*FOR",
+            "aB.*.*b",
         ];
         let mut texts: Vec<Vec<u8>> =
             vec![b"SELECT 1 FOR UPDATE".into(), b"SELECT 1\nFOR UPDATE".into(), b"SELECTFOR UPDATE\n".into()];
@@ -216,8 +246,30 @@ mod tests {
     #[test]
     fn what_is_not_literal_has_no_shape() {
         for expression in [
-            "^SELECT.+", "^(a)", r"^\s*SELECT", "^SELECT?", "^a|b", "^a.b", "a.*?b", "a.*+", ".**", "ab*", "a{2}", r"a\.*", r"a\.?", "[a]", "a^", "a$b", "^^", "$$",
-            r"\d", r"a\", "a#b", "(?i)a", "a\nb", "ü",
+            "^SELECT.+",
+            "^(a)",
+            r"^\s*SELECT",
+            "^SELECT?",
+            "^a|b",
+            "^a.b",
+            "a.*?b",
+            "a.*+",
+            ".**",
+            "ab*",
+            "a{2}",
+            r"a\.*",
+            r"a\.?",
+            "[a]",
+            "a^",
+            "a$b",
+            "^^",
+            "$$",
+            r"\d",
+            r"a\",
+            "a#b",
+            "(?i)a",
+            "a\nb",
+            "ü",
         ] {
             assert_eq!(Shape::of(expression, true, true), None, "{expression}");
         }

@@ -69,13 +69,18 @@ impl Checking<'_> {
         let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
         for word in row.re_modifiers.iter().flat_map(|text| text.split(',')).map(str::trim) {
             if !["", "CASELESS", "GLOBAL"].iter().any(|known| known.eq_ignore_ascii_case(word)) {
-                self.notices.add(|| key(row), "re_modifiers", &format!("has '{word}', which means nothing; CASELESS and GLOBAL do"));
+                self.notices.add(
+                    || key(row),
+                    "re_modifiers",
+                    &format!("has '{word}', which means nothing; CASELESS and GLOBAL do"),
+                );
             }
         }
         let match_digest =
             self.pattern("match_digest", row.match_digest.as_deref(), |text| Pattern::to_match(bench, text, caseless, dialect));
         let compile = if row.replace_pattern.is_some() { Pattern::to_replace } else { Pattern::to_match };
-        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), |text| compile(bench, text, caseless, dialect));
+        let match_pattern =
+            self.pattern("match_pattern", row.match_pattern.as_deref(), |text| compile(bench, text, caseless, dialect));
         let (match_digest, digest_needs) = match_digest.unzip();
         let (match_pattern, text_needs) = match_pattern.unzip();
         let replace = self.replacement(match_pattern.as_ref()).map(|replacement| (Arc::new(replacement), everywhere));
@@ -137,15 +142,12 @@ impl Checking<'_> {
 
     fn what_is_not_there_yet(&mut self) {
         let row = self.row;
-        let refused = [
-            ("gtid_from_hostgroup", row.gtid_from_hostgroup.is_some(), "is set, and causal reads are not supported yet"),
-        ];
+        let refused =
+            [("gtid_from_hostgroup", row.gtid_from_hostgroup.is_some(), "is set, and causal reads are not supported yet")];
         for (column, _, words) in refused.into_iter().filter(|(_, set, _)| *set) {
             self.refuse(column, words);
         }
-        let noticed = [
-            ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
-        ];
+        let noticed = [("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL")];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
             self.notices.add(|| key(row), column, words);
         }

@@ -345,7 +345,8 @@ fn filtered(
         pause();
         // The expressions of a negated one must not match.
         let negated = chain[position as usize].negate_match_pattern;
-        let Needs { digest, text } = needs.get_mut(position as usize).filter(|_| !negated).map(std::mem::take).unwrap_or_default();
+        let Needs { digest, text } =
+            needs.get_mut(position as usize).filter(|_| !negated).map(std::mem::take).unwrap_or_default();
         match (digest, text) {
             (Some(digest), _) => by_digest.push((position, digest)),
             (None, Some(text)) => by_text.push((position, text)),

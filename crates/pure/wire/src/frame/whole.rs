@@ -253,8 +253,8 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::tests::{ALL, lengths, text, unpacked};
     use crate::frame::HEADER_LEN;
+    use crate::frame::tests::{ALL, lengths, text, unpacked};
 
     #[test]
     fn an_answers_packets_are_cut_only_by_the_end_of_a_full_frame() {

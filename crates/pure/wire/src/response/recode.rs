@@ -65,7 +65,22 @@ impl Recode {
     /// that the server does not send; the flags after the command come too late for it.
     pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
         let response = Response::expect(expect, server);
-        Self { response, server, client, shift: 0, last_seq: 0, full: false, eof_due: false, status, more: 0, wish: None, call: false, out_params: 0, kept: Vec::new(), open: None }
+        Self {
+            response,
+            server,
+            client,
+            shift: 0,
+            last_seq: 0,
+            full: false,
+            eof_due: false,
+            status,
+            more: 0,
+            wish: None,
+            call: false,
+            out_params: 0,
+            kept: Vec::new(),
+            open: None,
+        }
     }
 
     /// As [`Response::to_packet`].
@@ -105,7 +120,8 @@ impl Recode {
     /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
     /// connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
-        let Self { response, server, client, shift, last_seq, full, eof_due, status, more, wish, call, out_params, kept, open } = self;
+        let Self { response, server, client, shift, last_seq, full, eof_due, status, more, wish, call, out_params, kept, open } =
+            self;
         if let Some(open) = open {
             open.at = out.len();
             if out.is_empty() {
@@ -117,7 +133,8 @@ impl Recode {
         let cursor = matches!(response.expect, Expect::Execute);
         let wish = wish.as_deref();
         let (server, client, status, more, call) = (*server, *client, *status, *more, *call);
-        let mut copy = Copy { out, server, client, cursor, shift, last_seq, full, eof_due, status, more, wish, call, out_params, open };
+        let mut copy =
+            Copy { out, server, client, cursor, shift, last_seq, full, eof_due, status, more, wish, call, out_params, open };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
             copy.eof_if_due();
