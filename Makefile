@@ -27,8 +27,9 @@ test: ## every test: units, tidy, lints, simulator, conformance with real server
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
 
-lint: ## the compiler's and clippy's opinion, warnings denied
+lint: ## the formatter's, the compiler's and clippy's opinion, warnings denied
 	@scripts/setup.sh build
+	cargo fmt --all -- --check
 	cargo clippy --workspace --quiet -- --deny warnings
 
 bench: ## CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions

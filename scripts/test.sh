@@ -8,19 +8,23 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0
 
-# The lints count as one test.
-if cargo clippy --version >/dev/null 2>&1; then
-  if cargo clippy --workspace --quiet -- --deny warnings; then
-    echo "test lints ... ok"
+# The formatter's and the lints' opinions count as a test each, where these tools are installed.
+opinion() { # its name, the tool, what asks it
+  local name=$1 tool=$2
+  shift 2
+  if ! cargo "$tool" --version >/dev/null 2>&1; then
+    echo "SKIPPED: $tool is not installed, so the $name is not checked" | tee -a "$log"
+    echo "test result: ok. 0 passed; 0 failed; 1 ignored" >>"$log"
+  elif "$@"; then
+    echo "test $name ... ok"
     echo "test result: ok. 1 passed; 0 failed; 0 ignored" >>"$log"
   else
-    echo "test lints ... FAILED"
+    echo "test $name ... FAILED"
     echo "test result: FAILED. 0 passed; 1 failed; 0 ignored" >>"$log"
   fi
-else
-  echo "SKIPPED: clippy is not installed, so the lints are not checked" | tee -a "$log"
-  echo "test result: ok. 0 passed; 0 failed; 1 ignored" >>"$log"
-fi
+}
+opinion format fmt cargo fmt --all -- --check
+opinion lint clippy cargo clippy --workspace --quiet -- --deny warnings
 
 # The proxy that the conformance tests start.
 cargo build --quiet --package millrace || failed=1
