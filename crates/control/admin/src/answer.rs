@@ -61,12 +61,12 @@ impl From<String> for Said {
 impl Shared {
     pub(crate) async fn answer(&self, asker: &Asker, text: &str, values: &[Value]) -> Result<Reply, Said> {
         is_short_enough(asker, text)?;
-        // Without CLIENT_MULTI_STATEMENTS the first counts, as with ProxySQL.
         match commands::parse(text, asker.view) {
             Command::Sql(sql) => self.sql(asker, &sql, values).await,
             Command::Query(sql) => {
-                self.refresh(asker.view, &sql).await?;
-                Ok(self.engine(asker.view).borrow().query(&sql, |name| self.place(asker, name))?)
+                let sql = first_of(&sql);
+                self.refresh(asker.view, sql).await?;
+                Ok(self.engine(asker.view).borrow().query(sql, values, |name| self.place(asker, name))?)
             }
             Command::Blank => Err(Said::Sql("not an error".into())),
             Command::Accept => Ok(Reply::done()),
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     async fn sql(&self, asker: &Asker, sql: &str, values: &[Value]) -> Result<Reply, Said> {
-        let sql = if sql.contains(';') { door::split::statements(sql).next().unwrap_or(sql) } else { sql };
+        let sql = first_of(sql);
         let named = self.refresh(asker.view, sql).await?;
         let engine = self.engine(asker.view).borrow();
         let before = engine.conn().total_changes();
@@ -127,20 +127,24 @@ impl Shared {
     pub(crate) fn describe(&self, asker: &Asker, text: &str) -> Result<(usize, Vec<String>), Said> {
         is_short_enough(asker, text)?;
         match commands::parse(text, asker.view) {
-            Command::Sql(sql) => Ok(self.engine(asker.view).borrow().describe(&sql)?),
+            Command::Sql(sql) => Ok(self.engine(asker.view).borrow().describe(first_of(&sql), |_| false)?),
+            Command::Query(sql) => {
+                let is_ours = |name: &str| self.place(asker, name).is_some();
+                Ok(self.engine(asker.view).borrow().describe(first_of(&sql), is_ours)?)
+            }
             _ => Ok((0, Vec::new())),
         }
     }
 
     /// What a statement of ours asks for by name.
-    fn place(&self, asker: &Asker, name: &str) -> String {
-        match name {
+    fn place(&self, asker: &Asker, name: &str) -> Option<String> {
+        Some(match name {
             "version" => self.snapshot.borrow().variables.admin_version.to_string(),
             "name" => asker.user.clone(),
             "user" => format!("{}@{}", asker.user, asker.host),
             "id" => asker.id.to_string(),
-            _ => String::new(),
-        }
+            _ => return None,
+        })
     }
 
     pub(crate) fn use_schema(&self, schema: &str) -> Result<(), Said> {
@@ -265,15 +269,23 @@ impl Shared {
 
     fn set(&self, view: View, assignment: &Assignment) -> Result<Reply, Said> {
         let Assignment { name, value } = assignment;
+        // A comment behind the value ends with its line, and must not hide which variable is meant.
         let sql =
-            |name: &str| format!("UPDATE global_variables SET variable_value={value} WHERE variable_name={}", literal(name));
+            |name: &str| format!("UPDATE global_variables SET variable_value={value}\nWHERE variable_name={}", literal(name));
         if view == View::Stats {
             return Ok(self.stats.borrow().run(&sql(name), &[])?);
         }
         let Some(known) = config::REGISTRY.iter().find(|variable| variable.name.eq_ignore_ascii_case(name)) else {
             return Ok(Reply::Done { affected: 0, info: format!("ERROR: Unknown global variable: '{name}'.") });
         };
-        Ok(self.engine.borrow().run(&sql(known.name), &[])?)
+        let engine = self.engine.borrow();
+        let whole = engine.conn().unchecked_transaction().map_err(SqlError::from)?;
+        let reply = engine.run(&sql(known.name), &[])?;
+        if let Reply::Done { affected: changed @ 2.., .. } = reply {
+            return Err(Said::Sql(format!("SET is for one variable, and this would change {changed}: nothing was changed")));
+        }
+        whole.commit().map_err(SqlError::from)?;
+        Ok(reply)
     }
 
     async fn move_module(&self, module: Module, from: Layer, to: Layer) -> Result<Reply, Said> {
@@ -502,6 +514,11 @@ impl Shared {
     fn explain_route(&self, question: &Question) -> Result<Reply, Said> {
         Ok(Reply::Rows(route::explain(&self.snapshot.borrow(), question, self.rt.random())?))
     }
+}
+
+/// Without CLIENT_MULTI_STATEMENTS the first counts, as with ProxySQL.
+fn first_of(sql: &str) -> &str {
+    if sql.contains(';') { door::split::statements(sql).next().unwrap_or(sql) } else { sql }
 }
 
 /// Before anything is made of a text that may be as long as a packet.

@@ -6,6 +6,7 @@
 //! state before or after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose its last seconds.
 
 use crate::aside::give_way;
+use crate::authority::Ours;
 use crate::functions;
 use crate::grid::Grid;
 use crate::shape::Shape;
@@ -89,6 +90,7 @@ pub struct Engine {
     /// Every table by its name in small letters. Names that are in several schemas lead to the one that counts here.
     by_name: HashMap<String, TableCopy>,
     limit: Arc<TimeLimit>,
+    ours: Ours,
 }
 
 /// Steps of SQLite's machine between two pauses: some fifty rows.
@@ -181,14 +183,15 @@ impl Engine {
         }
         let on_disk = |schema: &str| schemas.iter().any(|(name, file)| name.name() == schema && file != ":memory:");
         if on_disk("disk") {
-            set_disk_pragmas(&conn)?;
+            set_disk_pragmas(&conn, "disk")?;
         }
         if on_disk("stats_history") {
             set_pragma(&conn, "stats_history", "journal_mode", "WAL")?;
             set_pragma(&conn, "stats_history", "synchronous", "NORMAL")?;
         }
         let disk = file(DISK_FILE);
-        let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new(), limit };
+        let ours = Ours::default();
+        let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new(), limit, ours };
         engine.create_tables()?;
         if view == View::Stats {
             // A long text takes much memory to understand, also where it is never run.
@@ -200,6 +203,7 @@ impl Engine {
             engine.fill_collations()?;
         }
         engine.set_read_only(engine.read_only)?;
+        engine.ours.watch(&engine.conn);
         Ok(engine)
     }
 
@@ -232,19 +236,30 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets go of the file of the schema `disk` and opens it anew: another may stand in its place, a backup that was put back.
+    /// Lets go of the file of the schema `disk` and opens it anew: another may stand in its place, a backup that was put back. One that
+    /// cannot be used leaves the one of before where it is.
     pub fn reopen_disk(&self) -> Result<(), SqlError> {
         if self.disk == ":memory:" {
             return Ok(());
         }
-        self.writing(|conn| {
-            conn.execute_batch("DETACH DATABASE disk")?;
-            conn.execute("ATTACH DATABASE ?1 AS disk", [&self.disk])?;
-            set_disk_pragmas(conn)?;
-            let ddl: Vec<_> =
-                tables::copies().iter().filter(|copy| copy.schema == Schema::Disk).map(|copy| copy.ddl("disk")).collect();
-            Ok(conn.execute_batch(&ddl.join(";"))?)
+        self.ours.during(|| {
+            self.writing(|conn| {
+                let tried = self.attach_disk(conn, "trial");
+                let _unless_it_failed = conn.execute_batch("DETACH DATABASE trial");
+                tried?;
+                // It may be missing since an attempt of before; if it cannot be let go of, the next says so.
+                let _missing = conn.execute_batch("DETACH DATABASE disk");
+                self.attach_disk(conn, "disk")
+            })
         })
+    }
+
+    fn attach_disk(&self, conn: &Connection, schema: &str) -> Result<(), SqlError> {
+        conn.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [&self.disk])?;
+        set_disk_pragmas(conn, schema)?;
+        let ddl: Vec<_> =
+            tables::copies().iter().filter(|copy| copy.schema == Schema::Disk).map(|copy| copy.ddl(schema)).collect();
+        Ok(conn.execute_batch(&ddl.join(";"))?)
     }
 
     /// For statements of ours.
@@ -261,17 +276,21 @@ impl Engine {
     /// Whether operators can only read: `PROXYSQL READONLY`.
     pub fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
         self.read_only = read_only || self.view == View::Stats;
-        set_pragma(&self.conn, "main", "query_only", if self.read_only { "1" } else { "0" })
+        self.query_only(self.read_only)
+    }
+
+    fn query_only(&self, only: bool) -> Result<(), SqlError> {
+        self.ours.during(|| set_pragma(&self.conn, "main", "query_only", if only { "1" } else { "0" }))
     }
 
     /// Runs `write` although operators may be allowed to read only.
     pub fn writing<T>(&self, write: impl FnOnce(&Connection) -> Result<T, SqlError>) -> Result<T, SqlError> {
         if self.read_only {
-            set_pragma(&self.conn, "main", "query_only", "0")?;
+            self.query_only(false)?;
         }
         let outcome = write(&self.conn);
         if self.read_only {
-            set_pragma(&self.conn, "main", "query_only", "1")?;
+            self.query_only(true)?;
         }
         outcome
     }
@@ -387,33 +406,46 @@ impl Engine {
         Self::gather(names, statement.query(params_from_iter(values))?)
     }
 
-    /// A statement of ours that answers for an operator; what it asks by name, `value` knows.
-    pub fn query(&self, sql: &str, value: impl Fn(&str) -> String) -> Result<Reply, SqlError> {
+    /// A statement of ours that answers for an operator; what it asks by name, `named` knows, and its `?` are `values`.
+    pub fn query(&self, sql: &str, values: &[Value], named: impl Fn(&str) -> Option<String>) -> Result<Reply, SqlError> {
         // It may be an operator's text with names of ours in it.
-        self.limited(|| self.query_to_end(sql, value))
+        self.limited(|| self.query_to_end(sql, values, named))
     }
 
-    fn query_to_end(&self, sql: &str, value: impl Fn(&str) -> String) -> Result<Reply, SqlError> {
+    fn query_to_end(&self, sql: &str, values: &[Value], named: impl Fn(&str) -> Option<String>) -> Result<Reply, SqlError> {
         let mut statement = self.conn.prepare(sql)?;
-        for parameter in 1..=statement.parameter_count() {
-            let name = statement.parameter_name(parameter).unwrap_or_default().trim_start_matches(':').to_owned();
-            statement.raw_bind_parameter(parameter, value(&name))?;
+        let needed = statement.parameter_count();
+        for parameter in 1..=needed {
+            if let Some(text) = statement.parameter_name(parameter).and_then(|name| named(name.trim_start_matches(':'))) {
+                statement.raw_bind_parameter(parameter, text)?;
+            } else {
+                let value = values.get(parameter - 1).ok_or(rusqlite::Error::InvalidParameterCount(values.len(), needed))?;
+                statement.raw_bind_parameter(parameter, value)?;
+            }
         }
         let names = statement.column_names().into_iter().map(str::to_owned).collect();
         Self::gather(names, statement.raw_query())
     }
 
-    /// How many `?` a statement has, and its columns.
-    pub fn describe(&self, sql: &str) -> Result<(usize, Vec<String>), SqlError> {
+    /// How many values a statement needs, without those of which `named` knows the name, and its columns.
+    pub fn describe(&self, sql: &str, named: impl Fn(&str) -> bool) -> Result<(usize, Vec<String>), SqlError> {
+        if let Some(words) = self.refusal(sql) {
+            return Err(SqlError(words));
+        }
         self.limited(|| {
             let statement = self.conn.prepare(sql)?;
-            Ok((statement.parameter_count(), statement.column_names().into_iter().map(str::to_owned).collect()))
+            let is_known =
+                |parameter| statement.parameter_name(parameter).is_some_and(|name| named(name.trim_start_matches(':')));
+            let needed = (1..=statement.parameter_count()).filter(|parameter| !is_known(*parameter)).count();
+            Ok((needed, statement.column_names().into_iter().map(str::to_owned).collect()))
         })
     }
 
     /// What SQLite would do and an operator may not.
     fn refusal(&self, sql: &str) -> Option<String> {
-        let mut words = words(sql);
+        // What is only explained is prepared all the same.
+        let mut words =
+            words(sql).skip_while(|word| ["EXPLAIN", "QUERY", "PLAN"].iter().any(|skipped| word.eq_ignore_ascii_case(skipped)));
         let first = words.next()?.to_ascii_uppercase();
         match first.as_str() {
             "ATTACH" | "DETACH" => Some(format!("{first} is not allowed")),
@@ -497,9 +529,9 @@ fn push(grid: &mut Grid, cell: ValueRef<'_>) {
 }
 
 /// What is saved is there for good when the answer says so.
-fn set_disk_pragmas(conn: &Connection) -> Result<(), SqlError> {
-    set_pragma(conn, "disk", "journal_mode", "DELETE")?;
-    set_pragma(conn, "disk", "synchronous", "EXTRA")
+fn set_disk_pragmas(conn: &Connection, schema: &str) -> Result<(), SqlError> {
+    set_pragma(conn, schema, "journal_mode", "DELETE")?;
+    set_pragma(conn, schema, "synchronous", "EXTRA")
 }
 
 fn set_pragma(conn: &Connection, schema: &str, name: &str, value: &str) -> Result<(), SqlError> {

@@ -12,7 +12,10 @@
 mod access;
 mod answer;
 mod aside;
+mod authority;
 mod build;
+#[cfg(test)]
+mod careful;
 pub mod commands;
 mod cores;
 mod digests;

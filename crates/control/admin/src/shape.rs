@@ -328,7 +328,7 @@ mod tests {
             ("INSERT INTO own (a, a) VALUES ", 2),
             ("REPLACE INTO global_variables VALUES ", 2),
         ];
-        let engines = [(); 2].map(|()| Engine::open(None, View::Admin).unwrap());
+        let mut engines = [(); 2].map(|()| Engine::open(None, View::Admin).unwrap());
         for engine in &engines {
             engine
                 .run("CREATE TABLE own (a INTEGER, b VARCHAR(10), c REAL, d NUMERIC, e BLOB, f, g INTEGER PRIMARY KEY)", &[])
@@ -355,8 +355,12 @@ mod tests {
         for before in
             ["DROP TABLE own", "CREATE TABLE own (a INTEGER)", "CREATE TABLE more (a)", "ALTER TABLE own ADD COLUMN z", "PRAGMA"]
         {
-            for engine in &engines {
-                engine.conn().execute_batch(if before == "PRAGMA" { "PRAGMA query_only = 1" } else { before }).unwrap();
+            for engine in &mut engines {
+                if before == "PRAGMA" {
+                    engine.set_read_only(true).unwrap();
+                } else {
+                    engine.conn().execute_batch(before).unwrap();
+                }
             }
             for (head, columns) in HEADS {
                 let sql = format!("{head}({})", vec!["'77'"; *columns].join(","));

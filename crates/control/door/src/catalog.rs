@@ -2,6 +2,8 @@
 //!
 //! SQLite has no views over several databases, so the names are replaced in the statement by what they stand for.
 
+use crate::split;
+
 /// Schemas as the client sees them and as SQLite calls them.
 pub type Schemas<'s> = &'s [(&'s str, &'s str)];
 
@@ -11,8 +13,8 @@ pub type Schemas<'s> = &'s [(&'s str, &'s str)];
 pub fn replace(sql: &str, schemas: Schemas<'_>) -> Option<String> {
     const PREFIX: &str = "information_schema.";
     const EMPTY: &str = "SELECT NULL AS Data WHERE 0";
-    // Letters keep their places: only ASCII changes.
-    let lower = sql.to_ascii_lowercase();
+    // Letters keep their places: only ASCII changes, and what is quoted or a comment is blank.
+    let lower = split::bare(sql).to_ascii_lowercase();
     if ["from performance_schema.", "from mysql."].iter().any(|name| lower.contains(name)) {
         return Some(EMPTY.into());
     }
@@ -104,5 +106,21 @@ mod tests {
         assert!(replace("SELECT * FROM information_schema.tables t", one).unwrap().ends_with(") t"));
         assert_eq!(replace("SELECT * FROM information_schema.routines", one).unwrap(), "SELECT NULL AS Data WHERE 0");
         assert_eq!(replace("SELECT 1", one), None);
+    }
+
+    #[test]
+    fn words_in_quotes_and_comments_are_no_names() {
+        let one: Schemas<'_> = &[("main", "main")];
+        for text in [
+            "SELECT * FROM d WHERE t LIKE '%from mysql.%'",
+            "SELECT * FROM d WHERE t LIKE 'ä % FROM information_schema.tables'",
+            "SELECT * FROM d WHERE t = \"information_schema.columns\"",
+            "SELECT 1 -- from performance_schema.threads",
+            "SELECT 1 /* from mysql.user */",
+        ] {
+            assert_eq!(replace(text, one), None, "{text}");
+        }
+        let replaced = replace("SELECT 'ä information_schema.x', 1 FROM information_schema.tables", one).unwrap();
+        assert!(replaced.starts_with("SELECT 'ä information_schema.x', 1 FROM (SELECT 'def'"), "{replaced}");
     }
 }

@@ -16,6 +16,22 @@ pub fn statements(sql: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The text with blanks in place of quoted parts and comments; every other byte stays where it is.
+pub(crate) fn bare(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len());
+    while out.len() < sql.len() {
+        let at = out.len();
+        let (token, len) = token(&sql[at..]);
+        let is_hidden = matches!(token, Token::Blank) || sql[at..].starts_with(['\'', '"', '`', '[']);
+        if is_hidden {
+            out.extend(std::iter::repeat_n(' ', len));
+        } else {
+            out.push_str(&sql[at..at + len]);
+        }
+    }
+    out
+}
+
 /// What a token is, as far as it matters here.
 enum Token<'a> {
     Blank,

@@ -33,6 +33,18 @@ pub(crate) enum Said {
     Sql(String),
 }
 
+/// PRAGMAs that tell something and change nothing, whatever their argument. ALTER TABLE looks through the rows with the last.
+pub(crate) const HARMLESS: &[&str] = &[
+    "table_info",
+    "table_xinfo",
+    "table_list",
+    "index_list",
+    "index_info",
+    "foreign_key_list",
+    "integrity_check",
+    "quick_check",
+];
+
 /// Understands a statement.
 pub(crate) fn parse(text: &str) -> Said {
     let text = text.trim().trim_end_matches(';').trim_end();
@@ -125,8 +137,6 @@ fn set_statement(text: &str) -> Said {
 }
 
 fn pragma(words: &[&str], text: &str) -> Said {
-    const HARMLESS: &[&str] =
-        &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list", "integrity_check"];
     let name = words.get(1).map_or("", |word| word.split(['(', '=']).next().unwrap_or_default());
     let is_harmless = HARMLESS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name)) && !text.contains('=');
     if is_harmless { Said::Sql(text.to_owned()) } else { Said::Refuse("this PRAGMA is not allowed") }

@@ -6,6 +6,7 @@ use crate::functions::{self, Told};
 use crate::rows::{self, LOOKED_AT, Seen};
 use door::{Answer, Done, Out, Prepared, Refused, Who};
 use rt::Rt;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Value as Sqlite, ValueRef};
 use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 const STRETCH: Duration = Duration::from_secs(5);
 /// Schemas that clients may name: there is one, and these are asked for by habit.
 const SCHEMAS: &[&str] = &["main", "information_schema", "mysql", "performance_schema", "sys", "test"];
+/// What SQLite's own extensions read of a file, besides [`dialect::HARMLESS`].
+const READ: &[&str] = &["page_size", "data_version"];
 /// SQLite asks whether it may go on after so many of its instructions.
 const OPS: i32 = 10_000;
 
@@ -38,7 +41,27 @@ pub(crate) fn open(file: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "cache_size", -512)?;
+    // SQLite carries out many a PRAGMA when it is prepared: it is asked itself what may be, besides the words of the dialect.
+    conn.authorizer(Some(
+        |asked: AuthContext<'_>| {
+            if is_allowed(&asked.action) { Authorization::Allow } else { Authorization::Deny }
+        },
+    ));
     Ok(conn)
+}
+
+/// What clients may have SQLite do: not what reaches for other files, or changes how the file is used by all.
+fn is_allowed(action: &AuthAction<'_>) -> bool {
+    let is_one_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    match action {
+        AuthAction::Pragma { pragma_name, pragma_value } => {
+            is_one_of(dialect::HARMLESS, pragma_name) || (pragma_value.is_none() && is_one_of(READ, pragma_name))
+        }
+        // VACUUM works in a file without a name. What is no literal arrives as Unknown.
+        AuthAction::Attach { filename } => filename.is_empty(),
+        AuthAction::Detach { .. } | AuthAction::Unknown { .. } => false,
+        _ => true,
+    }
 }
 
 /// One client.
@@ -449,6 +472,36 @@ impl Answer for Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_is_only_prepared_sets_anything_or_reaches_for_other_files() {
+        let folder = std::env::temp_dir().join(format!("millrace-sqlite-authority-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let conn = open(&folder.join("db")).unwrap();
+        conn.execute_batch(
+            "CREATE TABLE t (a); INSERT INTO t VALUES (1); ALTER TABLE t ADD COLUMN b NOT NULL DEFAULT 1 CHECK (b > 0)",
+        )
+        .unwrap();
+        let other = folder.join("other");
+        for text in [
+            "EXPLAIN PRAGMA foreign_keys=0".to_owned(),
+            "SELECT 1; PRAGMA foreign_keys=0".to_owned(),
+            "EXPLAIN PRAGMA journal_mode=DELETE".to_owned(),
+            "PRAGMA hard_heap_limit=1".to_owned(),
+            format!("VACUUM/**/INTO '{}'", other.display()),
+            format!("/**/ATTACH '{}' AS x", other.display()),
+            format!("ATTACH '{}' || '' AS x", other.display()),
+        ] {
+            assert!(conn.prepare(&text).and_then(|mut prepared| prepared.execute([])).is_err(), "{text}");
+            assert!(!other.exists(), "{text}");
+        }
+        assert!(conn.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0)).unwrap() > 0);
+        conn.execute_batch("VACUUM; CREATE VIRTUAL TABLE words USING fts5(a); INSERT INTO words VALUES ('b')").unwrap();
+        conn.prepare("SELECT * FROM words WHERE words MATCH 'b'").unwrap().query([]).unwrap().next().unwrap().unwrap();
+        let keys: i64 = conn.query_row("SELECT * FROM pragma_table_info('t')", [], |row| row.get(0)).unwrap();
+        assert_eq!(keys, 0);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn like_matches_as_sql_says() {

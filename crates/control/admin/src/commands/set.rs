@@ -24,6 +24,8 @@ pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
         return Some(Command::Accept);
     }
     let (name, value) = rest.split_once('=')?;
+    // What stands behind a `;` is another statement, be it only a comment.
+    let value = door::split::statements(value).next().unwrap_or_default();
     let (name, value) = (name.trim_end().trim_end_matches(':'), value.trim());
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-' | '+' | '%');
     let is_word = !value.is_empty() && value.chars().all(bare) && !value.starts_with('-');
@@ -52,6 +54,8 @@ mod tests {
         assert_eq!(set("SET mysql-max_connections=-1"), "mysql-max_connections -1");
         assert_eq!(set("SET mysql-x=5"), "mysql-x '5'");
         assert_eq!(set("SET GLOBAL mysql-x=5"), "GLOBAL mysql-x '5'");
+        assert_eq!(set("SET mysql-x=5; -- note"), "mysql-x '5'");
+        assert_eq!(set("SET mysql-x='a;b'; SELECT 1"), "mysql-x 'a;b'");
         assert_eq!(set("SET NAMES utf8"), "Accept");
         assert_eq!(set("SET autocommit=1"), "Accept");
     }
