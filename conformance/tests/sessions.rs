@@ -575,6 +575,7 @@ fn warnings_lost(driver: Driver) -> Outcome {
 
 fn roles(driver: Driver) -> Outcome {
     let role = "SELECT CURRENT_ROLE()";
+    let rest = "SELECT @@foreign_key_checks, @@sql_mode, @@character_set_client, @u";
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
         server.root("CREATE ROLE reader; CREATE ROLE writer; CREATE ROLE `sp\u{e4}t`; GRANT reader TO open@'%'; GRANT writer TO open@'%'; GRANT `sp\u{e4}t` TO open@'%';")?;
@@ -582,7 +583,7 @@ fn roles(driver: Driver) -> Outcome {
         let mut other = beside(&proxy, &client)?;
         // One connection for them all, so that each finds what another has left.
         narrow(&proxy)?;
-        let fresh = asked(&mut direct, role)?;
+        let (fresh, fresh_rest) = (asked(&mut direct, role)?, asked(&mut direct, rest)?);
         for sql in [
             "SET ROLE reader",
             "SET ROLE 'writer'",
@@ -644,6 +645,13 @@ fn roles(driver: Driver) -> Outcome {
             &["EXECUTE IMMEDIATE 'SET ROLE reader'"],
             &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"],
             &["SET ROLE `sp\u{e4}t`"],
+            // MariaDB does what follows, up to what fails.
+            &["SET ROLE reader, foreign_key_checks=0"],
+            &["SET ROLE NONE, NAMES latin1"],
+            &["SET @u='alice', ROLE reader"],
+            &["SET DEFAULT ROLE NONE, sql_mode='ANSI_QUOTES', @u='alice'"],
+            &["SET PASSWORD='', @u='alice'"],
+            &["SET ROLE reader, foreign_key_checks=0, PASSWORD FOR nosuch@nowhere=''"],
             &[
                 "SET ROLE reader",
                 "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
@@ -658,6 +666,8 @@ fn roles(driver: Driver) -> Outcome {
             drop(std::mem::replace(&mut client, next));
             let found = asked(&mut client, role)?;
             expect(found == fresh, || format!("{vendor}, the next after {left:?}: {found:?}"))?;
+            let found = asked(&mut client, rest)?;
+            expect(found == fresh_rest, || format!("{vendor}, the next after {left:?}: {found:?} instead of {fresh_rest:?}"))?;
         }
     }
     Ok(())

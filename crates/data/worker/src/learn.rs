@@ -86,7 +86,11 @@ impl Session {
                 What::Dynamic(dynamic) if job.class.command == CommandCounter::Call => dynamic.outer,
                 _ => &[],
             };
-            self.learn_variables(backend, job.class, job.sent(), outer, error);
+            let code = match response.outcome() {
+                Outcome::Err { code, .. } => Some(code),
+                _ => None,
+            };
+            self.learn_variables(backend, job.class, job.sent(), outer, code);
         }
         if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
@@ -145,8 +149,8 @@ impl Session {
     }
 
     /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`. `outer`: the statement with the
-    /// arguments of a procedure, if they are not in its text.
-    fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], outer: &[u8], error: bool) {
+    /// arguments of a procedure, if they are not in its text; `error`: the code, if it failed.
+    fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], outer: &[u8], error: Option<u16>) {
         let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
         let mut all_mentioned =
             mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
@@ -154,9 +158,15 @@ impl Session {
             match sql::set::parse_in(text, self.escapes()) {
                 // What it seems to set may be in a string.
                 Ok(_) if self.lexing().hides(text) => backend.holds.add(Hold::UnknownState),
-                Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error),
-                Err(_) if error => {}
-                Err(_) => backend.holds.add(Hold::UnknownState),
+                Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error.is_some()),
+                // Of several parts some may have been done before one failed, unless none was read.
+                Err(_) if error == Some(errors::PARSE.number) => {}
+                Err(_) => {
+                    backend.holds.add(Hold::UnknownState);
+                    if mentions_a_role(text) {
+                        backend.retire();
+                    }
+                }
             }
         }
         if all_mentioned {

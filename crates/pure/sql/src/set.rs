@@ -193,17 +193,17 @@ impl<'a> Grammar<'a> {
         let alone = match self.peek() {
             Some(t) if t.is("STATEMENT") && !self.is_assignment() => Some(self.for_statement()?),
             Some(t) if t.is("PASSWORD") => {
-                self.rest()?;
+                self.alone(false)?;
                 Some(Setting::Password)
             }
             Some(t) if t.is("ROLE") && !self.is_assignment() => {
                 self.next();
-                Some(Setting::Role(self.rest()?))
+                Some(Setting::Role(self.alone(true)?))
             }
             Some(t) if t.is("DEFAULT") => {
                 self.next();
                 self.need("ROLE")?;
-                self.rest()?;
+                self.alone(true)?;
                 Some(Setting::DefaultRole)
             }
             Some(t) if t.is("RESOURCE") && !self.is_assignment() => {
@@ -237,6 +237,10 @@ impl<'a> Grammar<'a> {
 
     fn part(&mut self) -> Result<Setting<'a>, NotUnderstood> {
         let token = self.peek().ok_or(NotUnderstood)?;
+        // To MariaDB it is no variable here either.
+        if token.is("PASSWORD") {
+            return Err(NotUnderstood);
+        }
         let plain = !self.is_assignment();
         if token.is("NAMES") && plain {
             self.next();
@@ -500,6 +504,24 @@ impl<'a> Grammar<'a> {
         words.next().is_some_and(|t| t.is_sign(b'=') || t.is_sign(b':') || t.is_sign(b'.'))
     }
 
+    /// The rest of a part that nothing may follow: to MariaDB any other part may. A comma outside of parentheses must stand between `accounts`.
+    fn alone(&mut self, accounts: bool) -> Result<&'a [u8], NotUnderstood> {
+        let mut words = self.words.clone();
+        let mut depth = 0i32;
+        while let Some(token) = words.next() {
+            if token.kind != Kind::Sign {
+                continue;
+            }
+            match token.text[0] {
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                b',' if depth == 0 && !(accounts && is_account(&mut words)) => return Err(NotUnderstood),
+                _ => {}
+            }
+        }
+        self.rest()
+    }
+
     /// The text of what is left, which must be something, without the `;` at its end.
     fn rest(&mut self) -> Result<&'a [u8], NotUnderstood> {
         let start = self.peek().ok_or(NotUnderstood)?.start;
@@ -516,6 +538,17 @@ impl<'a> Grammar<'a> {
         }
         Ok(&self.sql[start..self.end])
     }
+}
+
+/// Passes `name` or `name@host`; whether it is all there is up to the next comma, the end, or who it is for.
+fn is_account(words: &mut Words<'_>) -> bool {
+    let named = |token: Option<Token<'_>>| token.is_some_and(|token| token.kind != Kind::Sign);
+    let mut whole = named(words.next());
+    if words.is_before(b'@') {
+        words.next();
+        whole &= named(words.next());
+    }
+    whole && words.peek().is_none_or(|next| next.is_sign(b',') || next.is_sign(b';') || next.is_any(&["TO", "FOR"]))
 }
 
 fn scope_named(token: Token<'_>) -> Option<Scope> {
@@ -717,8 +750,12 @@ mod tests {
             ("SET transaction_isolation='x'", "Session transaction_isolation = 'x'"),
             ("SET PASSWORD = 'x'", "Password"),
             ("SET PASSWORD FOR a@localhost = PASSWORD('x')", "Password"),
+            ("SET PASSWORD = CONCAT('x', 'y') RETAIN CURRENT PASSWORD", "Password"),
             ("SET ROLE ALL EXCEPT a, b;", "Role ALL EXCEPT a, b"),
+            ("SET ROLE 'a'@'%', `b` , c@localhost", "Role 'a'@'%', `b` , c@localhost"),
             ("SET DEFAULT ROLE ALL TO a", "DefaultRole"),
+            ("SET DEFAULT ROLE a, b@'%' TO c, d@localhost", "DefaultRole"),
+            ("SET DEFAULT ROLE a FOR c@localhost", "DefaultRole"),
             ("SET RESOURCE GROUP g", "ResourceGroup g"),
             (
                 "SET STATEMENT max_statement_time=1, sort_buffer_size=DEFAULT FOR SELECT 1 FOR UPDATE;",
@@ -783,6 +820,26 @@ mod tests {
             "SET SESSION NAMES utf8",
             "SET DEFAULT x",
             "SET ROLE",
+            // MariaDB does all parts.
+            "SET ROLE NONE, foreign_key_checks=0",
+            "SET ROLE NONE, @u:='alice'",
+            "SET ROLE NONE, a, @@b=1",
+            "SET ROLE NONE, NAMES gbk",
+            "SET ROLE NONE, CHARSET gbk",
+            "SET ROLE NONE, ROLE NONE",
+            "SET ROLE a, SESSION b=1",
+            "SET ROLE a@b, c.d=1",
+            "SET ROLE a,",
+            "SET DEFAULT ROLE NONE, sql_mode='ANSI_QUOTES', @u='alice'",
+            "SET DEFAULT ROLE NONE FOR a, NAMES gbk",
+            "SET DEFAULT ROLE NONE FOR a, PASSWORD='x'",
+            "SET PASSWORD='', @u='bob'",
+            "SET PASSWORD FOR a@b = PASSWORD('x'), NAMES gbk",
+            "SET PASSWORD='', PASSWORD FOR a=''",
+            "SET @u='bob', PASSWORD=''",
+            "SET @u='bob', PASSWORD FOR a=''",
+            "SET @u='bob', ROLE NONE",
+            "SET @u='bob', DEFAULT ROLE NONE",
             "SET STATEMENT a=1",
             "SET STATEMENT a=1 FOR",
             "/*!80000 SET a=1 */",
