@@ -2,16 +2,19 @@
 //!
 //! A digest has blanks for comments and `?` for strings, and finds both by rules of its own (`digest.rs`), which are ProxySQL's: a backslash always
 //! escapes, backquotes mean nothing, `/*M!` is a comment, and `--` at the end of a line takes the next line along. Where a server reads otherwise, two statements
-//! of one digest are not two statements of one shape.
+//! of one digest are not two statements of one shape. Nor are they where MySQL does what a comment says: an optimizer hint may set variables of the session.
 
 use crate::reading::Lexing;
 use crate::words::{Kind, Token, end_of_quoted};
 use std::ops::Range;
 
 /// Whether all that the digest of this text leaves out is, to a server, comments and the insides of strings. `ansi_quotes`: what stands in double quotes
-/// may be a name to it.
+/// may be a name to it. Of what an optimizer hint asks, variables and resource groups count.
 #[must_use]
 pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
+    if has_setting_hint(sql) {
+        return false;
+    }
     if lexing.shifts() && !sql.is_ascii() || matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(sql) {
         return false;
     }
@@ -42,6 +45,20 @@ pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
     let are_sure = token.is_none_or(is_sure) && tokens.all(is_sure);
     // What some servers skip, the digest shows.
     are_sure && (!words.is_conditional() || is_one_conditional_comment(sql))
+}
+
+/// Whether there may be an optimizer hint that changes more than how a statement is executed. Inside of a string it is none, which is so rare that nobody looks.
+/// <https://dev.mysql.com/doc/refman/8.4/en/optimizer-hints.html>
+fn has_setting_hint(sql: &[u8]) -> bool {
+    let asks = |inside: &[u8]| ["SET_VAR", "RESOURCE_GROUP"].iter().any(|name| contains_in_any_case(inside, name.as_bytes()));
+    memchr::memmem::find_iter(sql, b"/*+").any(|at| {
+        let inside = &sql[at + 3..];
+        asks(&inside[..memchr::memmem::find(inside, b"*/").unwrap_or(inside.len())])
+    })
+}
+
+fn contains_in_any_case(text: &[u8], name: &[u8]) -> bool {
+    text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))
 }
 
 /// Whether something in double quotes would end elsewhere if it was a name.
@@ -127,6 +144,7 @@ mod tests {
             "-- first\nSELECT 1 /* -- */",
             "SELECT 'a' 'b', \"\"",
             "SELECT a FROM t WHERE id=1 --\r\nUNION SELECT password FROM users",
+            "SELECT /*+ NO_ICP(t) MAX_EXECUTION_TIME(1000) */ set_var FROM t /* SET_VAR */",
         ] {
             assert!(shown(sql.as_bytes()), "{sql}");
         }
@@ -152,6 +170,10 @@ mod tests {
             "SELECT a AS `/*`, password AS `*/` FROM users",
             "SELECT a AS `'`, password AS `'` FROM t",
             "SELECT `it's` FROM t WHERE a = `'`",
+            "DELETE /*+ SET_VAR(foreign_key_checks=0) */ FROM parent WHERE id=7",
+            "DELETE /*+BKA(t) set_var (foreign_key_checks=0)",
+            "SELECT a FROM t WHERE b IN (SELECT /*+ QB_NAME(q) Resource_Group(g) */ c FROM u)",
+            "/*!50000 DELETE /*+ SET_VAR(foreign_key_checks=0) */ FROM parent WHERE id=7 */",
         ] {
             assert!(!shown(sql.as_bytes()), "{sql}");
         }
