@@ -533,7 +533,8 @@ impl<'a> Scan<'a> {
 
     fn load(&mut self) -> CommandCounter {
         if self.words.peek().is_some_and(|token| token.is_any(&["DATA", "XML"])) {
-            let local = self.words.clone().take(3).any(|token| token.is("LOCAL"));
+            // DATA CONCURRENT FROM LOCAL
+            let local = self.words.clone().take(4).any(|token| token.is("LOCAL"));
             self.class.local_infile |= local;
         } else {
             self.class.ddl = true;

@@ -18,10 +18,12 @@ pub fn tables_read<'a>(sql: &'a [u8], lexing: Lexing, mut each: impl FnMut(Optio
     }
     // Whether we are in a list of tables, for each open parenthesis.
     let mut outer: Vec<bool> = Vec::new();
-    let (mut in_list, mut expects) = (false, false);
+    let (mut in_list, mut expects, mut after_for) = (false, false, false);
     let mut next: Option<Token<'a>> = words.next();
     while let Some(token) = next {
         next = words.next();
+        // USE INDEX FOR ORDER BY (i)
+        let purpose = std::mem::replace(&mut after_for, token.is("FOR"));
         match token.kind {
             Kind::Sign => match token.text {
                 b"(" => {
@@ -45,7 +47,10 @@ pub fn tables_read<'a>(sql: &'a [u8], lexing: Lexing, mut each: impl FnMut(Optio
                 expects = true;
             }
             Kind::Word if expects && token.is("LATERAL") => {}
-            Kind::Word if token.is_any(ENDS_A_LIST) => (in_list, expects) = (false, false),
+            // What ends a list on one server may be a table's name on another.
+            Kind::Word if token.is("SELECT") || !expects && !purpose && token.is_any(ENDS_A_LIST) => {
+                (in_list, expects) = (false, false);
+            }
             Kind::Word | Kind::Name | Kind::String if expects => {
                 expects = false;
                 let first = plain(&token);
@@ -66,7 +71,7 @@ pub fn tables_read<'a>(sql: &'a [u8], lexing: Lexing, mut each: impl FnMut(Optio
 }
 
 const ENDS_A_LIST: &[&str] =
-    &["SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "PROCEDURE"];
+    &["WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "PROCEDURE"];
 
 /// Calls `each` with every name in a statement, alone and with the name before its dot: whatever it writes is among them.
 pub fn names(sql: &[u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u8])) {
@@ -81,6 +86,9 @@ pub fn names(sql: &[u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u
         let word = token.kind == Kind::Word && (qualifier.is_some() || !token.text.iter().all(u8::is_ascii_digit));
         let name = quoted || token.kind == Kind::Name || word;
         before_values &= !token.is_any(&["SET", "VALUES", "VALUE", "WHERE", "SELECT"]);
+        // Behind WITH or SET STATEMENT.
+        let begins = token.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]);
+        before_values |= begins && words.peek().is_none_or(|next| !next.is_sign(b'('));
         after_keyword = token.is_any(&["INTO", "UPDATE", "FROM", "TABLE", "JOIN", "IGNORE", "LOW_PRIORITY", "DELAYED", "QUICK"]);
         if !name {
             qualifier = None;
@@ -135,6 +143,12 @@ mod tests {
             ("SELECT * FROM \"t\", 'u'", "t u"),
             ("SELECT /* FROM x */ 'FROM y' FROM t -- , z\n, u", "t u"),
             ("SELECT * FROM t FOR SYSTEM_TIME AS OF TIMESTAMP'2020-01-01', u", "t u"),
+            ("SELECT * FROM t USE INDEX FOR ORDER BY (i), u ORDER BY a, b", "t u"),
+            ("SELECT * FROM t IGNORE KEY FOR GROUP BY (i, j), u FORCE INDEX FOR ORDER BY (k), v GROUP BY a, b", "t u v"),
+            ("SELECT * FROM window, u", "window u"),
+            ("SELECT * FROM t, window WHERE a IN (1, 2)", "t window"),
+            ("SELECT * FROM t JOIN except", "t except"),
+            ("SELECT * FROM t WINDOW w AS (PARTITION BY a), x AS (ORDER BY b)", "t"),
             ("SHOW TABLES FROM x", "?"),
             ("DESCRIBE t", "?"),
         ] {
@@ -168,6 +182,9 @@ mod tests {
             ("INSERT INTO s.123 VALUES (1)", &["s.123"]),
             ("DELETE FROM s.2026_log", &["s.2026_log"]),
             ("WITH x AS (SELECT 1) UPDATE t JOIN x SET t.a = 1", &["t"]),
+            ("WITH x AS (SELECT 1) UPDATE \"a\", \"b\" SET b.c = 1", &["a", "b"]),
+            ("WITH x AS (SELECT 1) DELETE \"a\", s.\"b\" FROM \"a\", \"b\"", &["a", "s.b", "b"]),
+            ("SET STATEMENT a=1 FOR REPLACE \"t\" VALUES (1)", &["t"]),
         ] {
             let found = all(sql);
             for table in tables {
@@ -175,5 +192,6 @@ mod tests {
             }
         }
         assert!(!all("INSERT INTO t VALUES ('u', \"v\", 12)").iter().any(|name| ["u", "v", "12"].contains(&name.as_str())));
+        assert!(!all("INSERT INTO t VALUES (REPLACE(\"v\", 'u', 'w'))").iter().any(|name| name == "v"));
     }
 }

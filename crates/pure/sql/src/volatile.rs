@@ -24,10 +24,14 @@ const FUNCTIONS: &[&str] = &[
     "UUID_V4",
     "UUID_V7",
     "WAIT_FOR_EXECUTED_GTID_SET",
+    "WAIT_UNTIL_SQL_THREAD_AFTER_GTIDS",
+    "WSREP_LAST_SEEN_GTID",
+    "WSREP_LAST_WRITTEN_GTID",
+    "WSREP_SYNC_WAIT_UPTO_GTID",
 ];
 
 /// The longest of them.
-const LONGEST: usize = 28;
+const LONGEST: usize = 33;
 
 /// Whether a statement calls such a function, or has an executable comment that servers read differently. NOW() and its like are
 /// not among them: how old they may be is what a time to live says.
@@ -62,6 +66,10 @@ mod tests {
             "SELECT * FROM t ORDER BY RAND() LIMIT 1",
             "SELECT a FROM t WHERE b = Sleep (1)",
             "SELECT `uuid`()",
+            "SELECT WSREP_LAST_SEEN_GTID()",
+            "SELECT wsrep_last_written_gtid()",
+            "SELECT WSREP_SYNC_WAIT_UPTO_GTID('00-1', 5)",
+            "SELECT wait_until_sql_thread_after_gtids('u:1', 1)",
             "SELECT 1 /*!80000 + 1 */",
         ] {
             assert!(is_volatile(sql.as_bytes(), Lexing::Escapes), "{sql}");

@@ -279,6 +279,8 @@ fn a_variable_with_dots_in_its_name_is_assigned() {
 #[test]
 fn other_marks() {
     assert!(class(b"LOAD DATA LOW_PRIORITY LOCAL INFILE 'x' INTO TABLE t").local_infile);
+    // As MySQL 9 has it.
+    assert!(class(b"LOAD DATA CONCURRENT FROM LOCAL INFILE 'x' INTO TABLE t").local_infile);
     assert!(!class(b"LOAD DATA INFILE 'LOCAL' INTO TABLE t").local_infile);
     assert!(class(b"KILL 5").kills);
     assert!(class(b"ALTER TABLE t ADD a INT").ddl);
