@@ -27,12 +27,15 @@ struct Flags {
     /// Begin with this seed instead of one from the clock (with --minutes).
     #[arg(long)]
     from: Option<u64>,
+    /// So many more in a hundred steps of a session are a KILL.
+    #[arg(long, default_value_t = 0)]
+    kills: u64,
 }
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
     match flags.minutes {
-        Some(minutes) => soak(minutes, flags.from),
+        Some(minutes) => soak(minutes, flags.from, flags.kills),
         None if flags.seeds.is_empty() => {
             eprintln!("which seed? For example: cargo run -p sim -- 123, or cargo run -p sim -- --minutes 5");
             ExitCode::from(2)
@@ -56,7 +59,7 @@ fn world(seed: u64, weather: Option<&str>) -> World {
 fn tell(flags: &Flags) -> ExitCode {
     let mut bad = false;
     for seed in &flags.seeds {
-        let verdict = sim::run(&world(*seed, flags.weather.as_deref()));
+        let verdict = sim::run(&World { kills: flags.kills, ..world(*seed, flags.weather.as_deref()) });
         for line in &verdict.story {
             println!("{line}");
         }
@@ -92,7 +95,7 @@ fn watch(playing: Arc<AtomicU64>) {
     });
 }
 
-fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
+fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() * 1000);
     let mut seed = from.unwrap_or_else(clock);
     let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
@@ -103,7 +106,7 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
     watch(playing.clone());
     while Instant::now() < until {
         playing.store(seed, Ordering::Relaxed);
-        let verdict = catch_unwind(AssertUnwindSafe(|| sim::run(&World::of(seed))));
+        let verdict = catch_unwind(AssertUnwindSafe(|| sim::run(&World { kills, ..World::of(seed) })));
         match verdict {
             Ok(verdict) => {
                 answered += verdict.answered;
@@ -132,7 +135,7 @@ fn soak(minutes: f64, from: Option<u64>) -> ExitCode {
         println!("{times:>10}  {what}");
     }
     for seed in &failing {
-        println!("  cargo run -p sim -- {seed}");
+        println!("  cargo run -p sim -- --kills {kills} {seed}");
     }
     if failing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
