@@ -257,7 +257,7 @@ fn few_of_a_user(driver: Driver) -> Outcome {
 }
 
 fn lent(driver: Driver) -> Outcome {
-    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    let (server, proxy) = one_of(driver, Vendor::MariaDb)?;
     limit(&proxy, 1)?;
     let mut clients: Vec<Raw> = (0..2).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
     // What one has set goes there with the connection, and is not the other's.
@@ -276,6 +276,17 @@ fn lent(driver: Driver) -> Outcome {
             seen.concat().iter().map(|row| format!("{row:?}")).collect::<String>().as_str(),
             "[\"NULL\", \"NULL\", \"1\"][\"rye\", \"42\", \"1\"]",
         )?;
+    }
+    // What a trigger sets is still told on the other core.
+    server.root("CREATE TABLE conf.sacks (weight INT); CREATE TRIGGER conf.weigh AFTER INSERT ON conf.sacks FOR EACH ROW SET SESSION max_sort_length = NEW.weight")?;
+    for turn in 0..10 {
+        let weights = [1000 + turn, 2000 + turn];
+        for (client, weight) in clients.iter_mut().zip(weights) {
+            asked(client, &format!("INSERT INTO conf.sacks VALUES ({weight})"))?;
+        }
+        for (client, weight) in clients.iter_mut().zip(weights) {
+            same(asked(client, "SELECT @@max_sort_length, CONNECTION_ID() > 0")?[0][0].as_str(), weight.to_string().as_str())?;
+        }
     }
     let opened = counted(&proxy, "Server_Connections_created")?;
     same(opened, 1)?;

@@ -11,6 +11,7 @@ use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
 };
@@ -109,7 +110,7 @@ pub struct Backend {
     /// It has said that ANSI_QUOTES is not in its `sql_mode`, and nothing was set there since.
     pub plain_quotes: bool,
     /// How the server tells of every change in its session, if we have asked for that.
-    pub(crate) tracking: Option<Rc<crate::track::Told>>,
+    pub(crate) tracking: Option<Arc<crate::track::Told>>,
     /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.
     pub strange_variables: bool,
     /// What the server has still to tell: an error tells nothing of what its statement has changed.

@@ -12,6 +12,7 @@ use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::state::{UserValue, UserVariables, Variables};
 use crate::sync::Ways;
+use crate::track::Told;
 use crate::{Holds, Names, State};
 use bridge::Counter;
 use net::{Hello, Parted};
@@ -28,6 +29,8 @@ use wire::caps::Caps;
 const ANSWER: Duration = Duration::from_millis(5);
 /// So long a wish that could not be granted is remembered: who still waits asks again before.
 const REMEMBERED: Duration = Duration::from_millis(60);
+/// So long after somebody has begun to wait, what it asks may not have been heard yet.
+const JUST_NOW: Duration = Duration::from_millis(10);
 /// Wishes of other cores that a hostgroup remembers.
 const WISHES_MAX: usize = 64;
 
@@ -76,6 +79,7 @@ pub struct Lent {
     /// Number of the first slot: the names there are used again from it on.
     first_slot: u32,
     modes: u16,
+    tracking: Option<Arc<Told>>,
     last_session: u32,
     warnings_left: bool,
     insert_id: Option<u64>,
@@ -206,12 +210,11 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
     backend.key.caps == wanted.caps && *backend.key.user == *wanted.user && may_travel(backend)
 }
 
-/// What only this core can know, such as what its server was told to tell, does not travel; nor does a compressed stream, nor what was opened for the
+/// What only this core can know does not travel; nor does a compressed stream, nor what was opened for the
 /// clients of one address.
 fn may_travel(backend: &Backend) -> bool {
     backend.key.client.is_none()
         && backend.owned.is_none()
-        && backend.tracking.is_none()
         && backend.unreported == Unreported::Nothing
         && !backend.strange_variables
         && backend.conn.compression().is_none()
@@ -340,6 +343,13 @@ impl Pools {
         }
     }
 
+    /// Who waits elsewhere has begun just now. What it asks is on its way, and the connection is lent to it, or closed for it, when that is heard.
+    pub(crate) fn is_about_to_be_asked_for(&self, place: &Place, backend: &Backend) -> bool {
+        let now = self.rt.now().as_ns();
+        let just_now = |since: u64| now.saturating_sub(since) < JUST_NOW.as_nanos() as u64;
+        may_travel(backend) && place.permits.waits_elsewhere(self.line).is_some_and(just_now)
+    }
+
     fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {
         let (neighbours, tally) = (self.neighbours.clone(), self.tally.clone());
         self.rt.spawn(async move {
@@ -408,7 +418,7 @@ impl Pools {
                 closing: std::mem::take(&mut lent.closing),
                 several: lent.several,
                 plain_quotes: false,
-                tracking: None,
+                tracking: lent.tracking.take(),
                 unreported: Unreported::Nothing,
                 strange_variables: false,
                 retired: false,
@@ -475,6 +485,7 @@ impl Lent {
             several: backend.several,
             first_slot: backend.slots.first(),
             modes: backend.holds.modes(),
+            tracking: backend.tracking.take(),
             last_session: backend.last_session,
             warnings_left: backend.warnings_left,
             insert_id: backend.insert_id,

@@ -255,7 +255,9 @@ impl Pools {
                 return group.queue.call();
             }
         }
-        match kept.filter(|_| !self.gives_way(&place, since, GIVE_WAY)) {
+        let will_travel = |backend: &Backend| since.is_none() && self.is_about_to_be_asked_for(&place, backend);
+        let goes = kept.as_ref().is_some_and(|backend| self.gives_way(&place, since, GIVE_WAY) && !will_travel(backend));
+        match kept.filter(|_| !goes) {
             Some(backend) => {
                 self.note_modes(&backend);
                 self.tally.up(Counter::MyhgmPoolPush);

@@ -9,7 +9,7 @@ use crate::ask::Answer;
 use crate::sync::Need;
 use crate::{Backend, BackendFailed};
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::Arc;
 use wire::caps;
 use wire::response::{Expect, Response};
 use wire::track::Wish;
@@ -76,7 +76,7 @@ pub(crate) enum Tracks {
     Unknown,
     /// It does not, or not for us.
     Not,
-    As(Rc<Told>),
+    As(Arc<Told>),
 }
 
 /// How a server tells.
@@ -85,13 +85,13 @@ pub(crate) struct Told {
     /// The statement that makes it tell all.
     turn_on: String,
     /// What it tells sessions that have not asked for anything.
-    by_default: Rc<Wish>,
+    by_default: Arc<Wish>,
 }
 
 impl Backend {
     /// What clients of this connection are told of all that the server tells: `None` for everything.
     #[must_use]
-    pub fn wish(&self) -> Option<Rc<Wish>> {
+    pub fn wish(&self) -> Option<Arc<Wish>> {
         self.tracking.as_ref().map(|told| told.by_default.clone())
     }
 
@@ -167,7 +167,7 @@ impl Backend {
             Tracks::As(told) => told,
             Tracks::Unknown => {
                 let Some(told) = self.ask_for_defaults().await? else { return Ok(()) };
-                let told = Rc::new(told);
+                let told = Arc::new(told);
                 *self.place.tracks.borrow_mut() = Tracks::As(told.clone());
                 told
             }
@@ -213,7 +213,7 @@ impl Backend {
             turn_on: format!(
                 "SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"
             ),
-            by_default: Rc::new(Wish::new(&variables, on(schema), on(state))),
+            by_default: Arc::new(Wish::new(&variables, on(schema), on(state))),
         }))
     }
 }

@@ -14,7 +14,7 @@ use bridge::Counter;
 use net::NetError;
 use rt::{Chunk, Either};
 use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::caps::Caps;
 use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
@@ -99,7 +99,7 @@ impl Follower {
     pub(crate) fn new(
         expect: Expect,
         (server, client): (Caps, Caps),
-        wish: Option<Rc<Wish>>,
+        wish: Option<Arc<Wish>>,
         turn: Turn,
         sent: u8,
         flags: u16,

@@ -12,7 +12,7 @@ use crate::caps::{self, Caps};
 use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::track::Wish;
 use crate::{Malformed, ok, status};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Follows one response and writes it for the client as it comes.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Recode {
     /// SERVER_STATUS_* flags that every result has besides its own.
     more: u16,
     /// Which session changes the client is told; all if `None`.
-    wish: Option<Rc<Wish>>,
+    wish: Option<Arc<Wish>>,
     /// Results are those of a CALL: each is followed by something, and one of a single row may be the OUT parameters.
     call: bool,
     /// SERVER_PS_OUT_PARAMS and what comes with it, of the server's EOF before the rows: MySQL's EOF behind them does not say so again.
@@ -102,7 +102,7 @@ impl Recode {
 
     /// The client is told no other session changes than these.
     #[must_use]
-    pub fn telling(mut self, wish: Option<Rc<Wish>>) -> Self {
+    pub fn telling(mut self, wish: Option<Arc<Wish>>) -> Self {
         self.wish = wish;
         self
     }

@@ -8,14 +8,14 @@ use crate::caps::Caps;
 use crate::packet::{self, HEADER_LEN};
 use crate::track::Wish;
 use crate::{Malformed, ok};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Follows one response to a client with the caps of the server.
 #[derive(Debug)]
 pub struct Sift {
     response: Response,
     caps: Caps,
-    wish: Rc<Wish>,
+    wish: Arc<Wish>,
     /// The beginning of a packet that may have to be changed: the client has not got it yet.
     back: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
 }
@@ -32,7 +32,7 @@ pub enum Sifted {
 impl Sift {
     /// As [`Response::expect`]; the client is told no other changes than it wished for.
     #[must_use]
-    pub fn expect(expect: Expect, caps: Caps, wish: Rc<Wish>) -> Self {
+    pub fn expect(expect: Expect, caps: Caps, wish: Arc<Wish>) -> Self {
         Self { response: Response::expect(expect, caps), caps, wish, back: Vec::new() }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         out
     }
 
-    fn sifted(bytes: &[u8], piece: usize, wish: &Rc<Wish>) -> Vec<u8> {
+    fn sifted(bytes: &[u8], piece: usize, wish: &Arc<Wish>) -> Vec<u8> {
         let mut sift = Sift::expect(Expect::Query, CAPS, wish.clone()).to_packet(0);
         let mut got = Vec::new();
         for chunk in bytes.chunks(piece) {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn only_changes_that_were_asked_for_pass_however_the_answer_is_cut() {
         let (mine, theirs) = (&b"\x01\x05\x04test"[..], &b"\x02\x011"[..]);
-        let wish = Rc::new(Wish::new("", true, false));
+        let wish = Arc::new(Wish::new("", true, false));
         for (came, wanted) in [
             ((mine, mine), (mine, mine)),
             ((theirs, mine), (&b""[..], mine)),
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn what_tells_nothing_passes_as_it_is() {
         let bytes = answer(b"", b"");
-        let mut sift = Sift::expect(Expect::Query, CAPS, Rc::new(Wish::default())).to_packet(0);
+        let mut sift = Sift::expect(Expect::Query, CAPS, Arc::new(Wish::default())).to_packet(0);
         let (all, end) = sift.follow(&bytes).unwrap();
         assert_eq!((all, end), (Sifted::AsIs(bytes.len()), Follow::Ended { used: bytes.len() }));
     }
