@@ -4,7 +4,7 @@ use net::tls::{Acceptor, SelfSigned};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Names as ProxySQL has them, so that existing files go on serving.
 const CA: &str = "proxysql-ca.pem";
@@ -20,19 +20,32 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Reads them; makes them first where there are none.
+    /// Reads them; makes them first where there are none. A file of the operator's is never written over.
     pub(crate) fn in_folder(datadir: &Path) -> Result<Self, String> {
-        let said = |name: &str, error: io::Error| format!("{}: {error}", datadir.join(name).display());
-        if !datadir.join(CERTIFICATE).exists() && !datadir.join(KEY).exists() {
+        let at = |name: &str| datadir.join(name);
+        let said = |name: &str, error: io::Error| format!("{}: {error}", at(name).display());
+        let there: Vec<_> = [CA, KEY, CERTIFICATE].into_iter().filter(|name| at(name).exists()).collect();
+        if there.is_empty() {
             let made = SelfSigned::generate()?;
-            write(&datadir.join(CA), &made.ca, 0o644).map_err(|e| said(CA, e))?;
-            write(&datadir.join(KEY), &made.key, 0o600).map_err(|e| said(KEY, e))?;
-            write(&datadir.join(CERTIFICATE), &made.certificate, 0o644).map_err(|e| said(CERTIFICATE, e))?;
+            for (name, pem, mode) in [(CA, &made.ca, 0o644), (KEY, &made.key, 0o600), (CERTIFICATE, &made.certificate, 0o644)] {
+                write(&unfinished(datadir, name), pem, mode).map_err(|e| said(name, e))?;
+            }
+            finish(datadir)?;
+        } else if !at(CERTIFICATE).exists() && unfinished(datadir, CERTIFICATE).exists() {
+            // All were written, and an end came while they got their names.
+            finish(datadir)?;
+        } else if !there.contains(&CERTIFICATE) || !there.contains(&KEY) {
+            return Err(format!(
+                "the data directory {} has {}, but a certificate needs {CERTIFICATE} and {KEY}: put both there, or none of {CA}, {CERTIFICATE} and {KEY} to \
+                 have all made",
+                datadir.display(),
+                there.join(" and ")
+            ));
         }
         Ok(Self {
-            certificate: fs::read(datadir.join(CERTIFICATE)).map_err(|e| said(CERTIFICATE, e))?,
-            key: fs::read(datadir.join(KEY)).map_err(|e| said(KEY, e))?,
-            authorities: match fs::read(datadir.join(CA)) {
+            certificate: fs::read(at(CERTIFICATE)).map_err(|e| said(CERTIFICATE, e))?,
+            key: fs::read(at(KEY)).map_err(|e| said(KEY, e))?,
+            authorities: match fs::read(at(CA)) {
                 Ok(authorities) => authorities,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
                 Err(error) => return Err(said(CA, error)),
@@ -47,8 +60,95 @@ impl Pair {
     }
 }
 
+/// Where a file is until all are written.
+fn unfinished(datadir: &Path, name: &str) -> PathBuf {
+    datadir.join(format!(".{name}.millrace.tmp"))
+}
+
+/// Gives them their names, where they do not have them yet: the certificate last, whose other name says that all were written.
+fn finish(datadir: &Path) -> Result<(), String> {
+    for name in [KEY, CA, CERTIFICATE] {
+        let (from, to) = (unfinished(datadir, name), datadir.join(name));
+        if !to.exists() {
+            fs::rename(&from, &to).map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+    }
+    Ok(())
+}
+
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("millrace-certificate-{name}-{}", std::process::id()));
+            fs::remove_dir_all(&path).ok();
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let mut names: Vec<_> =
+                fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort_unstable();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).ok();
+        }
+    }
+
+    #[test]
+    fn what_the_operator_has_put_there_is_never_written_over() {
+        for (name, text) in [(CA, "mine"), (KEY, "mine"), (CERTIFICATE, "mine")] {
+            let folder = Folder::new(name);
+            fs::write(folder.0.join(name), text).unwrap();
+            let refused = Pair::in_folder(&folder.0).err().unwrap();
+            assert!(refused.contains(&format!("has {name}, but")), "{refused}");
+            assert_eq!(folder.names(), [name]);
+            assert_eq!(fs::read_to_string(folder.0.join(name)).unwrap(), text);
+        }
+        let folder = Folder::new("pair");
+        fs::write(folder.0.join(KEY), "key").unwrap();
+        fs::write(folder.0.join(CERTIFICATE), "certificate").unwrap();
+        let pair = Pair::in_folder(&folder.0).unwrap();
+        assert_eq!((&*pair.certificate, &*pair.key, &*pair.authorities), (&b"certificate"[..], &b"key"[..], &b""[..]));
+    }
+
+    #[test]
+    fn an_end_at_any_moment_of_making_them_is_made_good_by_the_next_start() {
+        let folder = Folder::new("made");
+        let made = Pair::in_folder(&folder.0).unwrap();
+        made.acceptor().unwrap();
+        assert_eq!(folder.names(), [CA, CERTIFICATE, KEY]);
+        // Half of them written: they are made anew.
+        let folder = Folder::new("half");
+        fs::write(unfinished(&folder.0, CA), "ha").unwrap();
+        fs::write(unfinished(&folder.0, CERTIFICATE), "").unwrap();
+        Pair::in_folder(&folder.0).unwrap().acceptor().unwrap();
+        assert_eq!(folder.names(), [CA, CERTIFICATE, KEY]);
+        // All written, and some named.
+        for named in [&[KEY][..], &[KEY, CA]] {
+            let folder = Folder::new("named");
+            for (name, pem) in [(CA, &made.authorities), (KEY, &made.key), (CERTIFICATE, &made.certificate)] {
+                let to = if named.contains(&name) { folder.0.join(name) } else { unfinished(&folder.0, name) };
+                fs::write(to, pem).unwrap();
+            }
+            let pair = Pair::in_folder(&folder.0).unwrap();
+            assert_eq!((pair.certificate, pair.key), (made.certificate.clone(), made.key.clone()));
+            assert_eq!(folder.names(), [CA, CERTIFICATE, KEY]);
+        }
+    }
 }

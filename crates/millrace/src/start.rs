@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -203,7 +204,12 @@ impl Threads {
         let (events, options) = (self.events.clone(), options.into());
         let (called, failed) = (name.clone(), tell.clone());
         let body = move || {
-            let ended = rt::run_with(options, |rt| main(rt, Ready(tell))).map_err(|error| error.to_string()).and_then(|r| r);
+            // A defect outside of all sessions would end this thread without a word: its sessions gone, its mailbox unread.
+            let run = AssertUnwindSafe(|| rt::run_with(options, |rt| main(rt, Ready(tell))));
+            let ended = match catch_unwind(run) {
+                Ok(ended) => ended.map_err(|error| error.to_string()).and_then(|ended| ended),
+                Err(_said_already) => Err("a defect ended it".to_owned()),
+            };
             // Heard if it was not ready yet.
             let _serving = failed.send(ended.clone());
             // Nobody listens any more when the process ends anyway.
@@ -211,7 +217,7 @@ impl Threads {
         };
         let thread = thread::Builder::new().name(name).spawn(body).map_err(|error| vec![error.to_string()])?;
         self.running.push(thread);
-        ready.recv().unwrap_or(Ok(())).map_err(|error| vec![error])
+        ready.recv().unwrap_or_else(|_gone| Err("it ended before it was ready".into())).map_err(|error| vec![error])
     }
 
     fn start_cores(
@@ -484,6 +490,25 @@ fn until_the_end(
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_thread_that_a_defect_ends_says_so_before_it_is_ready_and_later() {
+        let (events, happens) = mpsc::channel();
+        let (letters, _unread) = mailbox::channel(1);
+        let mut threads = Threads { events, letters, running: Vec::new() };
+        let begun = threads.start("early".into(), rt::Driver::Epoll, |_rt, _ready| async { panic!("a defect") });
+        assert_eq!(begun, Err(vec!["a defect ended it".to_owned()]));
+        let begun = threads.start("late".into(), rt::Driver::Epoll, |_rt, ready| async {
+            ready.say();
+            panic!("a defect")
+        });
+        assert_eq!(begun, Ok(()));
+        for wanted in ["early", "late"] {
+            let Ok(Event::Ended(name, ended)) = happens.recv() else { panic!("something else") };
+            assert_eq!((&*name, ended), (wanted, Err("a defect ended it".into())));
+        }
+        assert!(threads.running.into_iter().all(|thread| thread.join().is_ok()));
+    }
 
     #[test]
     fn a_core_that_is_silent_leaves_the_disk_its_time() {

@@ -33,11 +33,19 @@ pub(crate) fn view(variables: &Variables, user: &str) -> View {
     if is_admin { View::Admin } else { View::Stats }
 }
 
-/// Refuses to listen where others can come, with a password that they know.
+/// Refuses to listen where others can come, with a password that they know: where the next start will listen.
 pub fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
-    let open: Vec<_> = interfaces(&variables.admin_mysql_ifaces)
-        .filter(|at| at.parse::<Address>().is_ok_and(|address| !is_local(&address)))
-        .collect();
+    let all: Vec<_> = interfaces(&variables.admin_mysql_ifaces).filter_map(|at| at.parse().ok()).collect();
+    check_for(variables, &all, "admin-mysql_ifaces listens")
+}
+
+/// The same for where this process listens already.
+pub(crate) fn check_at(variables: &Variables, open: &[Address]) -> Result<(), Vec<Refusal>> {
+    check_for(variables, open, "the admin port listens, until the next start,")
+}
+
+fn check_for(variables: &Variables, all: &[Address], who_listens: &str) -> Result<(), Vec<Refusal>> {
+    let open: Vec<_> = all.iter().filter(|address| !is_local(address)).collect();
     let lists = [
         ("admin-admin_credentials", &variables.admin_admin_credentials),
         ("admin-stats_credentials", &variables.admin_stats_credentials),
@@ -48,8 +56,8 @@ pub fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
         if let (Some(pair), [at, ..]) = (known, &open[..]) {
             let user = pair.split(':').next().unwrap_or_default();
             let words = format!(
-                "has a password that everybody knows for '{user}', while admin-mysql_ifaces listens on {at}, where others can \
-                 reach it: choose another password, or listen on 127.0.0.1"
+                "has a password that everybody knows for '{user}', while {who_listens} on {at}, where others can reach \
+                 it: choose another password, or listen on 127.0.0.1"
             );
             refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
         }
@@ -96,5 +104,14 @@ mod tests {
         );
         let closed = [open[0], ("admin-admin_credentials", "a:x"), ("admin-stats_credentials", "s:y")];
         assert_eq!(check(&variables(&closed)), Ok(()));
+    }
+
+    #[test]
+    fn a_known_password_is_refused_where_the_port_is_open_although_the_next_start_closes_it() {
+        let local = [("admin-mysql_ifaces", "127.0.0.1:6032")];
+        let open = |at: &str| check_at(&variables(&local), &["127.0.0.1:6032".parse().unwrap(), at.parse().unwrap()]);
+        assert_eq!(open("/tmp/admin.sock"), Ok(()));
+        let refused = open("0.0.0.0:6032").unwrap_err();
+        assert!(refused[0].to_string().contains("listens, until the next start, on 0.0.0.0:6032, where others"), "{refused:?}");
     }
 }

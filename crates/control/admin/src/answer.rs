@@ -8,7 +8,7 @@ use crate::grid::Grid;
 use crate::observe::{self, Process};
 use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
-use crate::{build, file, layers, private, route};
+use crate::{access, build, file, layers, private, route};
 use bridge::{Ask, Report};
 use config::{Refusal, Snapshot};
 use rusqlite::types::Value;
@@ -291,7 +291,7 @@ impl Shared {
     async fn move_module(&self, module: Module, from: Layer, to: Layer) -> Result<Reply, Said> {
         let affected = match (from, to) {
             (Layer::Disk, _) => layers::from_disk(&self.engine.borrow(), module)?,
-            (_, Layer::Disk) => layers::to_disk(&self.engine.borrow(), module)?,
+            (_, Layer::Disk) => return self.save(module),
             (Layer::Runtime, _) => {
                 layers::from_runtime(&self.engine.borrow(), module, &self.snapshot.borrow())?;
                 0
@@ -299,6 +299,20 @@ impl Shared {
             (Layer::Memory, _) => return Ok(Reply::Done { affected: 0, info: self.load(module).await? }),
         };
         Ok(Reply::Done { affected, info: String::new() })
+    }
+
+    /// Everything can be saved; what will not be in force after a start is said.
+    fn save(&self, module: Module) -> Result<Reply, Said> {
+        let engine = self.engine.borrow();
+        let affected = layers::to_disk(&engine, module)?;
+        let unusable = module.prefix().map(|prefix| build::unusable_variables(engine.conn(), prefix)).transpose()?;
+        let words: Vec<_> = unusable.iter().flatten().map(ToString::to_string).collect();
+        let info =
+            if words.is_empty() { String::new() } else { format!("saved, but not in force after a start: {}", words.join("; ")) };
+        if !info.is_empty() {
+            (self.hooks.log)(&format!("SAVE {} TO DISK: {info}", module.words()));
+        }
+        Ok(Reply::Done { affected, info })
     }
 
     /// What there is to say about it: what was taken and does less than it says, or only at the next start.
@@ -339,7 +353,12 @@ impl Shared {
         let read = build::read(&self.engine.borrow(), &now, module).map_err(refused)?;
         drop(now);
         let built = self.aside.done(move || read.build(&give_way)).await;
-        built.ok_or("a defect ended the LOAD; the log has it")?.map_err(refused)
+        let built = built.ok_or("a defect ended the LOAD; the log has it")?.map_err(refused)?;
+        if module == Module::AdminVariables {
+            // The addresses of the next start have been looked at; these are open until then.
+            access::check_at(&built.0.variables, &self.open_at).map_err(refused)?;
+        }
+        Ok(built)
     }
 
     async fn load_user(&self, name: &str) -> Result<Reply, Said> {

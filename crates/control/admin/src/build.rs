@@ -8,7 +8,7 @@ use config::{
     FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, Refusal,
     ServerRow, SslParamsRow,
 };
-use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users};
+use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -29,6 +29,52 @@ impl Read {
 /// A snapshot that differs from `now` in one module, and what there is to say about it.
 pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
     read(engine, now, module)?.build(&|| ())
+}
+
+/// What counts at the start where what was saved cannot be understood: nobody is let past a firewall that may have been on.
+const IF_UNREADABLE: &[(&str, &str)] = &[("mysql-firewall_whitelist_enabled", "true"), ("mysql-automatic_detect_sqli", "true")];
+
+/// For the start: what was saved of a module, if it can be in force, and what cannot be. Of variables, each counts for itself.
+pub(crate) fn at_start(engine: &Engine, now: &Snapshot, module: Module) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
+    let mut refused = Vec::new();
+    let built = match module.prefix() {
+        None => self::module(engine, now, module),
+        Some(prefix) => read_variables(engine.conn(), prefix)
+            .map_err(|error| vec![sql_refusal("global_variables", error)])
+            .and_then(|pairs| {
+                let (usable, unusable) = usable(pairs);
+                refused = unusable;
+                let next = Snapshot { generation: now.generation + 1, ..now.clone() };
+                making(next, move |next, pause| variables(usable, prefix, next, pause)).build(&|| ())
+            }),
+    };
+    match built {
+        Ok(built) => (Some(built), refused),
+        Err(more) => (None, [refused, more].concat()),
+    }
+}
+
+/// The variables that can have the values that they are given, and why others cannot.
+fn usable(pairs: Vec<(String, String)>) -> (Vec<(String, String)>, Vec<Refusal>) {
+    let (mut usable, mut refused) = (Vec::new(), Vec::new());
+    for (name, value) in pairs {
+        let Err(why) = Variables::build([(&name, &value)]) else {
+            usable.push((name, value));
+            continue;
+        };
+        let instead = IF_UNREADABLE.iter().find(|(known, _)| *known == name);
+        refused.extend(why.into_iter().map(|refusal| match instead {
+            Some((_, value)) => Refusal { words: format!("{}; until then it is {value}", refusal.words), ..refusal },
+            None => refusal,
+        }));
+        usable.extend(instead.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    }
+    (usable, refused)
+}
+
+/// Why variables in memory would not be in force after a start.
+pub(crate) fn unusable_variables(conn: &Connection, prefix: &str) -> Result<Vec<Refusal>, SqlError> {
+    Ok(usable(read_variables(conn, prefix)?).1)
 }
 
 /// Reads what a snapshot is made of that differs from `now` in one module.

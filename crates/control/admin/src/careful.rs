@@ -2,9 +2,12 @@
 
 use crate::answer::{Asker, Said};
 use crate::engine::{DISK_FILE, Engine, Reply, View};
-use crate::open::Options;
+use crate::open::{Admin, Options};
 use crate::testing::{self, Directory};
+use bridge::{Ask, Report};
 use rusqlite::types::Value;
+use std::cell::Cell;
+use std::rc::Rc;
 
 #[test]
 fn a_comment_behind_a_value_hides_no_condition() {
@@ -83,4 +86,92 @@ fn a_database_that_cannot_be_opened_anew_leaves_the_one_of_before() {
     std::fs::rename(&aside, &file).unwrap();
     engine.reopen_disk().unwrap();
     assert_eq!(count(), [["0"]]);
+}
+
+#[test]
+fn a_variable_that_was_saved_with_a_value_it_cannot_have_takes_no_other_with_it() {
+    let directory = Directory::new("unusable");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options.clone(), |bench| async move {
+        bench.script("SET mysql-max_connections=77; SET admin-admin_credentials='radmin:x'").await;
+        bench.script("SET mysql-threads='four'; SET mysql-firewall_whitelist_enabled='yess'; SET admin-read_only='x'").await;
+        for (save, begins) in [
+            (
+                "SAVE MYSQL VARIABLES TO DISK",
+                "saved, but not in force after a start: mysql-firewall_whitelist_enabled must be true or false; 'yess' is not",
+            ),
+            ("SAVE ADMIN VARIABLES TO DISK", "saved, but not in force after a start: admin-read_only"),
+            ("SAVE MYSQL USERS TO DISK", ""),
+        ] {
+            match bench.ask(View::Admin, save).await {
+                Ok(Reply::Done { info, .. }) => {
+                    assert!(info.starts_with(begins) && info.is_empty() == begins.is_empty(), "{info}");
+                    assert_eq!(info.contains("mysql-threads"), save.contains("MYSQL V"), "{info}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    let admin = Admin::open(&options).unwrap();
+    let variables = &admin.snapshot().variables;
+    assert_eq!((variables.mysql_max_connections, variables.mysql_threads), (77, 4));
+    assert_eq!(&*variables.admin_admin_credentials, "radmin:x");
+    assert!(variables.mysql_firewall_whitelist_enabled, "it may have been on");
+    assert!(!variables.admin_read_only);
+    let refused: Vec<_> = admin.refused().iter().map(ToString::to_string).collect();
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert!(refused.iter().any(|words| words.ends_with("'yess' is not; until then it is true")), "{refused:?}");
+}
+
+#[test]
+fn answers_to_statistics_users_that_nobody_reads_have_a_bound_together() {
+    testing::with(Options::default(), |bench| async move {
+        let large = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 250) SELECT zeroblob(200000) FROM c";
+        let asked = |view| bench.ask(view, large);
+        assert!(asked(View::Stats).await.is_ok());
+        let unread = bench.shared.hold(View::Stats, 100 << 20);
+        let refused = asked(View::Stats).await.unwrap_err();
+        assert!(matches!(&refused, Said::Sql(words) if words.ends_with("or when others have read theirs")), "{refused:?}");
+        assert!(asked(View::Admin).await.is_ok());
+        assert!(bench.ask(View::Stats, "SELECT 1").await.is_ok());
+        drop(unread);
+        assert!(asked(View::Stats).await.is_ok());
+    });
+}
+
+#[test]
+fn digests_that_cannot_be_kept_now_are_kept_later() {
+    let given = Cell::new(0);
+    let reports = Box::new(move |what, reset| {
+        let n = given.get() + u64::from(reset);
+        given.set(n);
+        matches!(what, Ask::Digests).then(|| Report::Digests(vec![testing::digest_row("u", "", n, "SELECT ?")]))
+    });
+    testing::with_reports(Options::default(), reports, |bench| async move {
+        let keep = "SAVE MYSQL DIGEST TO DISK";
+        let run = |sql: &str| bench.shared.engine.borrow().conn().execute_batch(sql).unwrap();
+        run("ALTER TABLE stats_history.history_mysql_query_digest RENAME TO aside");
+        for waiting in 1..=2 {
+            let refused = bench.refused(keep).await;
+            assert!(refused.ends_with(&format!(": {waiting} digests wait for the next attempt")), "{refused}");
+        }
+        run("ALTER TABLE stats_history.aside RENAME TO history_mysql_query_digest");
+        assert_eq!(bench.run(keep).await, 3);
+        assert_eq!(bench.run(keep).await, 1);
+        let kept = bench.rows("SELECT count(DISTINCT digest), count(*) FROM stats_history.history_mysql_query_digest").await;
+        assert_eq!(kept, [["4", "4"]]);
+    });
+}
+
+#[test]
+fn a_known_password_is_refused_for_as_long_as_others_can_reach_the_port() {
+    testing::with(Options::default(), |mut bench| async move {
+        bench.script("SET admin-mysql_ifaces='127.0.0.1:6032'; LOAD ADMIN VARIABLES TO RUNTIME").await;
+        Rc::get_mut(&mut bench.shared).unwrap().open_at = vec!["0.0.0.0:6032".parse().unwrap()];
+        let refused = bench.refused("LOAD ADMIN VARIABLES TO RUNTIME").await;
+        assert!(refused.contains("everybody knows for 'admin'"), "{refused}");
+        bench
+            .script("SET admin-admin_credentials='a:b'; SET admin-stats_credentials='s:t'; LOAD ADMIN VARIABLES TO RUNTIME")
+            .await;
+    });
 }

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Where digests are kept.
 const HISTORY: &str = "stats_history.history_mysql_query_digest";
 
+/// Digests that wait for a disk that can be written, at most.
+const UNKEPT_MAX: usize = 200_000;
+
 impl Shared {
     /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused here in the same words.
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
@@ -24,9 +27,12 @@ impl Shared {
         Ok(Reply::Rows(replayed.ok_or("a defect ended the replay; the log has it")?))
     }
 
-    /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew.
+    /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew. What cannot be written is
+    /// written with the next that can.
     pub(crate) async fn keep_digests(&self) -> Result<Reply, Said> {
-        let digests = self.digests(true).await?;
+        let new = self.digests(true).await?;
+        let mut digests = self.unkept.take();
+        digests.extend(new);
         let now = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
         let kept = self.engine.borrow().transaction(|conn| {
             let mut insert = observe::Into::append(conn, HISTORY, 15)?;
@@ -38,8 +44,22 @@ impl Shared {
                 })
             })
         });
-        kept?;
-        Ok(Reply::Done { affected: digests.len() as u64, info: String::new() })
+        let count = digests.len();
+        if let Err(error) = kept {
+            let lost = self.keep_for_later(digests);
+            let also = if lost > 0 { format!("; {lost} of them are lost, there were too many") } else { String::new() };
+            return Err(Said::Sql(format!("{error}: {} digests wait for the next attempt{also}", count - lost)));
+        }
+        Ok(Reply::Done { affected: count as u64, info: String::new() })
+    }
+
+    /// How many were too many: the oldest.
+    fn keep_for_later(&self, mut digests: Vec<DigestRow>) -> usize {
+        let lost = digests.len().saturating_sub(UNKEPT_MAX);
+        drop(digests.drain(..lost));
+        // Another attempt may have failed meanwhile.
+        self.unkept.borrow_mut().extend(digests);
+        lost
     }
 
     /// What is done from time to time: snapshots that are in force no more are taken apart, and every

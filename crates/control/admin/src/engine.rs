@@ -18,7 +18,7 @@ use rusqlite::{Connection, params_from_iter};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Name of the file of `disk`: tools of ProxySQL's users look for it.
@@ -91,6 +91,8 @@ pub struct Engine {
     by_name: HashMap<String, TableCopy>,
     limit: Arc<TimeLimit>,
     ours: Ours,
+    /// Bytes of answers that wait to be read.
+    held: Arc<AtomicUsize>,
 }
 
 /// Steps of SQLite's machine between two pauses: some fifty rows.
@@ -102,6 +104,10 @@ const STATS_TIME: Duration = Duration::from_secs(10);
 const ADMIN_TIME: Duration = Duration::from_mins(10);
 /// The largest answer in bytes.
 const ANSWER_BYTES: usize = 512 << 20;
+/// The largest answer to a statistics user: a hundred thousand digests and more.
+const STATS_ANSWER_BYTES: usize = 64 << 20;
+/// All answers to statistics users that wait to be read.
+const STATS_ANSWERS_BYTES: usize = 128 << 20;
 /// The largest single value in a statement of a statistics user, in bytes, and the text of the statement itself; SQLite's own limit is a billion. Some
 /// of its functions take the square of it, and none is interrupted: two seconds for `instr` of this much.
 pub(crate) const STATS_VALUE_BYTES: i32 = 256 << 10;
@@ -191,7 +197,8 @@ impl Engine {
         }
         let disk = file(DISK_FILE);
         let ours = Ours::default();
-        let mut engine = Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new(), limit, ours };
+        let mut engine =
+            Self { conn, view, read_only: view == View::Stats, disk, by_name: HashMap::new(), limit, ours, held: Arc::default() };
         engine.create_tables()?;
         if view == View::Stats {
             // A long text takes much memory to understand, also where it is never run.
@@ -368,10 +375,21 @@ impl Engine {
     }
 
     /// The rows of an answer.
-    fn gather(names: Vec<String>, rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
+    fn gather(&self, names: Vec<String>, rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
         let mut grid = Grid::new(names);
-        fill(&mut grid, rows, ANSWER_BYTES)?;
+        let left = STATS_ANSWERS_BYTES.saturating_sub(self.held.load(Ordering::Relaxed));
+        match self.view {
+            View::Admin => fill(&mut grid, rows, ANSWER_BYTES)?,
+            View::Stats if left >= STATS_ANSWER_BYTES => fill(&mut grid, rows, STATS_ANSWER_BYTES)?,
+            View::Stats => fill(&mut grid, rows, left)
+                .map_err(|SqlError(words)| SqlError(format!("{words}, or when others have read theirs")))?,
+        }
         Ok(Reply::Rows(grid))
+    }
+
+    /// Bytes of answers that wait to be read.
+    pub(crate) fn held(&self) -> &Arc<AtomicUsize> {
+        &self.held
     }
 
     fn run_to_end(&self, sql: &str, values: &[Value]) -> Result<Reply, SqlError> {
@@ -403,7 +421,7 @@ impl Engine {
             return Ok(Reply::Done { affected, info: String::new() });
         }
         let names = statement.column_names().into_iter().map(str::to_owned).collect();
-        Self::gather(names, statement.query(params_from_iter(values))?)
+        self.gather(names, statement.query(params_from_iter(values))?)
     }
 
     /// A statement of ours that answers for an operator; what it asks by name, `named` knows, and its `?` are `values`.
@@ -424,7 +442,7 @@ impl Engine {
             }
         }
         let names = statement.column_names().into_iter().map(str::to_owned).collect();
-        Self::gather(names, statement.raw_query())
+        self.gather(names, statement.raw_query())
     }
 
     /// How many values a statement needs, without those of which `named` knows the name, and its columns.

@@ -49,8 +49,8 @@ impl Admin {
     /// Opens the databases and builds the first snapshot. An error means that nothing can be begun with this: a database
     /// that cannot be opened, a file that cannot be read or honoured, an open port with a known password.
     ///
-    /// What was saved earlier and cannot be honoured is no error: the proxy begins without that module, so that the operator can
-    /// come in and repair it. See [`Admin::refused`].
+    /// What was saved earlier and cannot be honoured is no error: the proxy begins without that module, or without that value of a
+    /// variable, so that the operator can come in and repair it. See [`Admin::refused`].
     pub fn open(options: &Options) -> Result<Self, Vec<Refusal>> {
         let one = |error| vec![sql_refusal("", error)];
         if options.start == Start::Initial {
@@ -97,12 +97,11 @@ impl Admin {
     fn build_all(&mut self) {
         let variables = Module::ALL.iter().filter(|module| module.prefix().is_some());
         for module in variables.chain(Module::ALL.iter().filter(|module| module.prefix().is_none())) {
-            match build::module(&self.engine, &self.snapshot, *module) {
-                Ok((next, notices)) => {
-                    self.snapshot = next;
-                    self.notices.extend(notices);
-                }
-                Err(refused) => self.refused.extend(refused),
+            let (built, refused) = build::at_start(&self.engine, &self.snapshot, *module);
+            self.refused.extend(refused);
+            if let Some((next, notices)) = built {
+                self.snapshot = next;
+                self.notices.extend(notices);
             }
         }
         self.snapshot.generation = 1;

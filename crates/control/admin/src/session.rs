@@ -1,7 +1,7 @@
 //! One operator: statements in, answers out.
 
 use crate::answer::{Asker, Said};
-use crate::engine::{Reply, View};
+use crate::engine::{Reply, STATS_VALUE_BYTES, View};
 use crate::shared::Shared;
 use door::{Answer, Done, Out, Prepared, Refused, Who};
 use rusqlite::types::Value as Sqlite;
@@ -25,6 +25,8 @@ const PREFIX: &str = "ProxySQL Admin Error: ";
 const STATUS: u16 = status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES;
 /// Bytes of a statistics user's prepared statements, of which a program has a few dozen.
 const STATS_KEPT_BYTES: usize = 4 << 20;
+/// Bytes of a command of his: a statement that is a little too long is told so in words of its own.
+const STATS_COMMAND_BYTES: usize = STATS_VALUE_BYTES as usize + 1024;
 /// utf8_general_ci, as ProxySQL says of all its columns.
 const UTF8: u16 = 33;
 
@@ -38,6 +40,7 @@ impl Session {
         match said {
             Ok(Reply::Done { affected, info }) => out.ok(&Done { affected, insert_id: 0, info }, STATUS).await,
             Ok(Reply::Rows(grid)) => {
+                let _until_it_is_read = self.shared.hold(self.asker.view, grid.bytes_held());
                 out.columns(grid.names.iter().map(|name| column(name)).collect(), STATUS);
                 for row in grid.rows() {
                     let values: Vec<_> = row.into_iter().map(|cell| cell.map_or(Value::Null, Value::Bytes)).collect();
@@ -76,6 +79,10 @@ impl Answer for Session {
         let (params, names) = self.shared.describe(&self.asker, sql).map_err(refused)?;
         let params = u16::try_from(params).map_err(|_| refused(Said::Sql("too many parameters".into())))?;
         Ok(Prepared { params, columns: names.iter().map(|name| column(name)).collect() })
+    }
+
+    fn command_bytes_max(&self) -> usize {
+        if self.asker.view == View::Stats { STATS_COMMAND_BYTES } else { usize::MAX }
     }
 
     fn kept_bytes_max(&self) -> usize {

@@ -6,7 +6,7 @@ use crate::engine::{Engine, View};
 use crate::open::Admin;
 use crate::session::Session;
 use crate::{access, file};
-use bridge::ToCore;
+use bridge::{DigestRow, ToCore};
 use config::{EventsLog, Snapshot};
 use door::{Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Hears from another thread what came of a wish.
 pub type Told = bridge::Reply<Result<(), String>>;
@@ -83,6 +84,10 @@ pub(crate) struct Shared {
     pub(crate) acceptor: RefCell<Option<Acceptor>>,
     pub(crate) started: Instant,
     pub(crate) clients: Cell<Clients>,
+    /// Where this process listens for operators: a LOAD changes only where the next will.
+    pub(crate) open_at: Vec<Address>,
+    /// Digests that the cores have given away and that could not be kept yet.
+    pub(crate) unkept: RefCell<Vec<DigestRow>>,
     /// Which `runtime_` tables are filled already, for which generation.
     pub(crate) filled: RefCell<HashMap<String, u64>>,
     loading: Cell<bool>,
@@ -99,6 +104,7 @@ impl Admin {
                 (shared.hooks.log)(&format!("long work on the admin port holds up its operators: no thread for it: {error}"))
             }
         }
+        shared.open_at = listeners.iter().map(Listener::local).collect();
         let shared = Rc::new(shared);
         rt.spawn(shared.clone().housekeeping());
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
@@ -122,6 +128,8 @@ impl Admin {
             config: self.config,
             acceptor: RefCell::new(self.acceptor),
             clients: Cell::new(Clients::Welcome),
+            open_at: Vec::new(),
+            unkept: RefCell::default(),
             filled: RefCell::default(),
             loading: Cell::new(false),
             loaded: Notify::new(),
@@ -139,6 +147,13 @@ impl Shared {
         }
     }
 
+    /// Counts an answer for as long as it waits to be read: those of statistics users have a bound together.
+    pub(crate) fn hold(&self, view: View, bytes: usize) -> Held {
+        let held = self.engine(view).borrow().held().clone();
+        held.fetch_add(bytes, Ordering::Relaxed);
+        Held { held, bytes }
+    }
+
     /// Changes of what is in force happen one after the other: each builds on the one before.
     pub(crate) async fn alone(&self) -> Alone<'_> {
         while self.loading.replace(true) {
@@ -151,6 +166,18 @@ impl Shared {
     pub(crate) fn config_file(&self) -> Result<file::File, String> {
         let path = self.config.as_ref().ok_or("there is no configuration file")?;
         file::File::read(path).map_err(|refusal| refusal.to_string())
+    }
+}
+
+/// An answer that waits to be read.
+pub(crate) struct Held {
+    held: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

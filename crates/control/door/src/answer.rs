@@ -73,6 +73,11 @@ pub trait Answer: 'static {
     /// How many parameters a statement has, and which columns it will answer as far as that is known.
     fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Prepared, Refused>>;
 
+    /// Bytes of one command of this client, at most; [`crate::Limits`] may allow less.
+    fn command_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Bytes that are kept of this client's prepared statements and of parameters that come in pieces, at most; [`crate::Limits`] may allow less.
     fn kept_bytes_max(&self) -> usize {
         usize::MAX

@@ -2,8 +2,9 @@
 
 use net::tls::Acceptor;
 use net::{Conn as Net, NetError};
-use rt::{Address, Socket};
+use rt::{Address, Rt, Socket};
 use std::io;
+use std::time::Duration;
 use wire::packet;
 
 /// Why no packet could be read.
@@ -33,13 +34,16 @@ impl From<io::Error> for Broken {
 /// One client's connection.
 pub(crate) struct Conn {
     net: Net,
+    rt: Rt,
+    /// How long the client may take to read a piece of its answer.
+    patience: Duration,
     /// Number of the packet that is to be sent next.
     pub(crate) seq: u8,
 }
 
 impl Conn {
-    pub(crate) fn new(socket: Socket) -> Self {
-        Self { net: Net::new(socket), seq: 0 }
+    pub(crate) fn new(socket: Socket, rt: Rt, patience: Duration) -> Self {
+        Self { net: Net::new(socket), rt, patience, seq: 0 }
     }
 
     pub(crate) fn peer(&self) -> Address {
@@ -71,9 +75,11 @@ impl Conn {
         self.send_framed(out).await
     }
 
-    /// Sends packets that have their headers; waits while the client does not read.
+    /// Sends packets that have their headers; waits while the client does not read, but not for ever.
     pub(crate) async fn send_framed(&mut self, packets: Vec<u8>) -> io::Result<()> {
-        self.net.send(packets).await.map_err(|error| match error {
+        let sent = self.rt.timeout(self.patience, self.net.send(packets)).await;
+        let sent = sent.map_err(|_late| io::Error::from(io::ErrorKind::TimedOut))?;
+        sent.map_err(|error| match error {
             NetError::Io(error) => error,
             other => io::Error::other(other.to_string()),
         })

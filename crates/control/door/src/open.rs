@@ -16,13 +16,21 @@ pub struct Limits {
     pub packet_bytes_max: usize,
     /// Milliseconds that a login may take.
     pub login_ms_max: u64,
+    /// Milliseconds that a client may take to read a piece of its answer; then it is gone.
+    pub read_ms_max: u64,
     /// Prepared statements of one client.
     pub statements_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections_max: 10_000, packet_bytes_max: 64 << 20, login_ms_max: 10_000, statements_max: 1024 }
+        Self {
+            connections_max: 10_000,
+            packet_bytes_max: 64 << 20,
+            login_ms_max: 10_000,
+            read_ms_max: 60_000,
+            statements_max: 1024,
+        }
     }
 }
 

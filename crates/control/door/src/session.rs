@@ -13,7 +13,7 @@ use wire::errors;
 use wire::handshake::ChangeUser;
 
 pub(crate) async fn live<H: Host>(door: &Rc<Door<H>>, socket: Socket, id: u32, rt: &Rt) -> Result<(), Broken> {
-    let mut conn = Conn::new(socket);
+    let mut conn = Conn::new(socket, rt.clone(), Duration::from_millis(door.limits.read_ms_max));
     let in_time = rt.timeout(Duration::from_millis(door.limits.login_ms_max), login::greet(&*door.host, &mut conn, id, rt));
     let Ok(Outcome::In(login)) = in_time.await.unwrap_or(Err(Broken::Gone)) else { return Ok(()) };
     let caps = login.caps;
@@ -21,11 +21,12 @@ pub(crate) async fn live<H: Host>(door: &Rc<Door<H>>, socket: Socket, id: u32, r
     let Some(answer) = begin(door, who, &mut conn).await? else { return Ok(()) };
     let mut session = Session { door: door.clone(), answer, caps, id, statements: Statements::default() };
     loop {
-        let payload = match conn.payload(door.limits.packet_bytes_max).await {
+        let max = door.limits.packet_bytes_max.min(session.answer.command_bytes_max());
+        let payload = match conn.payload(max).await {
             Ok(payload) => payload,
             Err(Broken::TooLarge) => {
                 conn.skip().await?;
-                let words = format!("Got a packet bigger than {} bytes", door.limits.packet_bytes_max);
+                let words = format!("Got a packet bigger than {max} bytes");
                 Out::new(&mut conn, caps, false).err(&Refused::new(errors::PACKET_TOO_LARGE, words)).await?;
                 continue;
             }

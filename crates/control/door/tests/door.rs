@@ -23,6 +23,8 @@ struct Parrot {
 
 struct Repeats {
     schema: String,
+    /// Its commands may have 100 bytes.
+    is_short: bool,
 }
 
 impl Host for Parrot {
@@ -46,7 +48,7 @@ impl Host for Parrot {
     }
 
     fn session(self: &Rc<Self>, who: Who) -> Result<Repeats, Refused> {
-        Ok(Repeats { schema: who.schema.unwrap_or_default() })
+        Ok(Repeats { schema: who.schema.unwrap_or_default(), is_short: false })
     }
 }
 
@@ -58,6 +60,10 @@ impl Answer for Repeats {
     async fn query(&mut self, sql: &str, out: &mut Out<'_>) -> io::Result<()> {
         match sql {
             "fail" => out.err(&Refused::new(errors::PARSE, "no")).await,
+            "short" => {
+                self.is_short = true;
+                out.ok(&Done::default(), self.status()).await
+            }
             "done" => out.ok(&Done { affected: 3, insert_id: 4, info: "words".into() }, self.status()).await,
             "many" => {
                 out.columns(vec![Column::integer("n")], self.status());
@@ -69,6 +75,10 @@ impl Answer for Repeats {
             }
             other => out.rows(vec![Column::text("said")], &[vec![Some(other.into())], vec![None]], self.status()).await,
         }
+    }
+
+    fn command_bytes_max(&self) -> usize {
+        if self.is_short { 100 } else { usize::MAX }
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
@@ -220,6 +230,9 @@ fn what_is_too_much_is_refused_and_others_go_on() {
         let got = large.query(&"x".repeat(1001)).await;
         assert_eq!(got.code(), 1153);
         assert_eq!(large.query("less").await.texts()[0], ["less"]);
+        large.query("short").await;
+        assert_eq!(large.query(&"x".repeat(101)).await.code(), 1153);
+        assert_eq!(large.query("less").await.texts()[0], ["less"]);
         drop(large);
         rt.sleep(Duration::from_millis(50)).await;
         // Somebody who says nothing is sent away; until then he has a place.
@@ -252,6 +265,21 @@ fn one_who_does_not_read_does_not_stop_the_others() {
             assert_eq!(good.query("x").await.texts()[0], ["x"]);
         }
         assert_eq!(slow.answer(false).await.texts().len(), 100_000);
+    });
+}
+
+#[test]
+fn one_who_never_reads_is_sent_away_in_the_end() {
+    with(Limits { connections_max: 1, read_ms_max: 300, ..Limits::default() }, |rt, at| async move {
+        let silent = enter(&rt, &at).await;
+        for _ in 0..50 {
+            silent.command(3, b"many").await;
+        }
+        // There is one place.
+        while Client::login(&rt, &at, "poll", "secret", Plugin::MysqlNative, 0).await.is_err() {
+            rt.sleep(Duration::from_millis(20)).await;
+        }
+        drop(silent);
     });
 }
 

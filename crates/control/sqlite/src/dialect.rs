@@ -33,6 +33,8 @@ pub(crate) enum Said {
     Sql(String),
 }
 
+/// Nothing that is understood by its words has so many; a text of 64 MiB may.
+const WORDS_MAX: usize = 1000;
 /// PRAGMAs that tell something and change nothing, whatever their argument. ALTER TABLE looks through the rows with the last.
 pub(crate) const HARMLESS: &[&str] = &[
     "table_info",
@@ -49,7 +51,7 @@ pub(crate) const HARMLESS: &[&str] = &[
 pub(crate) fn parse(text: &str) -> Said {
     let text = text.trim().trim_end_matches(';').trim_end();
     let bare = without_comments(text);
-    let words: Vec<&str> = bare.split_whitespace().collect();
+    let words: Vec<&str> = bare.split_whitespace().take(WORDS_MAX).collect();
     let [first, ..] = words[..] else {
         // `/*!40101 SET … */` is how dumps say what only MySQL should do.
         return if text.starts_with("/*!") { Said::Accept } else { Said::Blank };
@@ -81,7 +83,8 @@ fn select(text: &str) -> Said {
     if let Some(asked) = door::hello::variables_asked(text) {
         return Said::Variables(asked);
     }
-    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
+    let short = if text.len() <= 4096 { text } else { "" };
+    let compact: String = short.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
     let seconds =
         compact.strip_prefix("SELECTSLEEP(").and_then(|rest| rest.strip_suffix(')')).and_then(|number| number.parse().ok());
     if let Some(seconds) = seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0) {

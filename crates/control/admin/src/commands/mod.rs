@@ -95,6 +95,11 @@ pub enum Command {
 
 pub use route::Question;
 
+/// No command of ours has so many words; a text of 64 MiB may.
+const WORDS_MAX: usize = 1000;
+/// Nor is any that is compared without its blanks longer than this with them.
+const COMPACT_BYTES_MAX: usize = 4096;
+
 /// Understands a text.
 #[must_use]
 pub fn parse(text: &str, view: View) -> Command {
@@ -105,7 +110,7 @@ pub fn parse(text: &str, view: View) -> Command {
         // Scripts have tens of thousands of them, and no command of ours begins like this.
         return Command::Sql(text.to_owned());
     }
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words: Vec<&str> = text.split_whitespace().take(WORDS_MAX).collect();
     let [first, ..] = words[..] else { return Command::Blank };
     let known = match first.to_ascii_uppercase().as_str() {
         "SELECT" => select(text, &words, view),
@@ -195,7 +200,8 @@ fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
     if is(words, &["SELECT $$"]) {
         return Some(Command::DollarProbe);
     }
-    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
+    let short = if text.len() <= COMPACT_BYTES_MAX { text } else { "" };
+    let compact: String = short.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
     let answered = match compact.as_str() {
         "SELECT@@VERSION_COMMENT" | "SELECT@@VERSION_COMMENTLIMIT1" => "SELECT '(ProxySQL Admin Module)'",
         "SELECTVERSION()" => "SELECT :version AS 'version()'",
