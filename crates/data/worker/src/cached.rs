@@ -134,7 +134,7 @@ impl Session {
             self.core.scratch.give(key);
             return Ok(ControlFlow::Continue(()));
         }
-        let patience = Duration::from_millis(job.plan.cache_timeout_ms.unwrap_or(0));
+        let patience = Duration::from_millis(u64::from(job.plan.cache_timeout_ms.unwrap_or(0)));
         let mut flying = None;
         if renewal.is_none() && !patience.is_zero() {
             match self.take_off(&key, patience).await? {

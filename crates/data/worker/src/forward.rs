@@ -19,7 +19,7 @@ use wire::packet;
 impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
         let v = &job.epoch.snapshot.variables;
-        let delay = job.plan.delay_ms.unwrap_or(v.mysql_default_query_delay);
+        let delay = job.plan.delay_ms.map_or(v.mysql_default_query_delay, u64::from);
         if delay > 0
             && let ControlFlow::Break(told) = self.wait_as_asked(Duration::from_millis(delay)).await?
         {

@@ -68,7 +68,7 @@ pub struct Rule {
     /// Whether results without rows are kept as well.
     pub cache_empty_result: Option<bool>,
     /// How long to wait for another session that fetches the same.
-    pub cache_timeout_ms: Option<u64>,
+    pub cache_timeout_ms: Option<u32>,
     /// Whether writes through this proxy end the use of what it keeps: `cache_invalidate` in `attributes`.
     pub cache_invalidate: Option<bool>,
     /// Whether it is tried again when its connection broke.
@@ -78,15 +78,17 @@ pub struct Rule {
     /// How often it is tried again.
     pub retries: Option<u32>,
     /// How long it is held back.
-    pub delay_ms: Option<u64>,
+    pub delay_ms: Option<u32>,
     /// The flag that the chain begins with from the session's next statement on.
     pub next_flag_in: Option<u32>,
     /// The client gets this error.
     pub error_msg: Option<Arc<str>>,
     /// The client gets OK with this text.
     pub ok_msg: Option<Arc<str>>,
-    /// 0: the session keeps its connection; 1: it may give it back; 2: a `@` in this statement does not matter.
+    /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@` matters here.
     pub multiplex: Option<u8>,
+    /// The hostgroup whose writes the statement must see.
+    pub gtid_from_hostgroup: Option<u32>,
     /// Whether it is logged.
     pub log: Option<bool>,
     /// Where a copy of the statement goes.

@@ -16,6 +16,7 @@ pub struct World {
     pub rules: Vec<RuleRow>,
     fast: Vec<FastRoutingRow>,
     variables: Variables,
+    dialect: Dialect,
     questions: Vec<Question>,
 }
 
@@ -86,9 +87,35 @@ const EXPRESSIONS: [&str; 14] = [
     "(?:FROM )?t1",
     "^SELECT a?(?=.*t1)",
 ];
+const RULES_OF_A_LARGE_WORLD: i64 = 3000;
 const REPLACEMENTS: [&str; 5] = ["t2", r"\0 ", "users", "", "UPDATE t10"];
 
-fn expression(c: &mut Choices<'_>) -> String {
+/// Weighted flags, as a rule's `attributes` has them and as they are.
+const FLAG_OUTS: [(&str, &[(i64, u32)]); 3] = [
+    (r#""flagOUTs":[{"id":1,"weight":2},{"id":2,"weight":3}]"#, &[(1, 2), (2, 3)]),
+    (r#""flagOUTs":[{"id":0,"weight":0},{"id":2,"weight":1},{"id":0,"weight":1}]"#, &[(0, 0), (2, 1), (0, 1)]),
+    (r#""flagOUTs":[{"id":3,"weight":7}]"#, &[(3, 7)]),
+];
+
+fn attributes(c: &mut Choices<'_>) -> String {
+    let parts = [
+        c.some(20, |c| c.of(&FLAG_OUTS).0.to_owned()),
+        c.some(16, |c| format!("\"cache_invalidate\":{}", c.once_in(2))),
+        c.some(16, |c| format!("\"max_rows\":{}", u64::from(c.byte()) + 1)),
+        c.some(16, |c| format!("\"mirror_compare\":{}", c.once_in(2))),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("{{{}}}", parts.join(",")) }
+}
+
+/// An expression of this dialect.
+fn expression(c: &mut Choices<'_>, dialect: Dialect) -> String {
+    let made = any_expression(c);
+    // RE2 neither looks around nor back.
+    if dialect == Dialect::Re2 && Pattern::compile(&made, false, dialect).is_err() { "^SELECT".into() } else { made }
+}
+
+fn any_expression(c: &mut Choices<'_>) -> String {
     if c.once_in(4) {
         return c.of(&EXPRESSIONS).into();
     }
@@ -118,20 +145,22 @@ const STYLES: [Style; 4] = [
     Style { named: 2, match_digest: 8, match_pattern: 8 },
 ];
 
-fn row(c: &mut Choices<'_>, rule_id: i64, digests: &[u64], style: Style) -> RuleRow {
+fn row(c: &mut Choices<'_>, rule_id: i64, digests: &[u64], style: Style, dialect: Dialect) -> RuleRow {
     let text = |text: &str| text.to_owned();
-    let match_pattern = c.some(style.match_pattern, expression);
+    // An empty name asks nothing.
+    let name = |c: &mut Choices<'_>, names: &[&str]| if c.once_in(12) { String::new() } else { text(c.of(names)) };
+    let match_pattern = c.some(style.match_pattern, |c| expression(c, dialect));
     RuleRow {
         rule_id,
         active: i64::from(!c.once_in(16)),
-        username: c.some(style.named, |c| text(c.of(&USERS))),
-        schemaname: c.some(style.named, |c| text(c.of(&SCHEMAS))),
+        username: c.some(style.named, |c| name(c, &USERS)),
+        schemaname: c.some(style.named, |c| name(c, &SCHEMAS)),
         flagIN: c.some(3, |c| i64::from(c.byte() % 3)).unwrap_or_default(),
         client_addr: c.some(6, |c| text(c.of(&CLIENT_PATTERNS))),
         proxy_addr: c.some(12, |c| text(c.of(&ADDRESSES))),
         proxy_port: c.some(12, |c| i64::from(c.of(&PORTS))),
         digest: c.some(8, |c| format!("0x{:X}", c.of(digests))),
-        match_digest: c.some(style.match_digest, expression),
+        match_digest: c.some(style.match_digest, |c| expression(c, dialect)),
         negate_match_pattern: i64::from(c.once_in(12)),
         re_modifiers: c.of(&[Some("CASELESS"), Some("CASELESS,GLOBAL"), None, Some("GLOBAL")]).map(text),
         flagOUT: c.some(5, |c| i64::from(c.byte() % 3)),
@@ -139,21 +168,22 @@ fn row(c: &mut Choices<'_>, rule_id: i64, digests: &[u64], style: Style) -> Rule
         match_pattern,
         destination_hostgroup: c.some(2, |c| i64::from(c.byte() % 8) - 1),
         cache_ttl: c.some(16, |c| i64::from(c.byte()) + 1),
+        cache_empty_result: c.some(16, |c| i64::from(c.byte() % 2)),
+        cache_timeout: c.some(16, |c| i64::from(c.byte())),
         reconnect: c.some(16, |c| i64::from(c.byte() % 2)),
         timeout: c.some(16, |c| i64::from(c.byte())),
         retries: c.some(16, |c| i64::from(c.byte())),
         delay: c.some(16, |c| i64::from(c.byte())),
         next_query_flagIN: c.some(16, |c| i64::from(c.byte() % 3)),
+        mirror_hostgroup: c.some(24, |c| i64::from(c.byte() % 4) + 50),
+        mirror_flagOUT: c.some(32, |c| i64::from(c.byte() % 4)),
+        gtid_from_hostgroup: c.some(32, |c| i64::from(c.byte() % 4) - 1),
         error_msg: c.some(24, |_| format!("error {rule_id}")),
         OK_msg: c.some(24, |_| format!("ok {rule_id}")),
         multiplex: c.some(16, |c| i64::from(c.byte() % 3)),
         log: c.some(16, |c| i64::from(c.byte() % 2)),
         apply: i64::from(c.once_in(8)),
-        attributes: if c.once_in(20) {
-            r#"{"flagOUTs":[{"id":1,"weight":2},{"id":2,"weight":3}]}"#.into()
-        } else {
-            String::new()
-        },
+        attributes: attributes(c),
         ..RuleRow::default()
     }
 }
@@ -182,7 +212,7 @@ fn question(c: &mut Choices<'_>, users: &[Arc<User>]) -> Question {
 }
 
 impl World {
-    /// From bytes: the more there are, the richer it is.
+    /// From bytes: the more there are, the richer it is. [`Self::LARGE`] of them make thousands of rules.
     ///
     /// # Panics
     /// Never: users and variables are valid.
@@ -190,7 +220,9 @@ impl World {
     pub fn made_of(bytes: &[u8]) -> Self {
         let mut c = Choices(bytes);
         let iterations = c.of(&["0", "0", "1", "3"]);
-        let (variables, _) = Variables::build([("mysql-query_processor_iterations", iterations)]).expect("a valid value");
+        let (dialect, regex) = if c.once_in(4) { (Dialect::Re2, "2") } else { (Dialect::Pcre, "1") };
+        let values = [("mysql-query_processor_iterations", iterations), ("mysql-query_processor_regex", regex)];
+        let (variables, _) = Variables::build(values).expect("valid values");
         let rows = USERS.map(|name| UserRow { username: name.into(), default_hostgroup: 9, ..UserRow::default() });
         let users = Users::build(rows, &variables).expect("valid users");
         let users: Vec<_> = USERS.iter().filter_map(|name| users.frontend(name).map(Arc::clone)).collect();
@@ -206,11 +238,15 @@ impl World {
         let mut fast: Vec<_> = fast.collect();
         fast.sort_by(|a, b| (&a.username, &a.schemaname, a.flagIN).cmp(&(&b.username, &b.schemaname, b.flagIN)));
         fast.dedup_by(|a, b| (&a.username, &a.schemaname, a.flagIN) == (&b.username, &b.schemaname, b.flagIN));
-        let count = 1 + i64::from(c.byte() % 80);
+        let few = 1 + i64::from(c.byte() % 80);
+        let count = if bytes.len() < Self::LARGE { few } else { RULES_OF_A_LARGE_WORLD };
         let style = c.of(&STYLES);
-        let rules = (0..count).map(|rule_id| row(&mut c, rule_id, &digests, style)).collect();
-        Self { rules, fast, variables, questions }
+        let rules = (0..count).map(|rule_id| row(&mut c, rule_id, &digests, style, dialect)).collect();
+        Self { rules, fast, variables, dialect, questions }
     }
+
+    /// So many bytes make a large world: enough for each of its rules.
+    pub const LARGE: usize = 200_000;
 
     /// What the compiled form of these rows decides, one line for each statement. Every other one is asked with `memo`.
     ///
@@ -238,17 +274,27 @@ impl World {
                 (Some(Answer::Refuse(words)), _) => format!("error '{words}'"),
                 (None, hostgroup) => format!("hostgroup {hostgroup}"),
             };
+            let mirror = plan.mirror.as_ref().map(|mirror| {
+                let text = mirror.leg.statement.of(&question.text);
+                copied_to(i64::from(mirror.leg.hostgroup), text, mirror.timeout_ms.map(u64::cast_signed), mirror.compare)
+            });
             let set = Set {
                 cache_ttl: plan.cache_ttl_ms.map(u64::cast_signed),
+                cache_empty_result: plan.cache_empty_result.map(i64::from),
+                cache_timeout: plan.cache_timeout_ms.map(i64::from),
+                cache_invalidate: plan.cache_invalidate.map(i64::from),
+                max_rows: plan.rows_max.map(u64::cast_signed),
+                gtid_from_hostgroup: plan.gtid_from_hostgroup.map(i64::from),
                 reconnect: plan.reconnect.map(i64::from),
                 timeout: plan.timeout_ms.map(u64::cast_signed),
                 retries: plan.retries.map(i64::from),
-                delay: plan.delay_ms.map(u64::cast_signed),
+                delay: plan.delay_ms.map(i64::from),
                 next_query_flag_in: plan.next_flag_in.map(i64::from),
                 multiplex: plan.multiplex.map(i64::from),
                 log: plan.log.map(i64::from),
+                ..Set::default()
             };
-            line(&said, &hits, text, &set)
+            line(&said, &hits, text, &set, mirror.as_deref())
         };
         Ok(self.questions.iter().enumerate().map(decide).collect())
     }
@@ -259,14 +305,43 @@ impl World {
     /// An expression does not compile; made ones do.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
-        let mut chain: Vec<_> = self.rules.iter().filter(|row| row.active == 1).map(Read::of).collect();
+        let mut chain: Vec<_> = self.rules.iter().filter(|row| row.active == 1).map(|row| Read::of(row, self.dialect)).collect();
         chain.sort_by_key(|read| read.row.rule_id);
         self.questions.iter().map(|question| self.answer(&chain, question)).collect()
     }
 
     fn answer(&self, chain: &[Read<'_>], question: &Question) -> String {
-        let mut text = question.text.clone();
-        let mut flag = i64::from(question.flag.unwrap_or(0));
+        let begin = i64::from(question.flag.unwrap_or(0));
+        let mut walked = self.walk(chain, question, begin, question.text.clone());
+        let said = match (&walked.ok, &walked.error) {
+            (Some(words), _) => format!("ok '{words}'"),
+            (None, Some(words)) => format!("error '{words}'"),
+            (None, None) => {
+                // While nobody knows GTIDs, it goes where the writes are.
+                let causal = walked.set.gtid_from_hostgroup;
+                format!("hostgroup {}", causal.or(walked.hostgroup).unwrap_or(9))
+            }
+        };
+        let mut mirror = None;
+        let (hostgroup, flag) = (walked.set.mirror_hostgroup, walked.set.mirror_flag_out);
+        if (hostgroup.is_some() || flag.is_some()) && !walked.is_answered() {
+            let (text, compare) = (walked.text.clone(), walked.set.mirror_compare == Some(1));
+            let default = hostgroup.unwrap_or(9);
+            mirror = match flag.map(|flag| self.walk(chain, question, flag, text.clone())) {
+                None => Some(copied_to(default, &text, None, compare)),
+                Some(copy) => {
+                    walked.hits.extend(&copy.hits);
+                    let to = copy.hostgroup.unwrap_or(default);
+                    (!copy.is_answered()).then(|| copied_to(to, &copy.text, copy.set.timeout, compare))
+                }
+            };
+        }
+        // The rest of the line has no place for what the copy says by itself.
+        (walked.set.mirror_hostgroup, walked.set.mirror_flag_out, walked.set.mirror_compare) = (None, None, None);
+        line(&said, &walked.hits, &walked.text, &walked.set, mirror.as_deref())
+    }
+
+    fn walk<'a>(&self, chain: &[Read<'a>], question: &Question, mut flag: i64, mut text: Vec<u8>) -> Walked<'a> {
         let mut again = self.variables.mysql_query_processor_iterations;
         let (mut hits, mut set, mut hostgroup) = (Vec::new(), Set::default(), None);
         let (mut ok, mut error, mut applied) = (None, None, false);
@@ -291,9 +366,8 @@ impl World {
                 }
             }
             let mut out = row.flagOUT;
-            if !row.attributes.is_empty() {
-                let outs = [(1, 2), (2, 3)];
-                out = pick_by(&outs, |(_, weight)| *weight, question.random.rotate_left(position & 63)).map(|at| outs[at].0);
+            if let Some((_, outs)) = FLAG_OUTS.iter().find(|(words, _)| row.attributes.contains(words)) {
+                out = pick_by(outs, |(_, weight)| *weight, question.random.rotate_left(position & 63)).map(|at| outs[at].0);
             }
             flag = out.unwrap_or(flag);
             if row.apply == 1 {
@@ -313,12 +387,7 @@ impl World {
             };
             hostgroup = find(&question.user.username).or_else(|| find("")).or(hostgroup);
         }
-        let said = match (ok, error) {
-            (Some(words), _) => format!("ok '{words}'"),
-            (None, Some(words)) => format!("error '{words}'"),
-            (None, None) => format!("hostgroup {}", hostgroup.unwrap_or(9)),
-        };
-        line(&said, &hits, &text, &set)
+        Walked { hits, set, hostgroup, ok, error, text }
     }
 
     /// The first statement of which the two do not say the same, in words.
@@ -352,6 +421,22 @@ impl Question {
     }
 }
 
+/// What came of the chain.
+struct Walked<'a> {
+    hits: Vec<i64>,
+    set: Set,
+    hostgroup: Option<i64>,
+    ok: Option<&'a String>,
+    error: Option<&'a String>,
+    text: Vec<u8>,
+}
+
+impl Walked<'_> {
+    const fn is_answered(&self) -> bool {
+        self.ok.is_some() || self.error.is_some()
+    }
+}
+
 /// A row with its expressions.
 struct Read<'a> {
     row: &'a RuleRow,
@@ -361,10 +446,10 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn of(row: &'a RuleRow) -> Self {
+    fn of(row: &'a RuleRow, dialect: Dialect) -> Self {
         let caseless = row.re_modifiers.as_ref().is_some_and(|words| words.contains("CASELESS"));
         let compiled = |text: &Option<String>| {
-            text.as_ref().map(|text| Pattern::compile(text, caseless, Dialect::Pcre).expect("made ones are valid"))
+            text.as_ref().map(|text| Pattern::compile(text, caseless, dialect).expect("made ones are valid"))
         };
         let hex = |text: &String| u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("made so");
         Self {
@@ -405,6 +490,14 @@ fn is_like(like: &[u8], text: &[u8]) -> bool {
 #[derive(Debug, Default)]
 struct Set {
     cache_ttl: Option<i64>,
+    cache_empty_result: Option<i64>,
+    cache_timeout: Option<i64>,
+    cache_invalidate: Option<i64>,
+    max_rows: Option<i64>,
+    gtid_from_hostgroup: Option<i64>,
+    mirror_hostgroup: Option<i64>,
+    mirror_flag_out: Option<i64>,
+    mirror_compare: Option<i64>,
     reconnect: Option<i64>,
     timeout: Option<i64>,
     retries: Option<i64>,
@@ -416,8 +509,20 @@ struct Set {
 
 impl Set {
     fn overrule(&mut self, row: &RuleRow) {
+        let member = |name: &str| {
+            let value = row.attributes.split_once(&format!("\"{name}\":"))?.1.split([',', '}']).next()?;
+            value.parse::<bool>().map(i64::from).or_else(|_| value.parse()).ok()
+        };
         for (earlier, later) in [
             (&mut self.cache_ttl, row.cache_ttl),
+            (&mut self.cache_empty_result, row.cache_empty_result),
+            (&mut self.cache_timeout, row.cache_timeout),
+            (&mut self.cache_invalidate, member("cache_invalidate")),
+            (&mut self.max_rows, member("max_rows")),
+            (&mut self.gtid_from_hostgroup, row.gtid_from_hostgroup.filter(|hostgroup| *hostgroup >= 0)),
+            (&mut self.mirror_hostgroup, row.mirror_hostgroup),
+            (&mut self.mirror_flag_out, row.mirror_flagOUT),
+            (&mut self.mirror_compare, member("mirror_compare")),
             (&mut self.reconnect, row.reconnect),
             (&mut self.timeout, row.timeout),
             (&mut self.retries, row.retries),
@@ -431,8 +536,13 @@ impl Set {
     }
 }
 
-fn line(said: &str, hits: &[i64], text: &[u8], set: &Set) -> String {
-    format!("{said}; hits {hits:?}; text {:?}; {set:?}", String::from_utf8_lossy(text))
+fn line(said: &str, hits: &[i64], text: &[u8], set: &Set, mirror: Option<&str>) -> String {
+    format!("{said}; hits {hits:?}; text {:?}; {set:?}; {}", String::from_utf8_lossy(text), mirror.unwrap_or("no copy"))
+}
+
+fn copied_to(hostgroup: i64, text: &[u8], timeout: Option<i64>, compare: bool) -> String {
+    let text = String::from_utf8_lossy(text);
+    format!("copied to {hostgroup}, timeout {timeout:?}, compared {compare}: {text:?}")
 }
 
 /// Body of a fuzz target: rules and statements from bytes; the compiled form decides what a plain reading says.

@@ -19,7 +19,7 @@ pub struct Explanation {
 pub struct Step {
     /// Which rule, if it was one.
     pub rule_id: Option<i64>,
-    /// What was looked at: a rule's conditions, `fast routing`, `hint`, `transaction`, `session`, `decision`.
+    /// What was looked at: a rule's conditions, `fast routing`, `hint`, `freshness`, `transaction`, `session`, `decision`.
     pub what: String,
     /// What came of it.
     pub outcome: String,
@@ -137,10 +137,13 @@ fn effects(rule: &Rule, flag: u32) -> String {
         ("multiplex", row.multiplex),
         ("mirror_hostgroup", row.mirror_hostgroup),
         ("mirror_flagOUT", row.mirror_flagOUT),
+        ("gtid_from_hostgroup", rule.gtid_from_hostgroup.map(i64::from)),
         ("max_rows", rule.rows_max.and_then(|rows| i64::try_from(rows).ok())),
         ("log", row.log),
     ];
     parts.extend(numbers.into_iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}"))));
+    let switches = [("cache_invalidate", rule.cache_invalidate), ("mirror_compare", rule.mirror_compare)];
+    parts.extend(switches.into_iter().filter_map(|(name, on)| on.map(|on| format!("{name}={on}"))));
     let texts = [("replace_pattern", &row.replace_pattern), ("error_msg", &row.error_msg), ("OK_msg", &row.OK_msg)];
     parts.extend(texts.into_iter().filter_map(|(name, text)| text.as_ref().map(|text| format!("{name}='{text}'"))));
     if rule.flag_out.is_some() || rule.flag_outs.is_some() {

@@ -1,10 +1,7 @@
 //! Hints in the first comment: `/* hostgroup=2; query_timeout=500 */`. They beat every rule, also one with apply=1.
 
 use crate::trace::Trace;
-use crate::{By, Plan, Statement};
-
-/// ProxySQL's hints that do nothing here yet.
-const NOT_YET: [&str; 3] = ["max_lag_ms", "min_epoch_ms", "min_gtid"];
+use crate::{Bounds, By, Plan, Statement};
 
 pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: &mut T) {
     let Some(comment) = statement.comment else { return };
@@ -13,7 +10,6 @@ pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: 
         trace.saw("hint", || match known {
             Some(true) => format!("{key}={value}"),
             Some(false) => format!("{key}={value}: left out, the value makes no sense"),
-            None if NOT_YET.contains(&key) => format!("{key}={value}: left out, not supported yet"),
             None => format!("{key}={value}: left out, not a hint"),
         });
     }
@@ -31,11 +27,16 @@ fn one(plan: &mut Plan, key: &str, value: &str) -> Option<bool> {
         }
         "query_timeout" => plan.timeout_ms = ms.or(plan.timeout_ms),
         "query_retries" => plan.retries = number.or(plan.retries),
-        "query_delay" => plan.delay_ms = ms.or(plan.delay_ms),
+        "query_delay" => plan.delay_ms = number.or(plan.delay_ms),
         "cache_ttl" => plan.cache_ttl_ms = ms.filter(|ttl| *ttl > 0).or(plan.cache_ttl_ms),
         "mirror" => plan.wish.hostgroup = number.or(plan.wish.hostgroup),
         "create_new_connection" => plan.new_connection |= number == Some(1),
-        _ => return None,
+        _ => {
+            let mut bounds = plan.bounds.take().unwrap_or_default();
+            let heard = bounds.hear(key, value);
+            plan.bounds = (*bounds != Bounds::default()).then_some(bounds);
+            return heard;
+        }
     }
     Some(number.is_some())
 }

@@ -1,7 +1,7 @@
 //! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
 //!
 //! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file: `rules`, `rewrite`,
-//! `fast_routing`, `split`, `hints`, `transaction`, `answer`, `firewall`, `mirror`; `pick` then chooses a server of the hostgroup.
+//! `fast_routing`, `split`, `hints`, `fresh`, `transaction`, `answer`, `firewall`, `mirror`; `pick` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -9,6 +9,7 @@ pub mod differential;
 mod explain;
 mod fast_routing;
 mod firewall;
+mod fresh;
 mod hints;
 mod mirror;
 mod outcome;
@@ -23,6 +24,7 @@ mod why;
 
 pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use firewall::{Action, Alarm, AnsiQuotes};
+pub use fresh::Bounds;
 pub use outcome::{Answer, Leg, Legs, Mirror, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use replay::{Replay, flag_at_end, replay};
@@ -153,6 +155,7 @@ fn decide<T: Trace>(
     fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
     split::read(&mut plan, snapshot, session, statement, trace);
     hints::obey(&mut plan, statement, trace);
+    fresh::look(&mut plan, snapshot, session, trace);
     transaction::stay(&mut plan, session, trace);
     answer::instead(&mut plan, session, end);
     firewall::guard(&mut plan, Case { snapshot, session, statement: asked }, end.flag, trace);

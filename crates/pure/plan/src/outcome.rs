@@ -1,6 +1,6 @@
 //! What was decided.
 
-use crate::{Alarm, By, Why};
+use crate::{Alarm, Bounds, By, Why};
 use config::Rules;
 use std::fmt;
 use std::ops::Deref;
@@ -15,14 +15,14 @@ pub struct Plan {
     pub answer: Option<Answer>,
     /// What decided.
     pub why: Why,
-    /// 0: the session keeps its connection; 1: it may give it back; 2: a `@` in this statement does not matter.
+    /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@` matters here.
     pub multiplex: Option<u8>,
     /// How long it may run; mysql-default_query_timeout if `None`.
     pub timeout_ms: Option<u64>,
     /// How often it may be tried again; mysql-query_retries_on_failure if `None`.
     pub retries: Option<u32>,
     /// How long it is held back; mysql-default_query_delay if `None`.
-    pub delay_ms: Option<u64>,
+    pub delay_ms: Option<u32>,
     /// Whether it is tried again when its connection broke; mysql-default_reconnect if `None`.
     pub reconnect: Option<bool>,
     /// The flag that the chain begins with from the session's next statement on; `None` leaves it as it is.
@@ -34,11 +34,15 @@ pub struct Plan {
     /// Whether a result without rows is kept as well.
     pub cache_empty_result: Option<bool>,
     /// How long to wait for another session that fetches the same.
-    pub cache_timeout_ms: Option<u64>,
+    pub cache_timeout_ms: Option<u32>,
     /// Whether writes through this proxy to its tables end the use of its result.
     pub cache_invalidate: Option<bool>,
     /// A hint asks for a connection that nobody has used.
     pub new_connection: bool,
+    /// The hostgroup whose writes it must see, as a rule has it.
+    pub gtid_from_hostgroup: Option<u32>,
+    /// How fresh a hint wants what it reads.
+    pub bounds: Option<Box<Bounds>>,
     /// A result with more rows ends with an error after so many.
     pub rows_max: Option<u64>,
     /// What the firewall noticed, whether it refuses or not.
@@ -79,6 +83,8 @@ impl Plan {
             cache_timeout_ms: None,
             cache_invalidate: None,
             new_connection: false,
+            gtid_from_hostgroup: None,
+            bounds: None,
             rows_max: None,
             alarm: None,
             mirror: None,
@@ -120,6 +126,14 @@ impl Plan {
         if self.why.by != By::Transaction {
             self.send_to(hostgroup, By::Lock);
         }
+    }
+
+    /// It is neither answered from the cache nor kept there.
+    pub(crate) const fn uncache(&mut self) {
+        self.cache_ttl_ms = None;
+        self.cache_empty_result = None;
+        self.cache_timeout_ms = None;
+        self.cache_invalidate = None;
     }
 
     /// In words, for people. The rules are those it was made with.
@@ -213,6 +227,7 @@ impl fmt::Display for Shown<'_> {
             By::Read => write!(f, ", because it only reads")?,
             By::NoReader => write!(f, ", the user's default, as no reader takes it")?,
             By::Hint => write!(f, ", by a hint")?,
+            By::Fresh => write!(f, ", because it must be fresh")?,
             By::Transaction => write!(f, ", where the transaction is open")?,
             By::Lock => write!(f, ", where the session's state is")?,
             By::Firewall => write!(f, ", by the firewall")?,
@@ -230,6 +245,8 @@ impl fmt::Display for Shown<'_> {
         option(f, "cache_timeout_ms", plan.cache_timeout_ms)?;
         option(f, "cache_invalidate", plan.cache_invalidate)?;
         option(f, "new_connection", plan.new_connection.then_some(true))?;
+        option(f, "gtid_from_hostgroup", plan.gtid_from_hostgroup)?;
+        plan.bounds.as_ref().map_or(Ok(()), |bounds| write!(f, "; {bounds}"))?;
         for leg in legs.iter() {
             if let Text::Rewritten(text) = &leg.statement {
                 write!(f, "; rewritten: {}", String::from_utf8_lossy(text))?;

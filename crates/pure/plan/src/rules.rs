@@ -190,6 +190,7 @@ fn set(plan: &mut Plan, rule: &Rule, position: u32) {
     overrule(&mut plan.multiplex, rule.multiplex);
     overrule(&mut plan.log, rule.log);
     overrule(&mut plan.rows_max, rule.rows_max);
+    overrule(&mut plan.gtid_from_hostgroup, rule.gtid_from_hostgroup);
     plan.wish.hear(rule);
 }
 

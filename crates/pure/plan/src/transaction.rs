@@ -7,10 +7,7 @@ use crate::{By, Plan, SessionFacts};
 /// own writes.
 pub(crate) fn stay<T: Trace>(plan: &mut Plan, session: &SessionFacts<'_>, trace: &mut T) {
     if session.in_transaction.is_some() || !session.autocommit {
-        plan.cache_ttl_ms = None;
-        plan.cache_empty_result = None;
-        plan.cache_timeout_ms = None;
-        plan.cache_invalidate = None;
+        plan.uncache();
     }
     match (session.in_transaction, session.locked) {
         (Some(hostgroup), _) if session.user.transaction_persistent => {

@@ -25,6 +25,8 @@ pub enum By {
     NoReader,
     /// A hint in the first comment.
     Hint,
+    /// It must see what may be missing where it was going.
+    Fresh,
     /// A transaction is open there.
     Transaction,
     /// State of the session is there that cannot be brought elsewhere.

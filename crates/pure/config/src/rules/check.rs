@@ -11,6 +11,9 @@ use std::sync::Arc;
 const HOSTGROUP: (i64, i64) = (0, i32::MAX as i64);
 const FLAG: (i64, i64) = (0, u32::MAX as i64);
 
+/// What `attributes` may have.
+const MEMBERS: [&str; 4] = ["flagOUTs", "cache_invalidate", "max_rows", "mirror_compare"];
+
 /// The active rules in order, each with what its expressions need, and notices.
 pub(super) fn chain(
     rows: impl IntoIterator<Item = RuleRow>,
@@ -59,12 +62,17 @@ impl Checking<'_> {
         self.number::<u8>(column, value, (0, 1)).map(|value| value == 1)
     }
 
-    fn ms(&mut self, column: &'static str, value: Option<i64>) -> Option<u64> {
+    fn ms<T: TryFrom<i64> + Default>(&mut self, column: &'static str, value: Option<i64>) -> Option<T> {
         self.number(column, value, (0, i64::from(i32::MAX)))
     }
 
+    /// As ProxySQL reads it, a negative one is none.
+    fn hostgroup(&mut self, column: &'static str, value: Option<i64>) -> Option<u32> {
+        self.number(column, value.filter(|hostgroup| *hostgroup >= 0), HOSTGROUP)
+    }
+
     fn rule(mut self, bench: &mut Workbench, dialect: Dialect) -> (Rule, Needs) {
-        self.what_is_not_there_yet();
+        self.what_does_less_than_it_says();
         let row = self.row;
         let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
         for word in row.re_modifiers.iter().flat_map(|text| text.split(',')).map(str::trim) {
@@ -111,12 +119,7 @@ impl Checking<'_> {
             flag_out: self.number("flagOUT", row.flagOUT, FLAG),
             flag_outs,
             replace,
-            // As ProxySQL reads it, a negative one is none.
-            destination_hostgroup: self.number(
-                "destination_hostgroup",
-                row.destination_hostgroup.filter(|hostgroup| *hostgroup >= 0),
-                HOSTGROUP,
-            ),
+            destination_hostgroup: self.hostgroup("destination_hostgroup", row.destination_hostgroup),
             cache_ttl_ms: self.number("cache_ttl", row.cache_ttl, (1, i64::from(i32::MAX))),
             cache_empty_result: self.flag("cache_empty_result", row.cache_empty_result),
             cache_timeout_ms: self.ms("cache_timeout", row.cache_timeout),
@@ -129,6 +132,7 @@ impl Checking<'_> {
             error_msg: row.error_msg.as_deref().map(Arc::from),
             ok_msg: row.OK_msg.as_deref().map(Arc::from),
             multiplex: self.number("multiplex", row.multiplex, (0, 2)),
+            gtid_from_hostgroup: self.hostgroup("gtid_from_hostgroup", row.gtid_from_hostgroup),
             log: self.flag("log", row.log),
             mirror_hostgroup: self.number("mirror_hostgroup", row.mirror_hostgroup, HOSTGROUP),
             mirror_flag_out: self.number("mirror_flagOUT", row.mirror_flagOUT, FLAG),
@@ -140,14 +144,17 @@ impl Checking<'_> {
         (rule, Needs { digest: digest_needs, text: text_needs })
     }
 
-    fn what_is_not_there_yet(&mut self) {
+    fn what_does_less_than_it_says(&mut self) {
         let row = self.row;
-        let refused =
-            [("gtid_from_hostgroup", row.gtid_from_hostgroup.is_some(), "is set, and causal reads are not supported yet")];
-        for (column, _, words) in refused.into_iter().filter(|(_, set, _)| *set) {
-            self.refuse(column, words);
-        }
-        let noticed = [("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL")];
+        let fresh = row.gtid_from_hostgroup.is_some_and(|hostgroup| hostgroup >= 0);
+        let noticed = [
+            ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
+            (
+                "gtid_from_hostgroup",
+                fresh,
+                "is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, whose writes it must see, instead of its destination",
+            ),
+        ];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
             self.notices.add(|| key(row), column, words);
         }
@@ -206,10 +213,23 @@ impl Checking<'_> {
         if json.is_empty() {
             return Value::Null;
         }
-        serde_json::from_str(json).unwrap_or_else(|error| {
-            self.refuse("attributes", format!("must be JSON or empty: {error}"));
-            Value::Null
-        })
+        let members = match serde_json::from_str(json) {
+            Ok(Value::Object(members)) => members,
+            Ok(other) => {
+                self.refuse("attributes", format!("must be a JSON object or empty; {other} is not"));
+                return Value::Null;
+            }
+            Err(error) => {
+                self.refuse("attributes", format!("must be JSON or empty: {error}"));
+                return Value::Null;
+            }
+        };
+        let unknown: Vec<_> = members.keys().map(String::as_str).filter(|name| !MEMBERS.contains(name)).collect();
+        if !unknown.is_empty() {
+            let words = format!("has members that mean nothing here: {}; known are {}", unknown.join(", "), MEMBERS.join(", "));
+            self.notices.add(|| key(self.row), "attributes", &words);
+        }
+        Value::Object(members)
     }
 
     /// `{"cache_invalidate":true}`
@@ -305,7 +325,7 @@ mod tests {
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
         let words = refused(vec![
             RuleRow { mirror_hostgroup: Some(-1), attributes: r#"{"max_rows":0,"mirror_compare":1}"#.into(), ..rule(1) },
-            RuleRow { gtid_from_hostgroup: Some(1), ..rule(2) },
+            RuleRow { gtid_from_hostgroup: Some(1 << 31), attributes: "[]".into(), ..rule(2) },
             RuleRow { match_digest: Some("^SELECT (".into()), ..rule(3) },
             RuleRow { digest: Some("0x1G".into()), retries: Some(2000), ..rule(4) },
             RuleRow { replace_pattern: Some("x".into()), ..rule(5) },
@@ -321,13 +341,32 @@ mod tests {
                 "mysql_query_rules (rule_id 1): attributes has max_rows, which must be a whole number above 0; 0 is not",
                 "mysql_query_rules (rule_id 1): attributes has mirror_compare, which must be true or false; 1 is neither",
                 "mysql_query_rules (rule_id 1): mirror_hostgroup must be from 0 to 2147483647; '-1' is not",
-                "mysql_query_rules (rule_id 2): gtid_from_hostgroup is set, and causal reads are not supported yet",
+                "mysql_query_rules (rule_id 2): attributes must be a JSON object or empty; [] is not",
+                "mysql_query_rules (rule_id 2): gtid_from_hostgroup must be from 0 to 2147483647; '2147483648' is not",
                 "mysql_query_rules (rule_id 3): match_digest '^SELECT (' is not a valid expression: missing closing parenthesis (after 9 characters)",
                 "mysql_query_rules (rule_id 4): digest must be a number such as 0x1D8D2DD2EE6E8B0A; '0x1G' is not",
                 "mysql_query_rules (rule_id 4): retries must be from 0 to 1000; '2000' is not",
                 "mysql_query_rules (rule_id 5): replace_pattern needs a match_pattern",
                 r#"mysql_query_rules (rule_id 6): attributes has flagOUTs, which must be like [{"id":1,"weight":3}] with a weight above 0"#,
                 "mysql_query_rules (rule_id 8): attributes has cache_invalidate, which must be true or false; 1 is not",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_less_than_it_says_is_told() {
+        let causal = |hostgroup, rule_id| RuleRow { gtid_from_hostgroup: Some(hostgroup), ..rule(rule_id) };
+        let attributes = r#"{"max_rows":1,"flagOUT":2,"mirror":1}"#.to_owned();
+        let rows = [causal(-1, 1), causal(7, 2), causal(8, 3), RuleRow { attributes, ..rule(4) }];
+        let rules = Rules::build(rows, [], &Variables::default()).unwrap();
+        assert_eq!(rules.chain().iter().map(|rule| rule.gtid_from_hostgroup).collect::<Vec<_>>(), [None, Some(7), Some(8), None]);
+        assert_eq!(
+            rules.notices().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [
+                "mysql_query_rules (rule_id 2 and 1 more): gtid_from_hostgroup is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, \
+                 whose writes it must see, instead of its destination",
+                "mysql_query_rules (rule_id 4): attributes has members that mean nothing here: flagOUT, mirror; \
+                 known are flagOUTs, cache_invalidate, max_rows, mirror_compare",
             ]
         );
     }

@@ -1,0 +1,115 @@
+//! What must not be stale goes where the writes are: nobody knows yet which server has which GTID, nor how far one is behind.
+//!
+//! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see; it goes there instead of where it was going. The hints `min_gtid`,
+//! `max_lag_ms` and `min_epoch_ms` set a bound: a read of a hostgroup whose writer is known by the read/write split goes to that writer.
+
+use crate::split::split_of;
+use crate::trace::Trace;
+use crate::{By, Plan, SessionFacts};
+use config::Snapshot;
+use std::fmt;
+
+/// How old at most what a statement reads may be, as its hints have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// How far a server may be behind; 0 to 600000.
+    pub max_lag_ms: Option<u32>,
+    /// As it was then or later, in milliseconds since 1970.
+    pub min_epoch_ms: Option<u64>,
+    /// A transaction that it must see, `uuid:number`.
+    pub min_gtid: Option<Box<str>>,
+}
+
+/// The largest `max_lag_ms` that ProxySQL takes.
+const LAG_MS_MAX: u32 = 600_000;
+
+impl Bounds {
+    /// What a hint says; `None` if its name is another, false if its value makes no sense.
+    pub(crate) fn hear(&mut self, key: &str, value: &str) -> Option<bool> {
+        let (was, heard) = (
+            self.clone(),
+            match key {
+                "max_lag_ms" => {
+                    self.max_lag_ms = value.parse().ok().filter(|lag| *lag <= LAG_MS_MAX);
+                    self.max_lag_ms.is_some()
+                }
+                "min_epoch_ms" => {
+                    self.min_epoch_ms = value.parse().ok();
+                    self.min_epoch_ms.is_some()
+                }
+                "min_gtid" => {
+                    let is_whole = |(source, number): &(&str, &str)| !source.is_empty() && !number.is_empty();
+                    self.min_gtid = value.split_once(':').filter(is_whole).map(|_| value.into());
+                    self.min_gtid.is_some()
+                }
+                _ => return None,
+            },
+        );
+        if !heard {
+            *self = was;
+        }
+        Some(heard)
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.max_lag_ms.map(|lag| format!("max_lag_ms={lag}")),
+            self.min_epoch_ms.map(|epoch| format!("min_epoch_ms={epoch}")),
+            self.min_gtid.as_ref().map(|gtid| format!("min_gtid={gtid}")),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// Sends it where it cannot be stale, whatever rules, fast routing, split and hints have found; a transaction and a session's state stay where they are.
+#[inline]
+pub(crate) fn look<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'_>, trace: &mut T) {
+    if plan.gtid_from_hostgroup.is_some() || plan.bounds.is_some() {
+        turn(plan, snapshot, session, trace);
+    }
+}
+
+#[cold]
+fn turn<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'_>, trace: &mut T) {
+    let routed = plan.hostgroup();
+    if plan.bounds.is_some() {
+        // What is in it may be older than what is asked for.
+        plan.uncache();
+    }
+    if let Some(writer) = plan.gtid_from_hostgroup {
+        if writer != routed {
+            plan.send_to(writer, By::Fresh);
+        }
+        trace.saw("freshness", || match writer == routed {
+            true => format!("hostgroup {writer} sees its own writes"),
+            false => format!(
+                "hostgroup {writer}, whose writes it must see (gtid_from_hostgroup), instead of {routed}: nobody knows its servers' GTIDs yet"
+            ),
+        });
+        return;
+    }
+    let writer = writer_of(snapshot, session, routed);
+    if let Some(writer) = writer {
+        plan.send_to(writer, By::Fresh);
+    }
+    trace.saw("freshness", || match writer {
+        Some(writer) => format!("hostgroup {writer}, the writer: nobody knows yet how far the servers of {routed} are behind"),
+        None => format!("hostgroup {routed}, as routed: no read/write split says that it only reads for another one, so nothing keeps the bound"),
+    });
+}
+
+/// The hostgroup whose reads go to `reader`, if the read/write split knows exactly one, or the user's own is one.
+fn writer_of(snapshot: &Snapshot, session: &SessionFacts<'_>, reader: u32) -> Option<u32> {
+    if split_of(snapshot, session.user).is_some_and(|split| split.read_hostgroup == reader) {
+        return Some(session.user.default_hostgroup);
+    }
+    if !snapshot.servers.splits() {
+        return None;
+    }
+    let reads_there =
+        |hostgroup: &&config::Hostgroup| hostgroup.attributes.split.as_ref().is_some_and(|split| split.read_hostgroup == reader);
+    let mut writers = snapshot.servers.iter().filter(reads_there).map(|hostgroup| hostgroup.id);
+    writers.next().filter(|_| writers.next().is_none())
+}
