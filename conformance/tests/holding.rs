@@ -36,6 +36,7 @@ fn main() {
         ("what_the_statement_before_has_left_is_known_on_any_connection", recalled),
         ("a_schema_of_a_latin1_client_is_the_same_on_any_connection", latin1_schema),
         ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
+        ("a_rule_says_whether_a_connection_may_be_shared", by_rule),
     ])
 }
 
@@ -686,4 +687,38 @@ fn reconnects(driver: Driver) -> Outcome {
     end(&first)?;
     end(&runner(&server, &first)?)?;
     refused(client.join())
+}
+
+/// The column `multiplex` of a rule.
+fn by_rule(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_digest, multiplex, apply) \
+         VALUES (1, 1, 'kept', 0, 1), (2, 1, 'shared', 1, 1), (3, 1, 'either', 2, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let mut client = log_in(&proxy)?;
+    for (sql, holds) in [
+        ("SELECT 1 AS other", ""),
+        ("SELECT 1 AS kept", "NotAllowed"),
+        ("SELECT 1 AS other", "NotAllowed"),
+        ("SELECT 1 AS either", "NotAllowed"),
+        ("SELECT 1 AS shared", ""),
+        // User variables travel anyway.
+        ("SELECT @a := 1 AS either", ""),
+        ("SELECT @a AS either", ""),
+        ("SELECT @a := @a + 1 AS other", ""),
+        // It takes no other hold away.
+        ("SELECT GET_LOCK('by_rule', 1) AS shared", "UserLock"),
+        ("SELECT 1 AS kept", "NotAllowed UserLock"),
+        ("SELECT 1 AS shared", "UserLock"),
+        ("SELECT RELEASE_LOCK('by_rule') AS shared", ""),
+    ] {
+        asked(&mut client, sql)?;
+        let found = held(&proxy, &client)?;
+        expect(found == holds, || format!("{sql}: '{found}' instead of '{holds}'"))?;
+    }
+    // An operator who forbids sharing is not overruled.
+    set(&proxy, "SET mysql-multiplexing='false'")?;
+    asked(&mut client, "SELECT 1 AS shared")?;
+    same(&held(&proxy, &client)?, "NotAllowed")
 }
