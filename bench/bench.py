@@ -125,7 +125,8 @@ class MariaDb:
                              self.folder, "mariadb")
         wait_for(self.port, self.process, "MariaDB")
         self.sql(f"CREATE DATABASE {SCHEMA}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO {USER}@'%'")
-        subprocess.run(sysbench(f"127.0.0.1:{self.port}", 1, 1) + ["prepare"], check=True, stdout=subprocess.DEVNULL)
+        # The tables are those of sysbench's own scripts, whichever workload runs.
+        subprocess.run(sysbench(f"127.0.0.1:{self.port}", 1, 1, "oltp_point_select") + ["prepare"], check=True, stdout=subprocess.DEVNULL)
 
     def sql(self, text):
         subprocess.run(["mariadb", "--no-defaults", "-uroot", f"--socket={self.socket}", "-e", text], check=True)
@@ -135,13 +136,16 @@ class MariaDb:
 WORKLOAD = {"script": "oltp_point_select", "prepared": "disable"}
 
 
-def sysbench(address, connections, seconds):
+def sysbench(address, connections, seconds, script=None):
     """`address`: a path, or a host and a port."""
-    extra = ["--skip-trx=on"] if WORKLOAD["script"] == "oltp_read_only" else []
+    script = script or WORKLOAD["script"]
+    extra = ["--tables=2", "--table-size=20000"] if script.startswith("oltp_") else []
+    extra += ["--skip-trx=on"] if script == "oltp_read_only" else []
+    script = script if script.startswith("oltp_") else os.path.join(HERE, f"{script}.lua")
     host, _, port = address.partition(":")
     place = ["--mysql-host=localhost", f"--mysql-socket={address}"] if address.startswith("/") else [f"--mysql-host={host}", f"--mysql-port={port}"]
-    return ["sysbench", WORKLOAD["script"], *extra, "--db-driver=mysql", *place, f"--mysql-user={USER}", "--report-interval=1",
-            f"--mysql-password={PASSWORD}", f"--mysql-db={SCHEMA}", "--tables=2", "--table-size=20000", f"--db-ps-mode={WORKLOAD['prepared']}",
+    return ["sysbench", script, *extra, "--db-driver=mysql", *place, f"--mysql-user={USER}", "--report-interval=1",
+            f"--mysql-password={PASSWORD}", f"--mysql-db={SCHEMA}", f"--db-ps-mode={WORKLOAD['prepared']}",
             f"--threads={connections}", f"--time={seconds}", "--percentile=99", "--mysql-ssl=off"]
 
 
@@ -264,7 +268,7 @@ def millrace(folder, server, target, driver, workers, cached=False, pipelined=Fa
     wait_for(port, process, "Millrace")
     if cached:
         # Every statement once, so that all that is measured comes from the cache.
-        asked = "".join(f"SELECT c FROM sbtest{table} WHERE id={row};\n" for table in (1, 2) for row in range(1, 20001))
+        asked = "".join(f"SELECT c FROM sbtest{table} WHERE id={row};\n" for table in (1, 2) for row in range(1, 20001)) + "SELECT 111;\n"
         subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", f"-u{USER}", f"-p{PASSWORD}", SCHEMA],
                        input=asked, text=True, check=True, stdout=subprocess.DEVNULL)
     return Way(f"Millrace, {'cached' if cached else 'fast forward' if forward else '2 rules'}{', pipelined' * pipelined}{', Unix sockets' * unix}, {driver}, {workers} worker{'s' * (workers > 1)}", port, process,
@@ -342,10 +346,12 @@ def main():
     reading.add_argument("--rounds", type=int, default=3, help="of every way, interleaved (3)")
     reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
     reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined,millrace-ff)")
-    reading.add_argument("--workload", default=WORKLOAD["script"], choices=["oltp_point_select", "oltp_read_only", "oltp_read_write"],
-                         help="sysbench's script; A103: oltp_read_only --connections 1,2,4,8,16,32,64,128 (oltp_point_select)")
+    reading.add_argument("--workload", default=WORKLOAD["script"], choices=["oltp_point_select", "oltp_read_only", "oltp_read_write", "select_111"],
+                         help="sysbench's script, or a statement without a table; A103, A104: oltp_read_only and select_111, --only direct,millrace "
+                              "--connections 1,2,4,8,16,32,64,128 (oltp_point_select)")
+    reading.add_argument("--workers", default="1,2", help="numbers of Millrace's workers (1,2)")
     reading.add_argument("--unix", action="store_true",
-                         help="Millrace between Unix sockets as well; A61 to A64: --only haproxy,millrace --connections 1,4,8,32,256,512,1024,2048")
+                         help="Millrace between Unix sockets as well; A61 to A64: --only haproxy,millrace --workers 1,2,4 --connections 1,4,8,32,256,512,1024,2048")
     reading.add_argument("--prepared", action="store_true", help="prepared statements instead of texts")
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
@@ -354,11 +360,15 @@ def main():
                          help="instead: what clients notice of LOADs of 20,000 rules and 200,000 rows (handled by run.sh)")
     reading.add_argument("--bulk", action="store_true",
                          help="instead: a result of 2 GB and a LOAD DATA of 1 GB, compressed and not (handled by run.sh)")
+    reading.add_argument("--paste", action="store_true",
+                         help="instead: 50,000 INSERTs pasted through the mysql client, and the time of decisions under the loop of the document about many "
+                              "schemas (handled by run.sh)")
     reading.add_argument("--target", default="target", help="cargo's target folder (given by run.sh)")
     reading.add_argument("--cache", default="/var/cache/millrace", help="Millrace's cache folder (given by run.sh)")
     wish = reading.parse_args()
     WORKLOAD.update(script=wish.workload, prepared="auto" if wish.prepared else "disable")
     connections = [int(number) for number in wish.connections.split(",") if number]
+    numbers = [int(number) for number in wish.workers.split(",") if number]
     words = [word.strip().lower() for word in wish.only.split(",") if word.strip()]
 
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
@@ -369,17 +379,17 @@ def main():
                   ("mysqlrouter", lambda: mysqlrouter(folder, server, wish.cache))]
         makers += [(f"relay {driver}", lambda driver=driver: relay(folder, server, wish.target, driver)) for driver in ("uring", "epoll")]
         makers += [(f"millrace {driver} {workers}", lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers))
-                   for driver in ("uring", "epoll") for workers in (1, 2)]
+                   for driver in ("uring", "epoll") for workers in numbers]
         makers += [(f"millrace-pipelined {driver} {workers}",
                     lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers, pipelined=True))
-                   for driver in ("uring", "epoll") for workers in (1, 2)]
+                   for driver in ("uring", "epoll") for workers in numbers]
         makers += [(f"millrace-ff {driver} {workers}",
                     lambda driver=driver, workers=workers: millrace(folder, server, wish.target, driver, workers, forward=True))
-                   for driver in ("uring", "epoll") for workers in (1, 2)]
+                   for driver in ("uring", "epoll") for workers in numbers]
         if wish.unix:
             makers += [(f"millrace-unix{'-ff' * forward} uring {workers}",
                         lambda workers=workers, forward=forward: millrace(folder, server, wish.target, "uring", workers, forward=forward, unix=True))
-                       for workers in (1, 2) for forward in (False, True)]
+                       for workers in numbers for forward in (False, True)]
         makers += [("millrace cached", lambda: millrace(folder, server, wish.target, "uring", 1, cached=True))]
         ways = [make() for name, make in makers if not words or any(word in name for word in words)]
         ways = [way for way in ways if way]
@@ -415,7 +425,7 @@ def rounds(ways, connections, wish, server):
 
 
 def report(ways, connections, figures, idle, wish):
-    lines = [f"sysbench {wish.workload}, {'prepared statements' if wish.prepared else 'text protocol'}, 2 x 20,000 rows, MariaDB on the same machine ({os.cpu_count()} cores); "
+    lines = [f"sysbench {wish.workload}, {'prepared statements' if wish.prepared else 'text protocol'}, {'2 x 20,000 rows, ' * wish.workload.startswith('oltp_')}MariaDB on the same machine ({os.cpu_count()} cores); "
              f"medians of {wish.rounds} rounds of {wish.seconds} s", ""]
     lines += ["| connections | | queries/s | of direct | CPU µs/query | of it user | of HAProxy's | p99 ms | server's CPU µs/query | seconds differ by % |", "|--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|"]
     table = []

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Brings up a MariaDB and everything that can stand before it, and prints one table: CPU per query,
 # throughput and p99 of each at several numbers of connections, and the memory of idle sessions.
-# `--rules` alone prints the tables of rules and fast routing instead, `--loads` what clients notice of LOADs, `--bulk` what 2 GB at once cost.
+# `--rules` alone prints the tables of rules and fast routing instead, `--loads` what clients notice of LOADs, `--bulk` what 2 GB at once cost,
+# `--paste` what long scripts pasted into the admin port take, and decisions under real traffic.
 # What else may be chosen: bench/run.sh --help
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,6 +21,7 @@ echo "Building Millrace and the raw relay ..." >&2
 cargo build --quiet --release --package millrace
 for word in "$@"; do
   [ "$word" != --loads ] || exec python3 bench/loads.py "${CARGO_TARGET_DIR:-target}"
+  [ "$word" != --paste ] || exec python3 bench/paste.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --bulk ] || exec python3 bench/bulk.py --target "${CARGO_TARGET_DIR:-target}" "$@"
 done
 cargo build --quiet --release --package rt --example relay 2>/dev/null || echo "(no raw relay to compare with)" >&2
