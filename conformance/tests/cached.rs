@@ -21,6 +21,8 @@ fn main() {
         ("a_transaction_sees_its_own_writes", a_transaction_sees_its_own_writes),
         ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
         ("those_who_ask_the_same_at_once_share_one_execution", those_who_ask_the_same_share_one_execution),
+        ("switches_say_which_answers_are_kept", switches_say_which_answers_are_kept),
+        ("one_client_renews_what_is_getting_old_and_the_others_need_not_wait", one_client_renews_what_is_getting_old),
         ("an_operator_flushes_and_sees_what_is_kept", an_operator_flushes_and_sees_what_is_kept),
     ])
 }
@@ -246,4 +248,81 @@ fn an_operator_flushes_and_sees_what_is_kept(driver: Driver) -> Outcome {
     proxy.query("SELECT 1; SELECT 2; SELECT 3")?;
     same(&counted(&proxy, "Query_Cache_count_SET")?.to_string(), &(kept + 3).to_string())?;
     until("0", || counted(&proxy, "Query_Cache_Entries").map(|n| n.to_string()))
+}
+
+/// `cache_empty_result` of a rule and its variable, warnings, and the size of the largest answer.
+fn switches_say_which_answers_are_kept(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    let set = |assignments: &str| proxy.admin(&format!("SET {assignments}; LOAD MYSQL VARIABLES TO RUNTIME; SELECT 1")).map(drop);
+    let rule = |empty: &str| {
+        let update = format!("UPDATE mysql_query_rules SET cache_empty_result = {empty}; LOAD MYSQL QUERY RULES TO RUNTIME");
+        proxy.admin(&update).map(drop)
+    };
+    // Each is asked by two sessions, so that neither what one of them holds nor what was kept before matters.
+    let check = |what: &str, sql: &str, kept: bool| -> Outcome {
+        proxy.admin("PROXYSQL FLUSH QUERY CACHE")?;
+        let (entries, hits) = ("Query_Cache_count_SET", "Query_Cache_count_GET_OK");
+        let before = (counted(&proxy, entries)?, counted(&proxy, hits)?);
+        let both = [proxy.query(sql)?, proxy.query(sql)?];
+        expect(both[0] == both[1], || format!("{what}: {both:?}"))?;
+        let since = (counted(&proxy, entries)? - before.0, counted(&proxy, hits)? - before.1);
+        let wanted = if kept { (1, 1) } else { (0, 0) };
+        expect(since == wanted, || format!("{what}, {sql}: kept and used {since:?} times, {wanted:?} were wanted"))
+    };
+    let (empty, full, warned) = ("SELECT id FROM conf.numbers WHERE id < 0", "SELECT 111", "SELECT CAST('x' AS SIGNED)");
+    check("by default", empty, true)?;
+    set("mysql-query_cache_stores_empty_result='false'")?;
+    check("the variable", empty, false)?;
+    check("the variable", full, true)?;
+    rule("1")?;
+    check("the rule against the variable", empty, true)?;
+    set("mysql-query_cache_stores_empty_result='true'")?;
+    rule("0")?;
+    check("the rule", empty, false)?;
+    check("the rule", full, true)?;
+    rule("NULL")?;
+    check("neither", empty, true)?;
+
+    check("by default", warned, false)?;
+    set("mysql-query_cache_handle_warnings=1")?;
+    check("warnings are no matter", warned, true)?;
+    let said = proxy.query(&format!("{warned}; SHOW COUNT(*) WARNINGS"))?;
+    same(&said, "0\n0")?;
+    set("mysql-query_cache_handle_warnings=0")?;
+    check("warnings are a matter again", warned, false)?;
+
+    let long = "SELECT REPEAT('x', 4000)";
+    check("by default", long, true)?;
+    set("mysql-threshold_resultset_size=2000")?;
+    check("too large", long, false)?;
+    check("small", full, true)?;
+    check("many rows are too large, too", "SELECT id FROM conf.numbers", false)
+}
+
+fn one_client_renews_what_is_getting_old(driver: Driver) -> Outcome {
+    let (server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    let read = "SELECT words FROM conf.scratch";
+    proxy.admin("UPDATE mysql_query_rules SET cache_ttl = 120000; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    server.root("INSERT INTO conf.scratch VALUES (1, 'old')")?;
+    same(&proxy.query(read)?, "old")?;
+    server.root("UPDATE conf.scratch SET words = 'new'")?;
+    // It may be used for two minutes, and for a hundredth of these without a thought.
+    std::thread::sleep(Duration::from_millis(1_300));
+    same(&proxy.query(read)?, "old")?;
+    proxy.admin("SET mysql-query_cache_soft_ttl_pct=1; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut locker = Raw::log_in(server.port, 0)?;
+    locker.query("LOCK TABLES conf.scratch WRITE")?;
+    let port = proxy.port;
+    let renews = std::thread::spawn(move || command_line(port, "app", "secret", &[], read));
+    let asking = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE info = '{read}'");
+    until("1", || server.root(&asking))?;
+    for _ in 0..4 {
+        same(&proxy.query(read)?, "old")?;
+    }
+    until("1", || server.root(&asking))?;
+    locker.query("UNLOCK TABLES")?;
+    same(&renews.join().map_err(|_| "a panic")??, "new")?;
+    let hits = counted(&proxy, "Query_Cache_count_GET_OK")?;
+    same(&proxy.query(read)?, "new")?;
+    same(&(counted(&proxy, "Query_Cache_count_GET_OK")? - hits).to_string(), "1")
 }
