@@ -183,8 +183,10 @@ impl Session {
                 return Err(ended);
             }
         };
-        self.entry.counted.set(!matches!(what, What::Prepare(preparing) if preparing.naming.is_none()));
-        if self.entry.counted.get() {
+        // What is prepared leaves ROW_COUNT() as it was, unless it fails.
+        let counts = self.turn.failed || !matches!(what, What::Prepare(preparing) if preparing.naming.is_none());
+        self.entry.counted.set(counts);
+        if counts {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_warnings(&job);
