@@ -182,7 +182,7 @@ impl Shared {
                 let snapshot = self.snapshot.borrow();
                 engine.transaction(|conn| match (report, observe) {
                     (Some(Report::Digests(rows)), Observe::DigestLatency) => observe::digest_latency(conn, &name, &rows),
-                    (Some(Report::Digests(rows)), Observe::HostgroupLatency) => observe::hostgroup_latency(conn, &name, &rows),
+                    (Some(Report::Commands(rows)), Observe::CommandLatency) => observe::command_latency(conn, &name, &rows),
                     (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, &name, &rows),
                     (Some(report), _) => observe::report(conn, &name, &report, &snapshot, &process),
                     (None, Observe::Memory) => observe::memory(conn, &name, &process),

@@ -4,7 +4,7 @@ use crate::answer::{Asker, Said};
 use crate::engine::{DISK_FILE, Engine, Reply, View};
 use crate::open::{Admin, Options};
 use crate::testing::{self, Directory};
-use bridge::{Ask, Report};
+use bridge::{Ask, CommandRow, HostgroupRow, Latency, Report};
 use rusqlite::types::Value;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -173,5 +173,33 @@ fn a_known_password_is_refused_for_as_long_as_others_can_reach_the_port() {
         bench
             .script("SET admin-admin_credentials='a:b'; SET admin-stats_credentials='s:t'; LOAD ADMIN VARIABLES TO RUNTIME")
             .await;
+    });
+}
+
+#[test]
+fn the_times_of_hostgroups_and_classes_are_their_own_and_not_those_of_digests() {
+    let reports = Box::new(|what, _reset| {
+        let mut latency = Latency::default();
+        [7, 9000].into_iter().for_each(|us| latency.count(us));
+        let class = |command, count| {
+            let latency = if count > 0 { latency.clone() } else { Latency::default() };
+            CommandRow { command, total_time_us: 9007, count, counts: [0; 12], latency, max_us: 9000 }
+        };
+        match what {
+            Ask::Hostgroups => Some(Report::Hostgroups(vec![HostgroupRow { hostgroup: 10, count: 2, latency, max_us: 9000 }])),
+            Ask::Commands => Some(Report::Commands(vec![class("SELECT", 2), class("UPDATE", 0)])),
+            _ => None,
+        }
+    });
+    testing::with_reports(Options::default(), reports, |bench| async move {
+        let spread = ["2", "7", "9000", "9000", "9000", "9000", "[[7,1],[12287,1]]"];
+        for (table, of) in [
+            ("stats_mysql_hostgroup_latency", "10"),
+            ("stats_mysql_hostgroup_latency_reset", "10"),
+            ("stats_mysql_command_latency", "SELECT"),
+        ] {
+            let rows = bench.rows(&format!("SELECT * FROM {table}")).await;
+            assert_eq!(rows, [[&[of], &spread[..]].concat()], "{table}");
+        }
     });
 }

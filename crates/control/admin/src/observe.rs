@@ -3,7 +3,7 @@
 use crate::engine::{SqlError, View};
 use crate::extended;
 use crate::rows::{self, Mapped};
-use bridge::{Ask, Counter, DigestRow, Latency, ProcessRow, Report, ServerState};
+use bridge::{Ask, CommandRow, Counter, DigestRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width};
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
 use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
@@ -17,9 +17,10 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Global => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes | Observe::Holds => Ask::Processes,
-        Observe::Digests | Observe::DigestLatency | Observe::HostgroupLatency => Ask::Digests,
+        Observe::Digests | Observe::DigestLatency => Ask::Digests,
+        Observe::HostgroupLatency => Ask::Hostgroups,
         Observe::Rules => Ask::Rules,
-        Observe::Commands => Ask::Commands,
+        Observe::Commands | Observe::CommandLatency => Ask::Commands,
         Observe::Users => Ask::Users,
         Observe::Errors => Ask::Errors,
         Observe::FreeConnections => Ask::FreeConnections,
@@ -169,6 +170,7 @@ pub(crate) fn report(
                 into.row(&[&rule.rule_id, &signed(hits)])?;
             }
         }
+        Report::Hostgroups(groups) => hostgroup_latency(conn, table, groups)?,
         Report::Commands(commands) => {
             let mut into = Into::table(conn, table, 15)?;
             for row in commands {
@@ -289,7 +291,7 @@ pub(crate) fn digest_row(row: &DigestRow, put: impl FnOnce(&[&dyn ToSql]) -> Res
 }
 
 /// Quantiles, the longest, and each bucket as `[longest, how many]`.
-fn spread(latency: &Latency, max_us: u64) -> (Vec<i64>, String) {
+fn spread<W: Width>(latency: &Latency<W>, max_us: u64) -> (Vec<i64>, String) {
     let mut numbers: Vec<_> = [500, 900, 990, 999].map(|part| signed(latency.quantile(part).min(max_us))).into();
     numbers.push(signed(max_us));
     let buckets: Vec<_> = latency.buckets().map(|(bound, count)| format!("[{bound},{count}]")).collect();
@@ -329,25 +331,35 @@ pub(crate) fn digest_latency(conn: &Connection, table: &str, digests: &[DigestRo
     Ok(())
 }
 
-/// Fills `stats_mysql_hostgroup_latency`: the digests of a hostgroup together.
-pub(crate) fn hostgroup_latency(conn: &Connection, table: &str, digests: &[DigestRow]) -> Result<(), SqlError> {
-    let mut groups: std::collections::BTreeMap<i64, (Latency, u64, u64)> = std::collections::BTreeMap::new();
-    for row in digests {
-        let (latency, count, max_us) = groups.entry(row.hostgroup).or_default();
-        latency.add(&row.latency);
-        *count += row.count;
-        *max_us = row.max_time_us.max(*max_us);
-    }
+/// Fills `stats_mysql_hostgroup_latency`.
+fn hostgroup_latency(conn: &Connection, table: &str, groups: &[HostgroupRow]) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 8)?;
-    for (hostgroup, (latency, count, max_us)) in &groups {
-        let (numbers, histogram) = spread(latency, *max_us);
-        let count = signed(*count);
-        let mut values: Vec<&dyn ToSql> = vec![hostgroup, &count];
-        values.extend(numbers.iter().map(|number| number as &dyn ToSql));
-        values.push(&histogram);
-        into.row(&values)?;
-    }
-    Ok(())
+    let mut groups: Vec<_> = groups.iter().collect();
+    groups.sort_unstable_by_key(|row| row.hostgroup);
+    groups.iter().try_for_each(|row| spread_row(&mut into, &row.hostgroup, row.count, &row.latency, row.max_us))
+}
+
+/// Fills `stats_mysql_command_latency`.
+pub(crate) fn command_latency(conn: &Connection, table: &str, commands: &[CommandRow]) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 8)?;
+    let counted = commands.iter().filter(|row| row.count > 0);
+    counted.into_iter().try_for_each(|row| spread_row(&mut into, &row.command, row.count, &row.latency, row.max_us))
+}
+
+/// A row of what it is about, and how its times are spread.
+fn spread_row<W: Width>(
+    into: &mut Into<'_>,
+    of: &dyn ToSql,
+    count: u64,
+    latency: &Latency<W>,
+    max_us: u64,
+) -> Result<(), SqlError> {
+    let (numbers, histogram) = spread(latency, max_us);
+    let count = signed(count);
+    let mut values: Vec<&dyn ToSql> = vec![of, &count];
+    values.extend(numbers.iter().map(|number| number as &dyn ToSql));
+    values.push(&histogram);
+    into.row(&values)
 }
 
 /// Fills `stats_memory_metrics`.

@@ -383,8 +383,6 @@ fn digests_go_to_the_history_and_are_counted_anew() {
     testing::with_reports(Options::default(), seen, |bench| async move {
         let spread = bench.rows("SELECT username, p50_us, max_us, histogram FROM stats_mysql_query_digest_latency").await;
         assert_eq!(spread, [["app", "7", "7", "[[7,1]]"], ["web", "9000", "9000", "[[12287,1]]"]]);
-        let spread = bench.rows("SELECT * FROM stats_mysql_hostgroup_latency").await;
-        assert_eq!(spread, [["10", "2", "7", "9000", "9000", "9000", "9000", "[[7,1],[12287,1]]"]]);
         assert_eq!(bench.run("SAVE MYSQL DIGEST TO DISK").await, 2);
         let kept =
             "SELECT username, digest, digest_text, max_time FROM history_mysql_query_digest WHERE dump_time > 1000000 ORDER BY 1";

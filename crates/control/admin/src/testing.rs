@@ -159,6 +159,7 @@ fn empty(what: Ask) -> Report {
         Ask::Digests => Report::Digests(Vec::new()),
         Ask::Rules => Report::Rules(Vec::new()),
         Ask::Commands => Report::Commands(Vec::new()),
+        Ask::Hostgroups => Report::Hostgroups(Vec::new()),
         Ask::Users => Report::Users(Vec::new()),
         Ask::Errors => Report::Errors(Vec::new()),
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),

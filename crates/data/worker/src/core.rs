@@ -9,7 +9,7 @@ use crate::mirror::Mirrors;
 use crate::peers::{self, FromPeer, Loads, Peer};
 use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
-use crate::stats::{Alarms, Commands, Digests, Errors};
+use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
 use backend::{NOBODY, Pools, Statements, Tally};
 use bridge::{Ask, CoreRow, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
@@ -77,6 +77,7 @@ pub struct Core {
     pub(crate) brief: Brief,
     pub(crate) digests: Digests,
     pub(crate) commands: Commands,
+    pub(crate) latencies: Latencies,
     pub(crate) errors: Errors,
     pub(crate) alarms: Alarms,
     pub(crate) outbox: Outbox,
@@ -148,6 +149,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         brief: Brief::default(),
         digests: Digests::default(),
         commands: Commands::default(),
+        latencies: Latencies::default(),
         errors: Errors::default(),
         alarms: Alarms::default(),
         outbox: Outbox::new(setup.events),
@@ -201,6 +203,13 @@ impl Core {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.get()
+    }
+
+    /// An error that a server gave.
+    pub(crate) fn count_error(&self, failed: &Failed<'_>) {
+        if !self.errors.count(failed) {
+            self.tally.up(Counter::ErrorsDropped);
+        }
     }
 
     pub(crate) fn note(&self, words: &str) {
@@ -352,6 +361,10 @@ impl Core {
                 ToCore::Ask { what: Ask::QueryCache, reply, .. } if self.index == 0 => {
                     self.rt.spawn(self.clone().list_cache(reply));
                 }
+                ToCore::Ask { what: Ask::Digests, reset, reply } => {
+                    let listing = self.digests.list(reset);
+                    self.rt.spawn(self.clone().list_digests(listing, reply));
+                }
                 ToCore::ClientHost { address, failed } => {
                     self.note_login(address, failed);
                 }
@@ -433,7 +446,9 @@ impl Core {
             }
             Ask::Pool => Report::Pool(self.pools.report(reset)),
             Ask::Processes => Report::Processes(self.processes()),
-            Ask::Digests => Report::Digests(self.digests.rows(reset)),
+            // They are listed piece by piece.
+            Ask::Digests => Report::Digests(Vec::new()),
+            Ask::Hostgroups => Report::Hostgroups(self.latencies.rows(reset)),
             Ask::Rules => Report::Rules(self.epoch().hits(reset)),
             Ask::Commands => Report::Commands(self.commands.rows(reset)),
             Ask::Users => Report::Users(

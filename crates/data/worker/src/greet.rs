@@ -274,10 +274,10 @@ pub(crate) fn known_charset(core: &Core, v: &Variables, client: &(String, u16), 
     let unknown = format!("Client {}:{} asks for the unknown character set {asked}", client.0, client.1);
     match v.mysql_handle_unknown_charset {
         0 => {
-            core.note(&format!("{unknown}: it is turned away (mysql-handle_unknown_charset)"));
+            core.note_seldom(&format!("{unknown}: it is turned away (mysql-handle_unknown_charset)"));
             return Err(Complaint::with(1115, "42000", format!("Unknown character set: '{asked}'")));
         }
-        1 => core.note(&format!("{unknown}: it gets {}", v.mysql_default_collation_connection)),
+        1 => core.note_seldom(&format!("{unknown}: it gets {}", v.mysql_default_collation_connection)),
         _ => {}
     }
     Ok(default_collation(v))

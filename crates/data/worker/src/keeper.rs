@@ -1,6 +1,7 @@
-//! What an operator asks of the cache, and what age takes away, done between the statements of others: a part, then everybody else, then the next part.
+//! What an operator asks of the cache and of the digests, and what age takes away, done between the statements of others: a part, then everybody else, then the next part.
 
 use crate::core::Core;
+use crate::stats::Listing;
 use bridge::{FlushCache, QueryCacheRow, Report};
 use cache::{Entry, Read};
 use std::rc::Rc;
@@ -12,6 +13,8 @@ const LISTED_MAX: usize = 10_000;
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// Entries that are looked at before others have their turn.
 const SWEPT_AT_ONCE: usize = 256;
+/// Digests that are listed before others have their turn: a part of a millisecond.
+const DIGESTS_AT_ONCE: usize = 500;
 /// Bytes of a statement that it shows.
 const TEXT_MAX: usize = 1024;
 
@@ -43,6 +46,14 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Lists digests: there may be a hundred thousand, and who waits for an answer of a server is served in between.
+    pub(crate) async fn list_digests(self: Rc<Self>, mut listing: Listing, reply: bridge::Reply<Report>) {
+        while self.digests.list_more(&mut listing, DIGESTS_AT_ONCE) {
+            self.rt.yield_now().await;
+        }
+        reply(Report::Digests(listing.into_rows()));
     }
 
     /// Lists what somebody may still have.

@@ -5,6 +5,7 @@ use crate::relay::Follower;
 use crate::session::Session;
 use crate::settings::{Meaning, PROFILING, may_run_programs, meaning};
 use crate::statement::{Job, Told, What};
+use crate::stats::Failed;
 use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
@@ -227,16 +228,18 @@ impl Session {
 
     fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
         let server = backend.place().server();
-        self.core.errors.count(
-            server.hostgroup,
-            backend.place().host(),
-            server.port,
-            &self.user_name,
-            &self.state.schema,
-            code,
-            &String::from_utf8_lossy(message),
-            self.core.rt.wall_us() / 1_000_000,
-        );
+        let tracks = self.core.epoch().snapshot.variables.mysql_query_digests_track_hostname;
+        self.core.count_error(&Failed {
+            hostgroup: server.hostgroup,
+            host: backend.place().host(),
+            port: server.port,
+            user: &self.user_name,
+            client_address: if tracks { &self.entry.client.0 } else { "" },
+            schema: &self.state.schema,
+            errno: code,
+            message: &String::from_utf8_lossy(message),
+            now_s: self.core.rt.wall_us() / 1_000_000,
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use crate::prepared::Kept;
 use crate::session::Session;
 use crate::settings::{may_run_programs, sees_user_variables};
 use crate::statement::{Job, What};
-use crate::stats::Seen;
+use crate::stats::{Failed, Seen};
 use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking, Want};
 use bridge::Counter;
 use config::User;
@@ -283,8 +283,18 @@ impl Copy {
         if let Outcome::Err { code, message, .. } = response.outcome() {
             error = Some(code);
             let (server, words) = (backend.place().server(), String::from_utf8_lossy(message));
-            let (host, now_s) = (backend.place().host(), core.rt.wall_us() / 1_000_000);
-            core.errors.count(self.hostgroup, host, server.port, &self.user_name, &self.state.schema, code, &words, now_s);
+            let tracks = epoch.snapshot.variables.mysql_query_digests_track_hostname;
+            core.count_error(&Failed {
+                hostgroup: self.hostgroup,
+                host: backend.place().host(),
+                port: server.port,
+                user: &self.user_name,
+                client_address: if tracks { &self.client_address } else { "" },
+                schema: &self.state.schema,
+                errno: code,
+                message: &words,
+                now_s: core.rt.wall_us() / 1_000_000,
+            });
         }
         if let Some(pair) = &self.pair {
             let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us, more_than: None };
@@ -349,6 +359,7 @@ impl Copy {
         let v = &epoch.snapshot.variables;
         if v.mysql_commands_stats {
             core.commands.count(class.command, time_us);
+            core.latencies.count(i64::from(self.hostgroup), time_us);
         }
         if !v.mysql_query_digests {
             return;

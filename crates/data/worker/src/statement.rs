@@ -319,15 +319,19 @@ impl Session {
         let v = &epoch.snapshot.variables;
         let took = self.core.rt.now() - began;
         let time_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        // What the firewall refuses is in a table of its own: these digests are what it may learn from.
+        let refused = plan.alarm.as_ref().is_some_and(|alarm| alarm.action.refuses());
+        let hostgroup = if told.from_cache { -1 } else { i64::from(plan.hostgroup()) };
         if v.mysql_commands_stats {
             self.core.commands.count(class.command, time_us);
+            if !refused {
+                self.core.latencies.count(hostgroup, time_us);
+            }
         }
         if took.as_millis() >= u128::from(v.mysql_long_query_time) {
             self.core.tally.up(Counter::SlowQueries);
         }
         let Some(Digested { mut hash, mut text }) = digested else { return self.log_if_wanted(job, None, began, told) };
-        // What the firewall refuses is in a table of its own: these digests are what it may learn from.
-        let refused = plan.alarm.as_ref().is_some_and(|alarm| alarm.action.refuses());
         if v.mysql_query_digests && !refused {
             // Rules are asked with the digest of what came; counted is what went.
             let sent = job.sent();
@@ -342,7 +346,7 @@ impl Session {
                 &self.state.schema
             };
             let seen = Seen {
-                hostgroup: if told.from_cache { -1 } else { i64::from(plan.hostgroup()) },
+                hostgroup,
                 schema,
                 user: &self.user_name,
                 client_address: if v.mysql_query_digests_track_hostname { &self.entry.client.0 } else { "" },

@@ -110,6 +110,7 @@ counters! {
     EventsLogged, "Millrace_events_logged", "Statements written to the events log.";
     EventsDropped, "Millrace_events_dropped", "Statements that should be in the events log and are not: too many waited for the disk, or it could not be written.";
     DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries was reached.";
+    ErrorsDropped, "Millrace_errors_dropped", "Errors of servers without a row in stats_mysql_errors, which was full.";
     MirrorConcurrency, "Mirror_concurrency", "Copies for mirrors that run now.";
     MirrorQueueLength, "Mirror_queue_length", "Copies for mirrors that wait now.";
     MirrorSent, "Millrace_mirror_sent", "Copies whose answer came from the mirror.";

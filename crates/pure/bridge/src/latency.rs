@@ -3,13 +3,44 @@
 /// Two buckets for each doubling of the time, from microseconds to more than half an hour.
 const BUCKETS: usize = 64;
 
+/// What a bucket counts with: half the memory where there are many histograms, or room for years where there are few.
+pub trait Width: Copy + Default {
+    /// With so many more, or as many as it can tell.
+    #[must_use]
+    fn plus(self, more: u64) -> Self;
+    /// As a number.
+    fn number(self) -> u64;
+}
+
+impl Width for u32 {
+    #[inline]
+    fn plus(self, more: u64) -> Self {
+        self.saturating_add(Self::try_from(more).unwrap_or(Self::MAX))
+    }
+
+    fn number(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Width for u64 {
+    #[inline]
+    fn plus(self, more: u64) -> Self {
+        self.saturating_add(more)
+    }
+
+    fn number(self) -> u64 {
+        self
+    }
+}
+
 /// Times counted by their length. A quantile is told with an error of at most half.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Latency([u32; BUCKETS]);
+pub struct Latency<W = u32>([W; BUCKETS]);
 
-impl Default for Latency {
+impl<W: Width> Default for Latency<W> {
     fn default() -> Self {
-        Self([0; BUCKETS])
+        Self([W::default(); BUCKETS])
     }
 }
 
@@ -34,25 +65,25 @@ const fn bound(bucket: usize) -> u64 {
     }
 }
 
-impl Latency {
+impl<W: Width> Latency<W> {
     /// Counts a time.
     #[inline]
     pub fn count(&mut self, us: u64) {
         let at = &mut self.0[bucket(us)];
-        *at = at.saturating_add(1);
+        *at = at.plus(1);
     }
 
     /// Joins another.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine = mine.saturating_add(theirs);
+            *mine = mine.plus(theirs.number());
         }
     }
 
     /// How many times were counted.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|count| u64::from(*count)).sum()
+        self.0.iter().map(|count| count.number()).sum()
     }
 
     /// The time, in microseconds, that so many thousandths did not exceed; 0 of nothing.
@@ -60,8 +91,8 @@ impl Latency {
     pub fn quantile(&self, thousandths: u64) -> u64 {
         let wanted = (self.total() * thousandths).div_ceil(1000);
         let mut seen = 0;
-        for (at, count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
-            seen += u64::from(*count);
+        for (at, count) in self.0.iter().enumerate().filter(|(_, count)| count.number() > 0) {
+            seen += count.number();
             if seen >= wanted {
                 return bound(at);
             }
@@ -70,8 +101,8 @@ impl Latency {
     }
 
     /// (longest time in microseconds, how many) of each bucket that is not empty.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(at, count)| (bound(at), *count))
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().enumerate().filter(|(_, count)| count.number() > 0).map(|(at, count)| (bound(at), count.number()))
     }
 }
 
@@ -91,13 +122,13 @@ mod tests {
 
     #[test]
     fn quantiles_are_of_all_that_was_counted() {
-        let (mut fast, mut slow) = (Latency::default(), Latency::default());
+        let (mut fast, mut slow) = (Latency::<u32>::default(), Latency::default());
         (0..990).for_each(|_| fast.count(100));
         (0..10).for_each(|_| slow.count(50_000));
         fast.add(&slow);
         assert_eq!(fast.total(), 1000);
         assert_eq!((fast.quantile(500), fast.quantile(990), fast.quantile(999)), (127, 127, 65_535));
         assert_eq!(fast.buckets().collect::<Vec<_>>(), [(127, 990), (65_535, 10)]);
-        assert_eq!(Latency::default().quantile(500), 0);
+        assert_eq!(Latency::<u64>::default().quantile(500), 0);
     }
 }

@@ -16,11 +16,11 @@ pub use calendar::{date, utc};
 pub use counters::{Counter, Counts};
 pub use event::{Event, EventKind, Events, Fate};
 pub use failure::{Blame, Failure, Retry};
-pub use latency::Latency;
+pub use latency::{Latency, Width};
 pub use mirror::MirrorRow;
 pub use report::{
-    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow,
-    ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
+    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, HostgroupRow, LATENCY_BOUNDS_US,
+    PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
 };
 
 use config::Snapshot;
@@ -163,6 +163,8 @@ pub enum Ask {
     Rules,
     /// A row per class of statement: [`Report::Commands`].
     Commands,
+    /// A row per hostgroup: [`Report::Hostgroups`].
+    Hostgroups,
     /// A row per user: [`Report::Users`].
     Users,
     /// A row per error: [`Report::Errors`].

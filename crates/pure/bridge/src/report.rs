@@ -23,6 +23,8 @@ pub enum Report {
     Rules(Vec<(i64, u64)>),
     /// Classes of statements.
     Commands(Vec<CommandRow>),
+    /// Hostgroups.
+    Hostgroups(Vec<HostgroupRow>),
     /// Users.
     Users(Vec<UserRow>),
     /// Errors.
@@ -202,6 +204,23 @@ pub struct CommandRow {
     pub count: u64,
     /// Times per bound of [`LATENCY_BOUNDS_US`], and beyond the last.
     pub counts: [u64; 12],
+    /// How the times are spread.
+    pub latency: Latency<u64>,
+    /// The longest, in microseconds.
+    pub max_us: u64,
+}
+
+/// A row of `stats_mysql_hostgroup_latency`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostgroupRow {
+    /// Hostgroup; -1 when nobody was asked.
+    pub hostgroup: i64,
+    /// Statements.
+    pub count: u64,
+    /// How their times are spread.
+    pub latency: Latency<u64>,
+    /// The longest, in microseconds.
+    pub max_us: u64,
 }
 
 /// A row of `stats_mysql_users`.
@@ -382,6 +401,7 @@ impl Report {
                 a.extend(sums);
             }
             (Self::Commands(a), Self::Commands(b)) => merge_commands(a, &b),
+            (Self::Hostgroups(a), Self::Hostgroups(b)) => merge_hostgroups(a, b),
             (Self::Users(a), Self::Users(b)) => {
                 let mut sums: BTreeMap<Arc<str>, u64> = BTreeMap::new();
                 for row in a.drain(..).chain(b) {
@@ -459,20 +479,42 @@ fn merge_commands(a: &mut Vec<CommandRow>, b: &[CommandRow]) {
                 for (mine, theirs) in x.counts.iter_mut().zip(row.counts) {
                     *mine += theirs;
                 }
+                x.latency.add(&row.latency);
+                x.max_us = x.max_us.max(row.max_us);
             }
             None => a.push(row.clone()),
         }
     }
 }
 
-fn merge_errors(a: &mut Vec<ErrorRow>, b: Vec<ErrorRow>) {
+fn merge_hostgroups(a: &mut Vec<HostgroupRow>, b: Vec<HostgroupRow>) {
+    let mut at: BTreeMap<i64, usize> = a.iter().enumerate().map(|(i, row)| (row.hostgroup, i)).collect();
     for row in b {
-        let same = |x: &&mut ErrorRow| {
-            (x.hostgroup, x.port, x.errno) == (row.hostgroup, row.port, row.errno)
-                && (&x.host, &x.user, &x.schema, &x.client_address) == (&row.host, &row.user, &row.schema, &row.client_address)
-        };
-        match a.iter_mut().find(same) {
-            Some(x) => {
+        match at.get(&row.hostgroup) {
+            Some(&i) => {
+                let x = &mut a[i];
+                x.count += row.count;
+                x.latency.add(&row.latency);
+                x.max_us = x.max_us.max(row.max_us);
+            }
+            None => {
+                at.insert(row.hostgroup, a.len());
+                a.push(row);
+            }
+        }
+    }
+}
+
+fn merge_errors(a: &mut Vec<ErrorRow>, b: Vec<ErrorRow>) {
+    let key = |r: &ErrorRow| {
+        let texts = [&r.host, &r.user, &r.schema, &r.client_address].map(Arc::clone);
+        (r.hostgroup, r.port, r.errno, texts)
+    };
+    let mut at: BTreeMap<_, usize> = a.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
+    for row in b {
+        match at.get(&key(&row)) {
+            Some(&i) => {
+                let x = &mut a[i];
                 x.count += row.count;
                 x.first_seen = x.first_seen.min(row.first_seen);
                 if row.last_seen >= x.last_seen {
@@ -480,7 +522,10 @@ fn merge_errors(a: &mut Vec<ErrorRow>, b: Vec<ErrorRow>) {
                     x.last_error = row.last_error;
                 }
             }
-            None => a.push(row),
+            None => {
+                at.insert(key(&row), a.len());
+                a.push(row);
+            }
         }
     }
 }
@@ -519,6 +564,43 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].count, rows[0].first_seen, rows[0].max_time_us), (5, 5, 10));
         assert_eq!((rows[0].shown, rows[1].shown), (Some(true), None));
+    }
+
+    #[test]
+    fn the_same_error_of_two_cores_is_one_row_for_each_client() {
+        let error = |client_address: &str, count, last_seen, words: &str| ErrorRow {
+            hostgroup: 1,
+            host: "h".into(),
+            port: 3306,
+            user: "u".into(),
+            client_address: client_address.into(),
+            schema: "s".into(),
+            errno: 1062,
+            count,
+            first_seen: last_seen,
+            last_seen,
+            last_error: words.into(),
+        };
+        let mut a = Report::Errors(vec![error("a", 2, 10, "first")]);
+        a.merge(Report::Errors(vec![error("a", 3, 20, "last"), error("b", 1, 5, "other")]));
+        a.merge(Report::Errors(vec![error("b", 1, 4, "older")]));
+        let Report::Errors(rows) = a else { panic!("errors stay errors") };
+        let seen: Vec<_> = rows.iter().map(|row| (&*row.client_address, row.count, row.first_seen, &*row.last_error)).collect();
+        assert_eq!(seen, [("a", 5, 10, "last"), ("b", 2, 4, "other")]);
+    }
+
+    #[test]
+    fn the_same_hostgroup_of_two_cores_is_one_row() {
+        let group = |hostgroup, us| {
+            let mut latency = Latency::default();
+            latency.count(us);
+            HostgroupRow { hostgroup, count: 1, latency, max_us: us }
+        };
+        let mut a = Report::Hostgroups(vec![group(1, 7)]);
+        a.merge(Report::Hostgroups(vec![group(2, 5), group(1, 90)]));
+        let Report::Hostgroups(rows) = a else { panic!("hostgroups stay hostgroups") };
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].count, rows[0].max_us, rows[0].latency.total()), (2, 90, 2));
     }
 
     #[test]

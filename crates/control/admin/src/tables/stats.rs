@@ -247,7 +247,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "stats_mysql_hostgroup_latency",
-        about: "How the times of the digests of each hostgroup are spread, in microseconds. Ours.",
+        about: "How the times of the statements of each hostgroup are spread, in microseconds. Ours.",
         columns: "(
     hostgroup INTEGER PRIMARY KEY,
     count_star INTEGER NOT NULL,
@@ -257,7 +257,21 @@ pub(super) const TABLES: &[Table] = &[
     p999_us INTEGER NOT NULL,
     max_us INTEGER NOT NULL,
     histogram VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::HostgroupLatency, reset: false },
+        kind: Kind::Observed { observe: Observe::HostgroupLatency, reset: true },
+    },
+    Table {
+        name: "stats_mysql_command_latency",
+        about: "How the times of each class of statements are spread, in microseconds. Ours.",
+        columns: "(
+    Command VARCHAR NOT NULL PRIMARY KEY,
+    count_star INTEGER NOT NULL,
+    p50_us INTEGER NOT NULL,
+    p90_us INTEGER NOT NULL,
+    p99_us INTEGER NOT NULL,
+    p999_us INTEGER NOT NULL,
+    max_us INTEGER NOT NULL,
+    histogram VARCHAR NOT NULL)",
+        kind: Kind::Observed { observe: Observe::CommandLatency, reset: false },
     },
     Table {
         name: "stats_mysql_firewall",

@@ -1,6 +1,6 @@
 //! Statements by class, with a histogram of their times.
 
-use bridge::{CommandRow, LATENCY_BOUNDS_US};
+use bridge::{CommandRow, LATENCY_BOUNDS_US, Latency};
 use sql::CommandCounter;
 use std::cell::RefCell;
 
@@ -9,6 +9,8 @@ struct Class {
     total_us: u64,
     count: u64,
     counts: [u64; 12],
+    latency: Latency<u64>,
+    max_us: u64,
 }
 
 /// A row per class.
@@ -28,6 +30,8 @@ impl Commands {
         class.count += 1;
         let at = LATENCY_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(LATENCY_BOUNDS_US.len());
         class.counts[at] += 1;
+        class.latency.count(us);
+        class.max_us = class.max_us.max(us);
     }
 
     pub(crate) fn rows(&self, reset: bool) -> Vec<CommandRow> {
@@ -40,6 +44,8 @@ impl Commands {
                 total_time_us: class.total_us,
                 count: class.count,
                 counts: class.counts,
+                latency: class.latency.clone(),
+                max_us: class.max_us,
             })
             .collect();
         if reset {

@@ -1,4 +1,5 @@
-//! Statements by digest. A bounded table; finding a row allocates nothing.
+//! Statements by digest. A bounded table; finding a row allocates nothing, and nothing that is done with it takes long, however large it is:
+//! rows stay where they are put, and are listed piece by piece.
 
 use bridge::{DigestRow, Latency};
 use hashbrown::HashTable;
@@ -23,7 +24,6 @@ pub(crate) struct Seen<'a> {
 }
 
 struct Row {
-    hash: u64,
     hostgroup: i64,
     schema: Rc<str>,
     user: Rc<str>,
@@ -43,14 +43,88 @@ struct Row {
     latency: Latency,
 }
 
+/// Rows that are next to each other: what is moved at once when more come.
+const CHUNK: usize = 1024;
+
 /// All digests that this core has seen.
 #[derive(Default)]
-pub(crate) struct Digests(RefCell<HashTable<Row>>);
+pub(crate) struct Digests(RefCell<Table>);
+
+#[derive(Default)]
+struct Table {
+    /// All but the last are full.
+    chunks: Vec<Vec<Row>>,
+    /// (hash, number of the row): 0 <= number < len.
+    numbers: HashTable<(u64, u32)>,
+    /// How often it has begun anew.
+    begun: u64,
+}
+
+impl Table {
+    fn row(&self, number: u32) -> &Row {
+        &self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+    }
+
+    fn push(&mut self, row: Row) {
+        if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
+            self.chunks.push(Vec::new());
+        }
+        self.chunks.last_mut().expect("there is one now").push(row);
+    }
+}
+
+/// Rows that are being gathered.
+pub(crate) struct Listing {
+    rows: Vec<DigestRow>,
+    from: Source,
+}
+
+enum Source {
+    /// What is still counted, unless it has begun anew meanwhile.
+    Table { begun: u64 },
+    /// What the table had when it began anew.
+    Taken(std::iter::Flatten<std::vec::IntoIter<Vec<Row>>>),
+}
+
+impl Listing {
+    /// What was gathered.
+    pub(crate) fn into_rows(self) -> Vec<DigestRow> {
+        self.rows
+    }
+}
+
+impl Row {
+    fn shown(&self) -> DigestRow {
+        DigestRow {
+            hostgroup: self.hostgroup,
+            schema: self.schema.as_ref().into(),
+            user: self.user.as_ref().into(),
+            client_address: self.client_address.as_ref().into(),
+            digest: self.digest,
+            text: String::from_utf8_lossy(&self.text).as_ref().into(),
+            shown: self.shown,
+            count: self.count,
+            first_seen: self.first_seen,
+            last_seen: self.last_seen,
+            sum_time_us: self.sum_us,
+            min_time_us: self.min_us,
+            max_time_us: self.max_us,
+            rows_affected: self.rows_affected,
+            rows_sent: self.rows_sent,
+            latency: self.latency.clone(),
+        }
+    }
+}
 
 /// Mixes what tells rows apart besides the digest; strings by length and ends, since equality decides in the end.
 fn hash(seen: &Seen<'_>) -> u64 {
-    let mut h = seen.digest ^ (seen.hostgroup as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    for text in [&**seen.schema, &**seen.user, seen.client_address] {
+    let h = seen.digest ^ (seen.hostgroup as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed(h, [seen.schema, seen.user, seen.client_address])
+}
+
+/// A hash of these.
+pub(super) fn mixed<const N: usize>(mut h: u64, texts: [&str; N]) -> u64 {
+    for text in texts {
         for piece in text.as_bytes().chunks(8) {
             let mut word = [0; 8];
             word[..piece.len()].copy_from_slice(piece);
@@ -67,18 +141,24 @@ impl Digests {
     pub(crate) fn count(&self, seen: &Seen<'_>, max: usize, is_shown: impl FnOnce() -> bool) -> bool {
         let hash = hash(seen);
         let mut table = self.0.borrow_mut();
-        let full = table.len() >= max;
+        let Table { chunks, numbers, .. } = &mut *table;
+        let full = numbers.len() >= max;
         let same = |row: &Row| {
-            row.hash == hash
-                && row.digest == seen.digest
+            row.digest == seen.digest
                 && row.hostgroup == seen.hostgroup
                 && row.schema == *seen.schema
                 && row.user == *seen.user
                 && *row.client_address == *seen.client_address
         };
-        match table.entry(hash, same, |row| row.hash) {
-            Entry::Occupied(mut entry) => {
-                let row = entry.get_mut();
+        let row_of = |number: u32| (number as usize / CHUNK, number as usize % CHUNK);
+        let is_it = |&(known, number): &(u64, u32)| {
+            let (chunk, at) = row_of(number);
+            known == hash && same(&chunks[chunk][at])
+        };
+        match numbers.entry(hash, is_it, |(known, _)| *known) {
+            Entry::Occupied(entry) => {
+                let (chunk, at) = row_of(entry.get().1);
+                let row = &mut chunks[chunk][at];
                 row.count += 1;
                 let shown = seen.shown.or_else(|| (row.shown == Some(false)).then(is_shown)).or(row.shown);
                 row.shown = row.shown.filter(|known| shown == Some(*known));
@@ -95,8 +175,9 @@ impl Digests {
             Entry::Vacant(entry) => {
                 let mut latency = Latency::default();
                 latency.count(seen.time_us);
-                entry.insert(Row {
-                    hash,
+                let number = chunks.len().saturating_sub(1) * CHUNK + chunks.last().map_or(0, Vec::len);
+                entry.insert((hash, u32::try_from(number).expect("max is at most ten million")));
+                table.push(Row {
                     hostgroup: seen.hostgroup,
                     schema: seen.schema.clone(),
                     user: seen.user.clone(),
@@ -119,33 +200,38 @@ impl Digests {
         }
     }
 
-    pub(crate) fn rows(&self, reset: bool) -> Vec<DigestRow> {
+    /// Begins to list them; with `reset`, the table begins anew now.
+    pub(crate) fn list(&self, reset: bool) -> Listing {
         let mut table = self.0.borrow_mut();
-        let rows = table
-            .iter()
-            .map(|row| DigestRow {
-                hostgroup: row.hostgroup,
-                schema: row.schema.as_ref().into(),
-                user: row.user.as_ref().into(),
-                client_address: row.client_address.as_ref().into(),
-                digest: row.digest,
-                text: String::from_utf8_lossy(&row.text).as_ref().into(),
-                shown: row.shown,
-                count: row.count,
-                first_seen: row.first_seen,
-                last_seen: row.last_seen,
-                sum_time_us: row.sum_us,
-                min_time_us: row.min_us,
-                max_time_us: row.max_us,
-                rows_affected: row.rows_affected,
-                rows_sent: row.rows_sent,
-                latency: row.latency.clone(),
-            })
-            .collect();
-        if reset {
-            *table = HashTable::new();
+        let rows = Vec::with_capacity(table.numbers.len());
+        let begun = table.begun;
+        if !reset {
+            return Listing { rows, from: Source::Table { begun } };
         }
-        rows
+        let taken = std::mem::replace(&mut *table, Table { begun: begun + 1, ..Table::default() });
+        Listing { rows, from: Source::Taken(taken.chunks.into_iter().flatten()) }
+    }
+
+    /// Lists some more of them; `false` when they are complete. If the table has begun anew meanwhile, so does the list: those of before are
+    /// told to whoever wanted that.
+    pub(crate) fn list_more(&self, listing: &mut Listing, at_most: usize) -> bool {
+        let table = self.0.borrow();
+        match &mut listing.from {
+            Source::Taken(rows) => {
+                listing.rows.extend(rows.take(at_most).map(|row| row.shown()));
+                rows.size_hint() != (0, Some(0))
+            }
+            Source::Table { begun } => {
+                if *begun != table.begun {
+                    *begun = table.begun;
+                    listing.rows.clear();
+                }
+                let (from, len) = (listing.rows.len(), table.numbers.len());
+                let to = len.min(from + at_most);
+                listing.rows.extend((from..to).map(|number| table.row(number as u32).shown()));
+                to < len
+            }
+        }
     }
 }
 
@@ -167,6 +253,43 @@ mod tests {
             rows_affected: 0,
             rows_sent: 1,
         }
+    }
+
+    impl Digests {
+        fn rows(&self, reset: bool) -> Vec<DigestRow> {
+            let mut listing = self.list(reset);
+            while self.list_more(&mut listing, 2) {}
+            listing.into_rows()
+        }
+    }
+
+    #[test]
+    fn a_list_is_of_all_whatever_comes_while_it_is_made() {
+        let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
+        let digests = Digests::default();
+        let count = |digests: &Digests, of: std::ops::Range<u64>| {
+            of.for_each(|digest| assert!(digests.count(&seen(&s, &u, digest, 1), 10_000, || true)));
+        };
+        let numbers = |rows: Vec<DigestRow>| rows.iter().map(|row| row.digest).collect::<Vec<_>>();
+        count(&digests, 0..5000);
+        count(&digests, 0..5000);
+        let (mut usual, mut taken) = (digests.list(false), digests.list(false));
+        assert!(digests.list_more(&mut usual, 1000));
+        count(&digests, 5000..5500);
+        while digests.list_more(&mut usual, 1000) {}
+        let rows = usual.into_rows();
+        assert!(rows.iter().take(5000).all(|row| row.count == 2));
+        assert_eq!(numbers(rows), (0..5500).collect::<Vec<_>>());
+        // It begins anew in the middle of one list, for another.
+        assert!(digests.list_more(&mut taken, 1000));
+        let mut reset = digests.list(true);
+        assert!(digests.list_more(&mut reset, 1000));
+        count(&digests, 7000..7003);
+        while digests.list_more(&mut taken, 1000) || digests.list_more(&mut reset, 1000) {}
+        assert_eq!(numbers(reset.into_rows()), (0..5500).collect::<Vec<_>>());
+        assert_eq!(numbers(taken.into_rows()), [7000, 7001, 7002]);
+        assert_eq!(numbers(digests.rows(true)), [7000, 7001, 7002]);
+        assert!(digests.rows(true).is_empty() && digests.rows(false).is_empty());
     }
 
     #[test]
