@@ -16,6 +16,9 @@ const SHOWN_LEN_MAX: usize = 16 << 10;
 /// MySQL and MariaDB: the variable is the server's, so a session has no value of it.
 const ONLY_GLOBAL: u16 = 1238;
 
+/// The clock of a session: it goes on, or stands still where it was set.
+const TIMESTAMP: &str = "timestamp";
+
 /// Names of variables whose values on a connection are not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unread {
@@ -172,6 +175,13 @@ impl Backend {
         let row = rows.rows.first();
         let mut cells = rows.shapes.iter().zip(row.into_iter().flatten());
         for name in &unread.session {
+            if name == TIMESTAMP {
+                // Its value does not tell whether the clock was stopped there.
+                cells.next();
+                [&mut *state, &mut self.state].into_iter().for_each(|s| s.unset(name));
+                self.holds.add(Hold::UnknownState);
+                continue;
+            }
             let literal = cells.next().and_then(|(shape, value)| system_literal(*shape, value.as_deref()));
             let place = literal.and_then(|literal| match characteristic(name, &literal) {
                 Some(place) => place.ok(),

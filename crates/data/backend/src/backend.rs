@@ -1,12 +1,12 @@
 //! One connection to a server, and what is known to be set on it.
 
-use crate::connect::UNNAMED;
 use crate::place::{Place, bump};
 use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::sync::{self, Foreign, Need, Sees, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
+use config::Server;
 use net::{Conn, Hello, NetError};
 use rt::{Chunk, Instant};
 use std::net::IpAddr;
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
 };
-use wire::connect_attributes::ConnectAttributes;
 use wire::response::{Expect, Follow, Outcome, Response};
 use wire::{caps, packet};
 
@@ -93,6 +92,8 @@ pub struct Backend {
     /// Number of the session's statement that was the last command there; none if one of ours came after it.
     pub undisturbed: Option<u32>,
     pub(crate) place: Rc<Place>,
+    /// The server's row when it was opened: it says which TLS it has.
+    pub(crate) row: Arc<Server>,
     pub(crate) key: Key,
     pub(crate) state: State,
     pub(crate) ways: Ways,
@@ -105,6 +106,8 @@ pub struct Backend {
     pub(crate) retired: bool,
     /// COM_STMT_CLOSE commands that are still to be sent.
     pub(crate) closing: Vec<u8>,
+    /// It is in the schema that a statement of a session was prepared in that is in none itself.
+    pub(crate) strays: bool,
     /// The server takes several statements in one text.
     pub(crate) several: bool,
     /// It has said that ANSI_QUOTES is not in its `sql_mode`, and nothing was set there since.
@@ -146,6 +149,11 @@ impl Backend {
         &self.place
     }
 
+    /// The statement has ended for which it was left in a schema that its session is not in.
+    pub fn strays_no_more(&mut self) {
+        self.strays = false;
+    }
+
     /// Whether a session's statement of this number was the last command there.
     #[must_use]
     pub fn is_undisturbed(&self, session: u32, statement: u32) -> bool {
@@ -168,6 +176,13 @@ impl Backend {
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Whether the default of a variable, by its name in a [`State`], is not what this connection began with: one that was set to its default is no more
+    /// as it was.
+    #[must_use]
+    pub fn begins_otherwise(&self, name: &str) -> bool {
+        self.ways.begins_otherwise(name)
     }
 
     /// What is set on it, to be corrected by what a statement of the session has just set.
@@ -295,6 +310,9 @@ impl Backend {
 
     /// What it takes until a statement of a session may run here: `remembered` as in [`crate::Want`].
     pub(crate) fn need(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> Need {
+        if self.strays && want.schema.is_empty() && !self.state.schema.is_empty() {
+            return self.need_astray(want, sees, remembered, tracking);
+        }
         // What is held is the session's own.
         let free = self.holds.is_empty();
         #[cfg(feature = "planted")]
@@ -306,6 +324,13 @@ impl Backend {
         let need = sync::whole_need(&self.state, want, brings, foreign, self.ways);
         let need = if need == Need::Another { self.need_as_made(want, brings, foreign) } else { need };
         self.with_tracking(need, tracking)
+    }
+
+    /// The same for a statement that means another schema, of a session that is in none.
+    #[cold]
+    fn need_astray(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> Need {
+        let want = State { schema: self.state.schema.clone(), ..want.clone() };
+        self.need(&want, sees, remembered, tracking)
     }
 
     /// The same where the server has no words for the session's character set, but has said what it makes of it.
@@ -347,7 +372,7 @@ impl Backend {
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
-    /// [`BackendFailed::Unfit`] when there is no way.
+    /// [`BackendFailed::Unfit`] when there is no way, [`BackendFailed::Kept`] when there is none that leaves it what it is held for.
     pub async fn sync(
         &mut self,
         want: &State,
@@ -355,11 +380,11 @@ impl Backend {
         remembered: Option<u32>,
         tracking: Tracking,
     ) -> Result<(), BackendFailed> {
-        loop {
+        'until_ready: loop {
             match self.need(want, sees, remembered, tracking) {
                 Need::Nothing => return Ok(()),
-                // A reset would take away what it is held for, and nobody would tell the client.
-                Need::Reset if self.holds.carry_state() => return Err(BackendFailed::Unfit),
+                // A reset, or another connection, would be without what it is held for.
+                Need::Reset | Need::Another if self.holds.carry_state() => return Err(BackendFailed::Kept),
                 Need::Reset => self.reset().await?,
                 Need::Another => return Err(BackendFailed::Unfit),
                 Need::Steps { sets, schema } => {
@@ -368,6 +393,8 @@ impl Backend {
                         self.track(tracking).await?;
                     }
                     let before = self.state.clone();
+                    // Of others, who have left it to the pool.
+                    let undoes = self.holds.is_empty() && before.variables().any(|(name, _)| want.variable(name).is_none());
                     let brings_variables = self.brings_variables(want, sees);
                     #[cfg(feature = "planted")]
                     let sets = if crate::planted::FORGET_SETS.get() { Vec::new() } else { sets };
@@ -382,6 +409,11 @@ impl Backend {
                         if let Err(refused) = refusal(&response) {
                             // The sets before it are done, and nobody keeps count of them: not for anybody else.
                             self.holds.add(Hold::UnknownState);
+                            if undoes {
+                                // Perhaps the server knows a variable of theirs no more. After a reset there are this session's alone.
+                                self.reset().await?;
+                                continue 'until_ready;
+                            }
                             return Err(refused);
                         }
                         self.holds.status(response.status());
@@ -401,7 +433,7 @@ impl Backend {
     }
 
     /// Changes the schema. Its name is UTF-8, and the server reads it in the character set of the client.
-    async fn init_db(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
+    pub(crate) async fn init_db(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
         if schema.is_ascii() || self.state.speaks_utf8() {
             return self.change_schema(schema).await;
         }
@@ -427,152 +459,6 @@ impl Backend {
         let response = self.command(&payload, Expect::Simple).await?;
         refusal(&response)?;
         self.state.schema = schema.clone();
-        Ok(())
-    }
-
-    /// COM_RESET_CONNECTION, or COM_CHANGE_USER if `mysql-reset_connection_algorithm` is 1: everything that a session left is gone, but for
-    /// the schema; what init_connect set is set again.
-    ///
-    /// # Errors
-    /// The server does not know the command, or the connection broke: close it.
-    pub async fn reset(&mut self) -> Result<(), BackendFailed> {
-        self.tally.up(Counter::ComBackendChangeUser);
-        self.tally.up(Counter::MyhgmPoolReset);
-        // A server reads a schema's name in the character set of the login.
-        let by_login = self.place.resets_by_login.get() && self.state.schema.is_ascii();
-        self.reset_by(by_login).await
-    }
-
-    /// The same by COM_CHANGE_USER or not.
-    pub(crate) async fn reset_by(&mut self, by_login: bool) -> Result<(), BackendFailed> {
-        let result = self.reset_all(by_login).await;
-        if result.is_err() {
-            // Who knows how far it came.
-            self.idle = Idle::Doubtful;
-        }
-        result
-    }
-
-    async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
-        let takes_roles = by_login && !self.hello.is_mariadb();
-        let may_set_one = [Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
-        if !takes_roles && may_set_one.iter().any(|hold| self.holds.has(*hold)) {
-            self.refuse_a_role().await?;
-        }
-        let status = if by_login {
-            self.log_in_again().await?
-        } else {
-            let response = self.command(&[0x1F], Expect::Simple).await?;
-            refusal(&response)?;
-            response.status()
-        };
-        let gone = self.prepared.clear() + self.slots.clear();
-        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
-        // A login has its own character set anew.
-        let names = by_login.then(|| self.hello.proof.charset());
-        self.state = sync::reset(&self.state, Ways { after_reset: names, ..self.ways });
-        if takes_roles {
-            self.state.unset(sync::ROLE);
-        }
-        self.last_session = 0;
-        self.plain_quotes = false;
-        (self.warnings_left, self.others_warnings) = (false, false);
-        (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
-        self.insert_id = Some(0);
-        self.holds = Holds::default();
-        self.unread = crate::Unread::default();
-        self.owned = None;
-        self.holds.status(status);
-        // Whether a server resets this too differs.
-        if self.several {
-            self.take_several(false).await?;
-        }
-        if self.hello.is_mariadb() {
-            self.set_as_login_did().await?;
-            if !by_login && !self.state.schema.is_empty() {
-                // It stays in the schema, and forgets the schema's character set.
-                let schema = self.state.schema.clone();
-                match self.init_db(&schema).await {
-                    // It was dropped since, or is not this user's any more: the next session wants another, or is told so itself.
-                    Ok(()) | Err(BackendFailed::Sync { .. }) => {}
-                    Err(failed) => return Err(failed),
-                }
-            }
-        }
-        if let Some(text) = self.init_connect.clone() {
-            self.begin(text).await?;
-        }
-        Ok(())
-    }
-
-    /// What nobody tells may have set a role, which no reset would take away: such a connection is for nobody else.
-    async fn refuse_a_role(&mut self) -> Result<(), BackendFailed> {
-        let role = self.ask_for_one("SELECT CURRENT_ROLE()").await?;
-        if self.state.variable(sync::ROLE).is_some() || role.is_some_and(|role| role != "NONE") {
-            return Err(BackendFailed::Unfit);
-        }
-        Ok(())
-    }
-
-    /// COM_CHANGE_USER to the user that it is. COM_STMT_CLOSEs that wait are for statements that are gone then.
-    async fn log_in_again(&mut self) -> Result<u16, BackendFailed> {
-        if !self.conn.is_idle() {
-            return Err(BackendFailed::BrokeBefore(NetError::Closed));
-        }
-        self.closing.clear();
-        self.idle = Idle::Doubtful;
-        self.undisturbed = None;
-        let attributes = ConnectAttributes::default().with(&[], UNNAMED);
-        let schema = self.state.schema.clone();
-        let status = match net::log_in_again(&mut self.conn, &self.hello, &self.key.user, &schema, &attributes).await {
-            Ok(status) => status,
-            Err(net::Refused::Net(error)) => return Err(BackendFailed::BrokeAfter(error)),
-            // It is about this connection, and not about the statement that waits for it: another will do.
-            Err(net::Refused::Server { .. } | net::Refused::Impossible(_) | net::Refused::NoTls) => {
-                return Err(BackendFailed::BrokeBefore(NetError::Closed));
-            }
-        };
-        self.idle = Idle::Proven;
-        Ok(status)
-    }
-
-    /// What capabilities of a login set, a reset of MariaDB undoes.
-    async fn set_as_login_did(&mut self) -> Result<(), BackendFailed> {
-        let sets = [
-            (caps::INTERACTIVE, "wait_timeout = @@session.interactive_timeout"),
-            (caps::IGNORE_SPACE, "sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'IGNORE_SPACE')"),
-        ];
-        let sets: Vec<_> = sets.iter().filter(|(by, _)| self.key.caps & by != 0).map(|(_, set)| *set).collect();
-        if sets.is_empty() {
-            return Ok(());
-        }
-        let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, format!("SET {}", sets.join(", ")).as_bytes(), self.hello.caps);
-        refusal(&self.command(&payload, Expect::Query).await?).map(drop)
-    }
-
-    /// Runs init_connect, now and after every reset.
-    ///
-    /// # Errors
-    /// [`BackendFailed::Sync`] with the server's words when it refuses.
-    pub(crate) async fn begin(&mut self, text: Rc<str>) -> Result<(), BackendFailed> {
-        self.ways.begun = true;
-        self.init_connect = Some(text.clone());
-        let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
-        for piece in pieces {
-            let piece = &text.as_bytes()[piece];
-            let mut payload = Vec::with_capacity(piece.len() + 1);
-            wire::command::write_query(&mut payload, piece, self.hello.caps);
-            let response = self.command(&payload, Expect::Query).await?;
-            refusal(&response)?;
-            self.holds.status(response.status());
-            self.state.autocommit = response.status() & wire::status::AUTOCOMMIT != 0;
-        }
-        let text = text.to_ascii_lowercase();
-        if text.contains("names") || text.contains("char") || text.contains("collation") {
-            // It may have changed what the login said.
-            self.state.names = crate::Names::Unknown;
-        }
         Ok(())
     }
 
@@ -642,7 +528,7 @@ impl Backend {
         match self.sync(&then, Sees::Nothing, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
-            Err(BackendFailed::Unfit) => {
+            Err(BackendFailed::Unfit | BackendFailed::Kept) => {
                 self.holds.add(Hold::UnknownState);
                 return self.prepare_in_schema(statement, way, max).await;
             }
@@ -662,8 +548,13 @@ impl Backend {
         if statement.schema.is_empty() || statement.schema == now {
             return self.prepare_here(statement, way, max).await;
         }
+        if now.is_empty() && self.holds.carry_state() {
+            // There is no way back to none.
+            return Err(BackendFailed::Kept);
+        }
         self.init_db(&statement.schema).await?;
         let prepared = self.prepare_here(statement, way, max).await;
+        self.strays = now.is_empty() && prepared.is_ok();
         if !now.is_empty() && matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             // A refusal must not leave its session in a schema that it is not in.
             self.init_db(&now).await?;

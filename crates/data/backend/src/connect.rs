@@ -12,7 +12,7 @@ use crate::state::Collations;
 use crate::sync::Ways;
 use crate::{BackendFailed, Holds, Like, State};
 use bridge::Counter;
-use config::{Server, Variables};
+use config::{Server, Snapshot, Variables};
 use net::tls::{Connector, Settings};
 use net::{Account, Compression, Conn, Refused, Secret};
 use rt::Address;
@@ -71,6 +71,8 @@ impl Pools {
         let variables = &want.snapshot.variables;
         let limit = Duration::from_millis(variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
+        // Another may come while it logs in.
+        let row = place.server();
         let result = self.rt.timeout(limit, self.log_in(place, want)).await;
         let result = result.unwrap_or_else(|_| {
             let what = format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis());
@@ -118,6 +120,7 @@ impl Pools {
                     idle: Idle::Proven,
                     last_session: 0,
                     place: place.clone(),
+                    row,
                     key,
                     state,
                     ways,
@@ -126,6 +129,7 @@ impl Pools {
                     slots: Slots::new(self.rt.random()),
                     retired: false,
                     closing: Vec::new(),
+                    strays: false,
                     several: false,
                     plain_quotes: false,
                     tracking: None,
@@ -147,7 +151,7 @@ impl Pools {
                         asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
                     answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
                 }
-                if let Some(text) = init_connect(want) {
+                if let Some(text) = init_connect(want.snapshot, want.hostgroup) {
                     let left = limit.saturating_sub(self.rt.now() - begun);
                     let said = self.rt.timeout(left, backend.begin(text.into())).await;
                     said.map_err(|_| {
@@ -361,9 +365,10 @@ impl Place {
 }
 
 /// `init_connect` of the hostgroup, else of the proxy; none if empty.
-fn init_connect<'a>(want: &Want<'a>) -> Option<&'a str> {
-    let own = want.snapshot.servers.hostgroup(want.hostgroup).and_then(|h| h.attributes.init_connect.as_deref());
-    let text = own.unwrap_or(&want.snapshot.variables.mysql_init_connect);
+#[must_use]
+pub fn init_connect(snapshot: &Snapshot, hostgroup: u32) -> Option<&str> {
+    let own = snapshot.servers.hostgroup(hostgroup).and_then(|h| h.attributes.init_connect.as_deref());
+    let text = own.unwrap_or(&snapshot.variables.mysql_init_connect);
     (!text.is_empty() && text != "(null)").then_some(text)
 }
 
@@ -371,7 +376,6 @@ fn init_connect<'a>(want: &Want<'a>) -> Option<&'a str> {
 mod tests {
     use super::*;
     use crate::testing;
-    use config::Snapshot;
     use std::cell::RefCell;
 
     #[test]

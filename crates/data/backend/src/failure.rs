@@ -36,6 +36,8 @@ pub enum BackendFailed {
     },
     /// There is no way to bring the session's state there.
     Unfit,
+    /// There is none on the connection that the session keeps: it would take away what it is kept for.
+    Kept,
     /// The server reads the statement's strings otherwise than they were read here. Nothing was sent.
     ReadsOtherwise,
     /// The connection broke before a byte of the statement was sent.
@@ -60,6 +62,10 @@ impl fmt::Display for BackendFailed {
             Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
             Self::Unfit => f.write_str("The state of the session cannot be brought onto the connection to the server"),
+            Self::Kept => f.write_str(
+                "The state of the session cannot be brought onto the connection to the server that it keeps, for a transaction, a lock, a \
+                 temporary table or the like: the statement can follow when that has ended",
+            ),
             Self::ReadsOtherwise => f.write_str(
                 "The server reads quotes or backslashes of this statement otherwise than the proxy knew; say it again",
             ),
@@ -76,7 +82,7 @@ impl std::error::Error for BackendFailed {}
 impl Failure for BackendFailed {
     fn blame(&self) -> Blame {
         match self {
-            Self::Sync { .. } => Blame::Client,
+            Self::Sync { .. } | Self::Kept => Blame::Client,
             Self::Refused { .. } | Self::CutOff => Blame::Operator,
             _ => Blame::Backend,
         }
@@ -96,6 +102,7 @@ impl Failure for BackendFailed {
             Self::Timeout { .. } => (9001, "HY000", words),
             Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, wire::errors::state_of(*code), words),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
+            Self::Kept => (1235, "42000", words),
             Self::ReadsOtherwise => (1105, "HY000", words),
             Self::CutOff => (1053, "08S01", words),
             Self::TooSlow { .. } => (1907, "70100", words),

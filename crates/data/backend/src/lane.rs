@@ -359,7 +359,7 @@ impl Run {
             }
             let now = self.pools.rt.now();
             let max_age = self.pools.max_age.get();
-            if !max_age.is_zero() && now - backend.opened >= max_age {
+            if !max_age.is_zero() && now - backend.opened >= max_age || !lane.place.is_alike(&backend.row) {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);
             }

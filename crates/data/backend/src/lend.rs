@@ -15,6 +15,7 @@ use crate::sync::Ways;
 use crate::track::Told;
 use crate::{Holds, Names, State};
 use bridge::Counter;
+use config::Server;
 use net::{Hello, Parted};
 use rt::Instant;
 use rt::local::Notify;
@@ -64,6 +65,7 @@ pub struct Lent {
     hostgroup: u32,
     host: Arc<str>,
     port: u16,
+    row: Arc<Server>,
     hello: Hello,
     user: Box<str>,
     caps: Caps,
@@ -376,7 +378,7 @@ impl Pools {
         let group = self.group(lent.hostgroup);
         let number = lent.number;
         let place = group.places.borrow().iter().find(|p| **p.host() == *lent.host && p.server().port == lent.port).cloned();
-        if let Some(place) = place.filter(|place| place.keeps())
+        if let Some(place) = place.filter(|place| place.keeps() && place.is_alike(&lent.row))
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
             let user: UserVariables = std::mem::take(&mut lent.user_variables)
@@ -409,6 +411,7 @@ impl Pools {
                 idle: Idle::Proven,
                 last_session: lent.last_session,
                 place: place.clone(),
+                row: lent.row.clone(),
                 key: Key { user: (&*lent.user).into(), caps: lent.caps, client: None },
                 state,
                 ways: lent.ways,
@@ -416,6 +419,7 @@ impl Pools {
                 prepared: Here::default(),
                 slots: Slots::beginning_at(lent.first_slot),
                 closing: std::mem::take(&mut lent.closing),
+                strays: false,
                 several: lent.several,
                 plain_quotes: false,
                 tracking: lent.tracking.take(),
@@ -463,6 +467,7 @@ impl Lent {
             hostgroup: server.hostgroup,
             host: backend.place.host().clone(),
             port: server.port,
+            row: backend.row.clone(),
             hello: backend.hello.clone(),
             user: (&*backend.key.user).into(),
             caps: backend.key.caps,

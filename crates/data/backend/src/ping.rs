@@ -33,7 +33,7 @@ impl Pools {
                 if !well {
                     pools.unhealthy(&backend, "it does not answer a ping");
                     pools.tally.up(Counter::ServerConnectionsAborted);
-                } else if backend.place.keeps() {
+                } else if backend.place.keeps() && backend.place.is_alike(&backend.row) {
                     backend.since = since;
                     let place = backend.place.clone();
                     place.idle.borrow_mut().push(backend);

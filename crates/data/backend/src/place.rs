@@ -113,7 +113,7 @@ impl Place {
 
     pub(crate) fn update(&self, row: Arc<Server>) {
         self.gone.set(false);
-        let takes = row.status == Status::Online;
+        let takes = row.status == Status::Online && self.is_alike(&row);
         *self.row.borrow_mut() = row;
         if !takes {
             self.idle.borrow_mut().clear();
@@ -125,6 +125,12 @@ impl Place {
         if self.proxy_protocol.replace(proxy_protocol) != proxy_protocol {
             self.idle.borrow_mut().clear();
         }
+    }
+
+    /// Whether a connection that was opened under this row of the server's would be opened with the same TLS today.
+    pub(crate) fn is_alike(&self, row: &Arc<Server>) -> bool {
+        let now = self.row.borrow();
+        Arc::ptr_eq(&now, row) || now.use_ssl == row.use_ssl && now.ssl == row.ssl && now.ssl_of_users == row.ssl_of_users
     }
 
     pub(crate) fn has_left(&self) -> bool {

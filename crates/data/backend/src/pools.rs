@@ -192,13 +192,7 @@ impl Pools {
             for place in places.iter() {
                 let old = place.server();
                 match new.get(&(&*old.hostname, old.port)) {
-                    Some(row) => {
-                        let retuned = row.use_ssl != old.use_ssl || row.ssl != old.ssl;
-                        if retuned {
-                            place.idle.borrow_mut().clear();
-                        }
-                        place.update(Arc::clone(row));
-                    }
+                    Some(row) => place.update(Arc::clone(row)),
                     None => place.leave(),
                 }
             }
@@ -234,6 +228,7 @@ impl Pools {
     pub fn release(&self, mut backend: Box<Backend>) {
         let hostgroup = backend.place.server().hostgroup;
         backend.in_use = false;
+        backend.strays = false;
         backend.place.end_use();
         backend.since = self.rt.now();
         let place = backend.place.clone();
@@ -247,7 +242,9 @@ impl Pools {
         let since = group.queue.first_since();
         // Opened for a client of its own, while servers were still told who that is.
         let stranger = backend.key.client.is_some() && place.proxy_protocol.get() == 0;
-        let mut kept = (shareable && young && !stranger && place.keeps()).then_some(backend);
+        // Others shall not have in clear what is to be encrypted since.
+        let alike = place.is_alike(&backend.row);
+        let mut kept = (shareable && young && alike && !stranger && place.keeps()).then_some(backend);
         if kept.is_some() && self.gives_way(&place, since, LEND_WAY) {
             kept = kept.and_then(|backend| self.pass_on(&group, backend));
             if kept.is_none() {

@@ -11,6 +11,9 @@ pub const ACCESS: &str = "transaction access mode";
 /// Likewise for `SET ROLE …`. No reset undoes it, so a connection with a role serves only sessions that have set one.
 pub const ROLE: &str = "role of the session";
 
+/// The value in a state of what was set to its default where that is not what a connection begins with.
+pub const DEFAULT: &str = "DEFAULT";
+
 /// What must be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -65,15 +68,36 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// Whether `=DEFAULT` would not be what the login has left.
-    fn begins_otherwise(self, name: &str) -> bool {
-        let by = match name {
-            "sql_mode" => caps::IGNORE_SPACE,
-            "wait_timeout" => caps::INTERACTIVE,
-            _ => return self.begun,
-        };
-        self.begun || self.set_by_login & by != 0
+    /// As [`begins_otherwise`], on this connection.
+    pub(crate) fn begins_otherwise(self, name: &str) -> bool {
+        begins_otherwise(name, self.begun, self.set_by_login)
     }
+}
+
+impl Ways {
+    /// The server's name of a variable by its name in a state.
+    fn variable(self, name: &str) -> &str {
+        // MySQL 8.0 has given up the names that it had before, which MariaDB still has.
+        let old = self.knows != Collations::Mysql;
+        match name {
+            ISOLATION if old => "tx_isolation",
+            ISOLATION => "transaction_isolation",
+            ACCESS if old => "tx_read_only",
+            ACCESS => "transaction_read_only",
+            other => other,
+        }
+    }
+}
+
+/// Whether `=DEFAULT` is not what a connection begins with: one that began with init_connect, or whose login had these capabilities.
+#[must_use]
+pub fn begins_otherwise(name: &str, begun: bool, login: Caps) -> bool {
+    let by = match name {
+        "sql_mode" => caps::IGNORE_SPACE,
+        "wait_timeout" => caps::INTERACTIVE,
+        _ => return begun,
+    };
+    begun || login & by != 0
 }
 
 /// What there may be of somebody else.
@@ -127,7 +151,7 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
             if name == ROLE {
                 return Need::Another;
             }
-            if ways.begins_otherwise(name) || [ISOLATION, ACCESS].contains(&name) {
+            if ways.begins_otherwise(name) {
                 return Need::Reset;
             }
             // SET NAMES above has already undone it.
@@ -138,7 +162,7 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
                         None => return Need::Another,
                     }
                 } else {
-                    list.push(format!("@@SESSION.{name}=DEFAULT"));
+                    list.push(format!("@@SESSION.{}=DEFAULT", ways.variable(name)));
                 }
             }
         }
@@ -150,10 +174,10 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
         if have.variable(name) != Some(value) || again {
             if name == ROLE {
                 role = Some(format!("SET ROLE {value}"));
-            } else if name == ISOLATION || name == ACCESS {
+            } else if (name == ISOLATION || name == ACCESS) && value != DEFAULT {
                 alone.push(format!("SET SESSION TRANSACTION {value}"));
             } else {
-                list.push(format!("@@SESSION.{name}={value}"));
+                list.push(format!("@@SESSION.{}={value}", ways.variable(name)));
             }
         }
     }
@@ -209,7 +233,9 @@ fn user_variables(have: &State, want: &State) -> UserSets {
     }
     for (name, value) in wants.iter().filter(|(name, value)| has.get(*name) != Some(*value)) {
         let assignment = format!("@{}={}", sql::literal::name(name), value.literal);
-        match value.names.as_ref().filter(|names| **names != want.names).and_then(Names::words) {
+        // Where a part of the session's own was set by itself, it is not that of the literal any more.
+        let others = |names: &&Names| **names != want.names || want.names_of_literals().is_none();
+        match value.names.as_ref().filter(others).and_then(Names::words) {
             Some(words) => sets.foreign.extend([format!("SET {words}"), format!("SET {assignment}")]),
             None => sets.own.push(assignment),
         }
@@ -322,14 +348,16 @@ mod tests {
 
     #[test]
     fn a_connection_that_could_not_be_put_right_after_a_reset_is_not_reset() {
+        let begun = |ways| Ways { begun: true, ..ways };
         let mut have = State::new("a", 255);
-        have.set(ISOLATION, "ISOLATION LEVEL SERIALIZABLE");
+        have.set("sql_mode", "'ANSI'");
         let want = State::new("b", 255);
-        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Another);
-        assert_eq!(whole_need(&have, &want, false, IDLE, MYSQL), Need::Reset);
+        assert_eq!(whole_need(&have, &want, false, IDLE, begun(MARIADB)), Need::Another);
+        assert_eq!(whole_need(&have, &want, false, IDLE, begun(MYSQL)), Need::Reset);
         // MariaDB keeps the character set of the login, whatever it made of it.
-        assert_eq!(whole_need(&have, &want, false, IDLE, Ways { after_reset: Some(255), ..MARIADB }), Need::Reset);
-        have.unset(ISOLATION);
+        let kept = Ways { after_reset: Some(255), ..begun(MARIADB) };
+        assert_eq!(whole_need(&have, &want, false, IDLE, kept), Need::Reset);
+        have.unset("sql_mode");
         let remembers = Foreign { statement: true, ..IDLE };
         assert_eq!(whole_need(&have, &have.clone(), false, remembers, MARIADB), Need::Another);
         assert_eq!(whole_need(&have, &have.clone(), false, remembers, MYSQL), Need::Reset);
@@ -394,6 +422,19 @@ mod tests {
     }
 
     #[test]
+    fn a_string_that_was_written_before_a_part_of_the_character_set_was_set_keeps_its_collation() {
+        let have = State::new("a", 45);
+        let mut want = State::new("a", 45);
+        want.set_user("x", written("'it'", Some(Names::Collation(45))));
+        want.set("collation_connection", "'utf8mb4_bin'");
+        assert_eq!(
+            steps(&have, &want),
+            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; SET @`x`='it'; \
+             SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, @@SESSION.collation_connection='utf8mb4_bin'"
+        );
+    }
+
+    #[test]
     fn a_mode_is_there_before_a_literal_is_read() {
         let have = State::new("a", 45);
         let mut want = State::new("a", 45);
@@ -403,11 +444,31 @@ mod tests {
     }
 
     #[test]
-    fn an_isolation_level_is_undone_by_a_reset() {
-        let mut have = State::new("a", 45);
+    fn an_isolation_level_is_undone_by_the_name_that_the_server_has_for_it() {
+        let (plain, mut have) = (State::new("a", 45), State::new("a", 45));
         have.set(ISOLATION, "ISOLATION LEVEL SERIALIZABLE");
-        assert_eq!(steps(&have, &State::new("a", 45)), "Reset");
-        assert_eq!(steps(&State::new("a", 45), &have), "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+        have.set(ACCESS, "READ ONLY");
+        assert_eq!(steps_on(MARIADB, &have, &plain), "SET @@SESSION.tx_read_only=DEFAULT, @@SESSION.tx_isolation=DEFAULT");
+        assert_eq!(
+            steps_on(MYSQL, &have, &plain),
+            "SET @@SESSION.transaction_read_only=DEFAULT, @@SESSION.transaction_isolation=DEFAULT"
+        );
+        have.unset(ACCESS);
+        assert_eq!(steps(&plain, &have), "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    }
+
+    /// Where init_connect or the login set it, `SET x=DEFAULT` is no return to where the connection began.
+    #[test]
+    fn a_default_that_a_connection_did_not_begin_with_travels() {
+        let plain = State::new("a", 45);
+        let begun = Ways { begun: true, ..MYSQL };
+        for (name, set) in [("sql_mode", "sql_mode"), (ISOLATION, "transaction_isolation")] {
+            let mut have = plain.clone();
+            have.set(name, DEFAULT);
+            assert_eq!(steps_on(begun, &have, &plain), "Reset");
+            assert_eq!(steps_on(begun, &plain, &have), format!("SET @@SESSION.{set}=DEFAULT"));
+            assert_eq!(steps_on(begun, &have, &have.clone()), "Nothing");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A stage: statements that change nothing but what the proxy keeps of the session are answered at once.
 
 use crate::session::{Ended, Session};
-use crate::settings::{Meaning, is_certain, meaning};
+use crate::settings::{Meaning, is_certain, meaning, put_back};
 use crate::statement::{Job, Told, What};
 use sql::CommandCounter;
 use sql::set::{Assignment, Scope, Setting, Value};
@@ -20,7 +20,7 @@ impl Session {
         // It may mean AND CHAIN or RELEASE, too.
         let more = || self.state.variable("completion_type").is_some();
         let ends = class.ends_transaction && !class.begins_transaction && !class.releases && class.leaves.is_empty() && !more();
-        if !(ends && self.state.autocommit || class.sets && self.keep_set(job.text)) {
+        if !(ends && self.state.autocommit || class.sets && self.keep_set(job)) {
             return Ok(ControlFlow::Continue(()));
         }
         self.note_absorbed(class, job.text);
@@ -29,13 +29,14 @@ impl Session {
     }
 
     /// Keeps what this SET sets, if no server has to hear of it.
-    fn keep_set(&mut self, text: &[u8]) -> bool {
-        let Ok(settings) = sql::set::parse_in(text, self.escapes()) else { return false };
+    fn keep_set(&mut self, job: &Job<'_>) -> bool {
+        let Ok(settings) = sql::set::parse_in(job.text, self.escapes()) else { return false };
         // Who asked for session tracking is told of variables that are set, by the server.
         let tracked = caps::has(self.caps, caps::SESSION_TRACK);
         if tracked && self.state.tracks() {
             return false;
         }
+        let begun = backend::init_connect(&job.epoch.snapshot, job.plan.hostgroup()).is_some();
         let mut state = self.state.clone();
         for setting in &settings {
             let user = match setting {
@@ -47,6 +48,12 @@ impl Session {
             }
             if matches!(setting, Setting::Role(_)) {
                 // What ALL and DEFAULT mean may have changed.
+                return false;
+            }
+            if let Some(name) = put_back(setting)
+                && backend::begins_otherwise(name, begun, self.caps)
+            {
+                // Nothing was set, and the connections of this session have more than the defaults.
                 return false;
             }
             match meaning(setting, &self.state) {

@@ -140,7 +140,10 @@ impl Session {
             Err((why, answered)) => {
                 // A server that refuses to take a state is still there, and idle.
                 let alive = backend.idle == Idle::Proven
-                    && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise));
+                    && matches!(
+                        why,
+                        Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise)
+                    );
                 if alive && !kept.is_empty() {
                     self.held.put(hostgroup, backend);
                     return Err(Trouble::before(why));

@@ -3,7 +3,7 @@
 use crate::asked::Executed;
 use crate::relay::Follower;
 use crate::session::Session;
-use crate::settings::{Meaning, PROFILING, may_run_programs, meaning};
+use crate::settings::{Meaning, leaves_texts, may_run_programs, meaning, mentions_texts, put_back};
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
 use crate::warnings::leaves_warnings;
@@ -64,7 +64,7 @@ impl Session {
             backend.state_mut().autocommit = autocommit;
         }
         if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE))
-            && mentions_a_role(job.sent())
+            && (mentions_a_role(job.sent()) || mentions_texts(job.sent()))
         {
             backend.retire();
         }
@@ -137,6 +137,7 @@ impl Session {
                 execution.cursor.set(Some(job.plan.hostgroup()));
             }
         }
+        backend.strays_no_more();
         if let Some(name) = schema {
             self.is_in(backend, &name);
         }
@@ -200,11 +201,13 @@ impl Session {
                 }
                 (Meaning::Ask(name), _) if !error => drop(backend.unread.session.insert(name.to_owned())),
                 (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
-                _ if error => {}
+                (Meaning::Keep(_), _) if error && settings.len() == 1 => {}
+                (Meaning::Travels(_) | Meaning::Ask(_) | Meaning::Nothing | Meaning::Autocommit(_), _) if error => {}
                 (Meaning::Keep(hold), _) => {
                     backend.holds.add(hold);
-                    if matches!(setting, Setting::Role(_)) || matches!(setting, Setting::Variable(one) if one.name == PROFILING) {
-                        // No reset takes it away, nor the texts of statements that SHOW PROFILES shows.
+                    if matches!(setting, Setting::Role(_)) || matches!(setting, Setting::Variable(one) if leaves_texts(&one.name))
+                    {
+                        // No reset takes it away, nor the texts of statements that SHOW PROFILES or OPTIMIZER_TRACE shows.
                         backend.retire();
                     }
                 }
@@ -216,7 +219,17 @@ impl Session {
                     if let Setting::Variable(one) = setting {
                         backend.unread.session.remove(&one.name);
                     }
-                    if !(change(backend.state_mut()) && change(&mut self.state)) {
+                    if let Some(name) = put_back(setting).filter(|name| backend.begins_otherwise(name)) {
+                        // Another connection does not begin with it, nor does this one for the next session.
+                        [backend.state_mut(), &mut self.state].into_iter().for_each(|state| state.set(name, backend::DEFAULT));
+                        continue;
+                    }
+                    let (there, here) = (change(backend.state_mut()), change(&mut self.state));
+                    if !(there && here) {
+                        if let Setting::Variable(one) = setting {
+                            // What one of them has no room for is not known: an older value would be brought over it.
+                            [backend.state_mut(), &mut self.state].into_iter().for_each(|state| state.unset_user(&one.name));
+                        }
                         backend.holds.add(Hold::UserVariable);
                     }
                 }

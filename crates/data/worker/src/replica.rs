@@ -158,8 +158,8 @@ impl Session {
         let Err(why) = self.watched(limit_ms, work, self.entry.told_to_end()).await else {
             return Ok(ControlFlow::Continue(backend));
         };
-        let alive =
-            backend.idle == Idle::Proven && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit));
+        let alive = backend.idle == Idle::Proven
+            && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit | BackendFailed::Kept));
         if alive {
             self.keep_or_give_back(backend);
         } else {

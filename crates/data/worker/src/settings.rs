@@ -26,7 +26,7 @@ pub(crate) enum Meaning<'a> {
 const ROLE_LEN_MAX: usize = 1024;
 
 /// Variables whose value is used up, or means this very connection.
-pub(crate) const BOUND: [&str; 12] = [
+pub(crate) const BOUND: [&str; 17] = [
     "insert_id",
     "last_insert_id",
     "identity",
@@ -34,6 +34,12 @@ pub(crate) const BOUND: [&str; 12] = [
     "rand_seed2",
     "pseudo_thread_id",
     "sql_log_bin",
+    // The next transaction uses them up: a server that has seen its number before passes over what it writes.
+    "gtid_next",
+    "gtid_seq_no",
+    "original_commit_timestamp",
+    "original_server_version",
+    "immediate_server_version",
     PROFILING,
     // A USE ends them.
     "character_set_database",
@@ -44,7 +50,32 @@ pub(crate) const BOUND: [&str; 12] = [
 ];
 
 /// The server keeps the texts of the session's statements; no reset makes it forget them.
-pub(crate) const PROFILING: &str = "profiling";
+const PROFILING: &str = "profiling";
+
+/// Likewise, with values that the statements have read.
+const OPTIMIZER_TRACE: &str = "optimizer_trace";
+
+/// Whether the server keeps texts of the session's statements where this variable is set, which only the end of the connection makes it forget.
+pub(crate) fn leaves_texts(name: &str) -> bool {
+    name == PROFILING || name == OPTIMIZER_TRACE
+}
+
+/// Whether a text names one of them.
+pub(crate) fn mentions_texts(text: &[u8]) -> bool {
+    [PROFILING, OPTIMIZER_TRACE]
+        .iter()
+        .any(|name| text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name.as_bytes())))
+}
+
+/// The place in a state of the variable that this sets to its default, if that is taken to be what a connection begins with.
+pub(crate) fn put_back<'a>(setting: &'a Setting<'_>) -> Option<&'a str> {
+    let Setting::Variable(one) = setting else { return None };
+    let is_default = one.scope == Scope::Session && matches!(one.value, Value::Default);
+    if !is_default || one.name == "autocommit" || BOUND.contains(&&*one.name) || CHARSET_VARIABLES.contains(&&*one.name) {
+        return None;
+    }
+    Some(characteristic(&one.name, "DEFAULT").and_then(Result::ok).map_or(one.name.as_str(), |(place, _)| place))
+}
 
 /// `before` is the state in which the statement was written.
 pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'a> {
@@ -116,7 +147,8 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
         return Meaning::Autocommit(on);
     }
     // It is about the row of the connection's last INSERT.
-    if BOUND.contains(&name) || name == "sql_auto_is_null" && !is_off(value) {
+    let kept = name == "sql_auto_is_null" && !is_off(value) || name == OPTIMIZER_TRACE && !traces_nothing(value);
+    if BOUND.contains(&name) || kept {
         return Meaning::Keep(Hold::UnknownState);
     }
     let literal = match value {
@@ -139,6 +171,18 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
 fn is_off(value: &Value<'_>) -> bool {
     match value {
         Value::Literal(text) => *text == b"0" || text.eq_ignore_ascii_case(b"OFF") || text.eq_ignore_ascii_case(b"FALSE"),
+        Value::Default => true,
+        Value::Expression(_) => false,
+    }
+}
+
+fn traces_nothing(value: &Value<'_>) -> bool {
+    match value {
+        Value::Literal(text) => {
+            let text = text.to_ascii_lowercase();
+            let has = |words: &str| text.windows(words.len()).any(|part| part == words.as_bytes());
+            has("enabled=off") && !has("enabled=on") && !has("default")
+        }
         Value::Default => true,
         Value::Expression(_) => false,
     }
@@ -252,6 +296,14 @@ mod tests {
             ("SET TRANSACTION READ ONLY", "NextTransaction"),
             ("SET insert_id=5", "UnknownState"),
             ("SET sql_auto_is_null=1", "UnknownState"),
+            ("SET gtid_next='AUTOMATIC'", "UnknownState"),
+            ("SET @@SESSION.gtid_seq_no=7", "UnknownState"),
+            ("SET optimizer_trace='enabled=on'", "UnknownState"),
+            ("SET optimizer_trace=1", "UnknownState"),
+            ("SET optimizer_trace=@old", "UnknownState"),
+            ("SET optimizer_trace='enabled=off,one_line=off'", "travels"),
+            ("SET optimizer_trace=DEFAULT", "travels"),
+            ("SET timestamp=1000000000", "travels"),
             ("SET SQL_AUTO_IS_NULL = 0", "travels"),
             ("SET SESSION sql_auto_is_null=off", "travels"),
             ("SET ROLE x", "travels"),
@@ -260,6 +312,19 @@ mod tests {
             ("SET ROLE `\u{e9}`", "UnknownState"),
         ] {
             assert_eq!(asked(sql), wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_default_is_known_where_it_is_set() {
+        let of = |sql: &str| {
+            let settings = sql::set::parse_in(sql.as_bytes(), true).unwrap();
+            put_back(&settings[0]).map(str::to_owned)
+        };
+        assert_eq!(of("SET SQL_mode = DEFAULT").as_deref(), Some("sql_mode"));
+        assert_eq!(of("SET SESSION transaction_isolation=default").as_deref(), Some(backend::ISOLATION));
+        for sql in ["SET GLOBAL sql_mode=DEFAULT", "SET sql_mode=''", "SET NAMES DEFAULT", "SET gtid_next=DEFAULT", "SET @a=1"] {
+            assert_eq!(of(sql), None, "{sql}");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::ready::REMEMBERED;
 use crate::relay::Failed;
 use crate::session::Session;
-use crate::settings::{BOUND, may_run_programs};
+use crate::settings::{BOUND, leaves_texts, may_run_programs};
 use crate::statement::{Job, What};
 use backend::{Backend, Hold, Tracking, Unreported};
 use sql::set::{Scope, Setting};
@@ -61,8 +61,11 @@ impl Session {
                     if known || name == "autocommit" || name == "statement_id" || name.as_bytes().starts_with(OURS) {
                         continue;
                     }
-                    if BOUND.contains(&&*name) {
+                    if BOUND.contains(&&*name) || leaves_texts(&name) {
                         backend.holds.add(Hold::UnknownState);
+                        if leaves_texts(&name) {
+                            backend.retire();
+                        }
                     } else {
                         backend.unread.session.insert(name);
                     }

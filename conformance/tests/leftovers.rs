@@ -1,0 +1,253 @@
+//! What one session has left on a connection is not what the next one finds there.
+#![forbid(unsafe_code)]
+
+use conformance::beside::{asked, beside, held, narrow, set, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same, soon};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("a_default_is_the_servers_where_init_connect_has_set_another", defaults),
+        ("a_variable_that_becomes_too_large_has_no_older_value", too_large),
+        ("traces_of_the_optimizer_are_nobody_elses", traces),
+        ("what_is_to_be_encrypted_is_not_said_in_clear_any_more", in_clear),
+        ("a_string_keeps_the_collation_that_it_was_written_in", collations),
+        ("a_clock_that_goes_on_stands_still_nowhere", clocks),
+        ("a_number_of_a_transaction_is_used_once", numbers),
+        ("what_cannot_be_taken_back_is_not_the_next_sessions_fault", not_its_fault),
+        ("a_kept_connection_is_told_what_the_session_has_unset", unset_elsewhere),
+        ("what_was_prepared_in_a_schema_runs_for_a_session_without_one", without_schema),
+    ])
+}
+
+fn each(driver: Driver, test: impl Fn(Vendor, &Server, &Proxy) -> Outcome) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        test(vendor, &server, &proxy).map_err(|why| format!("{vendor}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn is(client: &mut Raw, sql: &str, wanted: &[&str]) -> Outcome {
+    let said = asked(client, sql)?.concat();
+    expect(said == wanted, || format!("{sql}: {said:?} instead of {wanted:?}"))
+}
+
+/// `sql_mode`, and with it the isolation level, which has words of its own.
+fn defaults(driver: Driver) -> Outcome {
+    each(driver, |vendor, server, proxy| {
+        narrow(proxy)?;
+        set(
+            proxy,
+            "SET mysql-init_connect=\"SET sql_mode='ANSI', time_zone='+03:00'; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE\"",
+        )?;
+        let isolation = if vendor == Vendor::MariaDb { "tx_isolation" } else { "transaction_isolation" };
+        let what = format!("SELECT @@sql_mode LIKE '%ANSI%', @@time_zone, @@{isolation}");
+        let global = server.root("SELECT @@GLOBAL.time_zone")?.lines().last().unwrap_or_default().to_owned();
+        let mut first = log_in(proxy)?;
+        let mut second = beside(proxy, &first)?;
+        for (sets, wanted) in [
+            (["SET sql_mode=''", "SET sql_mode=DEFAULT"], ["0", "+03:00", "SERIALIZABLE"]),
+            (["SET time_zone=DEFAULT", "SET @@session.sql_mode=default"], ["0", &global, "SERIALIZABLE"]),
+            (
+                ["SET SESSION TRANSACTION READ WRITE", &format!("SET SESSION {isolation}=DEFAULT")],
+                ["0", &global, "REPEATABLE-READ"],
+            ),
+        ] {
+            for sql in sets {
+                asked(&mut first, sql)?;
+            }
+            for _ in 0..2 {
+                is(&mut first, &what, &wanted)?;
+                is(&mut second, &what, &["1", "+03:00", "SERIALIZABLE"])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn too_large(driver: Driver) -> Outcome {
+    each(driver, |_, _, proxy| {
+        let mut client = log_in(proxy)?;
+        asked(&mut client, "SET @j = '{}', @k = 'k'")?;
+        is(&mut client, "SELECT LENGTH(@j)", &["2"])?;
+        asked(&mut client, &format!("SET @j = '{}'", "j".repeat(70_000)))?;
+        is(&mut client, "SELECT LENGTH(@j), @k", &["70000", "k"])?;
+        asked(&mut client, "SET @k = 'l'")?;
+        is(&mut client, "SELECT LENGTH(@j), @k", &["70000", "l"])
+    })
+}
+
+fn traces(driver: Driver) -> Outcome {
+    each(driver, |_, _, proxy| {
+        narrow(proxy)?;
+        let traced = "SELECT QUERY LIKE '%secret%' FROM information_schema.OPTIMIZER_TRACE";
+        for ends in ["SELECT 2", "SET optimizer_trace=DEFAULT", "SET optimizer_trace='enabled=off'"] {
+            let mut first = log_in(proxy)?;
+            let mut second = beside(proxy, &first)?;
+            asked(&mut first, "SET optimizer_trace='enabled=on'")?;
+            asked(&mut first, "SELECT 'secret' FROM conf.counted")?;
+            is(&mut first, traced, &["1"])?;
+            asked(&mut first, ends)?;
+            drop(first);
+            is(&mut second, traced, &[])?;
+        }
+        // Others than those who trace keep no connection.
+        let mut third = log_in(proxy)?;
+        asked(&mut third, "SET optimizer_trace='enabled=off'")?;
+        same(held(proxy, &third)?.as_str(), "")
+    })
+}
+
+fn in_clear(driver: Driver) -> Outcome {
+    each(driver, |_, _, proxy| {
+        let cipher = |client: &mut Raw| -> Result<String, String> {
+            Ok(asked(client, "SHOW STATUS LIKE 'Ssl_cipher'")?.concat().pop().unwrap_or_default())
+        };
+        let mut first = log_in(proxy)?;
+        asked(&mut first, "BEGIN")?;
+        same(cipher(&mut first)?.as_str(), "")?;
+        proxy.admin("UPDATE mysql_servers SET use_ssl = 1; LOAD MYSQL SERVERS TO RUNTIME")?;
+        let mut second = beside(proxy, &first)?;
+        soon("encrypted", || Ok(if cipher(&mut second)?.is_empty() { "in clear" } else { "encrypted" }.to_owned()))?;
+        // It keeps what it has, and nobody gets that afterwards.
+        same(cipher(&mut first)?.as_str(), "")?;
+        asked(&mut first, "COMMIT")?;
+        for client in [&mut first, &mut second] {
+            expect(!cipher(client)?.is_empty(), || "a connection in clear was used again".to_owned())?;
+        }
+        Ok(())
+    })
+}
+
+fn collations(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        let mut client = log_in(proxy)?;
+        for sql in ["SET @x='it'", "SET collation_connection='utf8mb4_bin'", "SET @y='is'"] {
+            asked(&mut direct, sql)?;
+            asked(&mut client, sql)?;
+        }
+        let what = "SELECT COLLATION(@x), @x='IT', COLLATION(@y), @y='IS', @@collation_connection";
+        let wanted = asked(&mut direct, what)?;
+        let found = asked(&mut client, what)?;
+        expect(found == wanted, || format!("{found:?} instead of {wanted:?}"))
+    })
+}
+
+fn clocks(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        server.root("CREATE TABLE conf.ticks (a INT); CREATE TRIGGER conf.ticks BEFORE INSERT ON conf.ticks FOR EACH ROW SET timestamp = DEFAULT;")?;
+        for stops in ["SET timestamp = @z", "INSERT INTO conf.ticks VALUES (1)"] {
+            let mut first = log_in(proxy)?;
+            let mut second = beside(proxy, &first)?;
+            asked(&mut first, "SET @z = 0")?;
+            asked(&mut first, stops)?;
+            // Whatever is free is taken.
+            asked(&mut second, "BEGIN")?;
+            std::thread::sleep(std::time::Duration::from_millis(2500));
+            is(&mut first, "SELECT ABS(UNIX_TIMESTAMP() - UNIX_TIMESTAMP(SYSDATE())) < 2", &["1"])?;
+        }
+        // One that stands still does so wherever the session goes.
+        let mut second = log_in(proxy)?;
+        asked(&mut second, "SET timestamp = 1000000000")?;
+        same(held(proxy, &second)?.as_str(), "")?;
+        is(&mut second, "SELECT UNIX_TIMESTAMP()", &["1000000000"])
+    })
+}
+
+fn numbers(driver: Driver) -> Outcome {
+    each(driver, |vendor, _, proxy| {
+        let (number, read) = match vendor {
+            Vendor::MariaDb => ("SET gtid_seq_no = 7000", "SELECT @@gtid_seq_no"),
+            Vendor::MySql => ("SET gtid_next = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa:5'", "SELECT @@gtid_next"),
+        };
+        let mut first = log_in(proxy)?;
+        asked(&mut first, number)?;
+        same(held(proxy, &first)?.as_str(), "UnknownState")?;
+        let mut second = beside(proxy, &first)?;
+        is(&mut second, read, &[if vendor == Vendor::MariaDb { "0" } else { "AUTOMATIC" }])
+    })
+}
+
+/// A variable that somebody might set and that the next session may not put back.
+fn not_its_fault(driver: Driver) -> Outcome {
+    if Vendor::MySql.programs().is_err() {
+        return Ok(());
+    }
+    let (server, proxy) = by_hand::one(driver, Vendor::MySql)?;
+    server.root("REVOKE ALL ON *.* FROM open@'%'; GRANT SELECT, SESSION_VARIABLES_ADMIN ON *.* TO open@'%';")?;
+    narrow(&proxy)?;
+    let mut first = log_in(&proxy)?;
+    let mut second = beside(&proxy, &first)?;
+    asked(&mut first, "SET sql_log_off = 1")?;
+    server.root("REVOKE SESSION_VARIABLES_ADMIN ON *.* FROM open@'%'")?;
+    is(&mut second, "SELECT @@sql_log_off", &["0"])?;
+    // What is its own fault it is told.
+    let said = asked(&mut first, "SELECT 1");
+    expect(said.as_ref().is_err_and(|error| error.contains(": 1227")), || format!("{said:?}"))
+}
+
+/// Two hostgroups lead to the server; the session has a temporary table on one and sets back its isolation level on the other.
+fn unset_elsewhere(driver: Driver) -> Outcome {
+    each(driver, |vendor, server, proxy| {
+        let isolation = if vendor == Vendor::MariaDb { "tx_isolation" } else { "transaction_isolation" };
+        proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME; \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'there', 1, 1); \
+             LOAD MYSQL QUERY RULES TO RUNTIME",
+            server.port
+        ))?;
+        let mut client = log_in(proxy)?;
+        asked(&mut client, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+        asked(&mut client, "CREATE TEMPORARY TABLE conf.there (a INT)")?;
+        let what = format!("SELECT @@{isolation} /* there */");
+        is(&mut client, &what, &["SERIALIZABLE"])?;
+        asked(&mut client, &format!("SET SESSION {isolation} = DEFAULT"))?;
+        is(&mut client, &what, &["REPEATABLE-READ"])?;
+        is(&mut client, "SELECT COUNT(*) FROM conf.there", &["0"])?;
+        // What only a reset would undo is refused, and nothing is lost.
+        let groups = "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, init_connect) VALUES";
+        proxy.admin(&format!("{groups} (1, 'SET @@SESSION.time_zone=''+02:00''');  LOAD MYSQL SERVERS TO RUNTIME"))?;
+        let mut client = log_in(proxy)?;
+        asked(&mut client, "SET time_zone = '+05:00'")?;
+        let begin = |client: &mut Raw| asked(client, "CREATE TEMPORARY TABLE conf.there (a INT)");
+        begin(&mut client)?;
+        is(&mut client, "SELECT @@time_zone /* there */", &["+05:00"])?;
+        asked(&mut client, "SET time_zone = DEFAULT")?;
+        let said = asked(&mut client, "SELECT COUNT(*) FROM conf.there");
+        expect(said.as_ref().is_err_and(|error| error.contains(": 1235")), || format!("{said:?}"))?;
+        asked(&mut client, "SET time_zone = '+06:00'")?;
+        is(&mut client, "SELECT COUNT(*), @@time_zone FROM conf.there", &["0", "+06:00"])
+    })
+}
+
+fn without_schema(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        server.root("CREATE DATABASE stays; CREATE TABLE stays.t (a INT); INSERT INTO stays.t VALUES (7);")?;
+        let mut client = log_in(proxy)?;
+        for sql in ["CREATE DATABASE goes", "USE stays", "PREPARE p FROM 'SELECT a FROM t'", "USE goes", "DROP DATABASE goes"] {
+            asked(&mut client, sql)?;
+        }
+        // Whatever is free is taken, and the rest is new.
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            let mut other = beside(proxy, &client)?;
+            asked(&mut other, "BEGIN")?;
+            others.push(other);
+            is(&mut client, "EXECUTE p", &["7"])?;
+            let said = asked(&mut client, "SELECT a FROM t");
+            expect(said.as_ref().is_err_and(|error| error.contains(": 1046")), || format!("{said:?}"))?;
+            is(&mut client, "SELECT DATABASE()", &["NULL"])?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,164 @@
+//! Taking away what a session has left on a connection, all of it.
+
+use crate::backend::{Backend, Idle, refusal};
+use crate::connect::UNNAMED;
+use crate::sync::{self, Ways};
+use crate::{BackendFailed, Hold, Holds, Unreported};
+use bridge::Counter;
+use net::NetError;
+use std::rc::Rc;
+use wire::caps;
+use wire::connect_attributes::ConnectAttributes;
+use wire::response::Expect;
+
+impl Backend {
+    /// COM_RESET_CONNECTION, or COM_CHANGE_USER if `mysql-reset_connection_algorithm` is 1: everything that a session left is gone, but for
+    /// the schema; what init_connect set is set again.
+    ///
+    /// # Errors
+    /// The server refuses it, or the connection broke: close it.
+    pub async fn reset(&mut self) -> Result<(), BackendFailed> {
+        self.tally.up(Counter::ComBackendChangeUser);
+        self.tally.up(Counter::MyhgmPoolReset);
+        // A server reads a schema's name in the character set of the login.
+        let by_login = self.place.resets_by_login.get() && self.state.schema.is_ascii();
+        self.reset_by(by_login).await.map_err(|failed| match failed {
+            // It is about what others have left on this connection, and not about the statement that waits for it: another will do.
+            BackendFailed::Sync { .. } => BackendFailed::BrokeBefore(NetError::Closed),
+            other => other,
+        })
+    }
+
+    /// The same by COM_CHANGE_USER or not.
+    pub(crate) async fn reset_by(&mut self, by_login: bool) -> Result<(), BackendFailed> {
+        let result = self.reset_all(by_login).await;
+        if result.is_err() {
+            // Who knows how far it came.
+            self.idle = Idle::Doubtful;
+        }
+        result
+    }
+
+    async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
+        let takes_roles = by_login && !self.hello.is_mariadb();
+        let may_set_one = [Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
+        if !takes_roles && may_set_one.iter().any(|hold| self.holds.has(*hold)) {
+            self.refuse_a_role().await?;
+        }
+        let status = if by_login {
+            self.log_in_again().await?
+        } else {
+            let response = self.command(&[0x1F], Expect::Simple).await?;
+            refusal(&response)?;
+            response.status()
+        };
+        let gone = self.prepared.clear() + self.slots.clear();
+        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
+        // A login has its own character set anew.
+        let names = by_login.then(|| self.hello.proof.charset());
+        self.state = sync::reset(&self.state, Ways { after_reset: names, ..self.ways });
+        if takes_roles {
+            self.state.unset(sync::ROLE);
+        }
+        self.last_session = 0;
+        self.plain_quotes = false;
+        (self.warnings_left, self.others_warnings) = (false, false);
+        (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
+        self.insert_id = Some(0);
+        self.holds = Holds::default();
+        self.unread = crate::Unread::default();
+        self.owned = None;
+        self.holds.status(status);
+        // Whether a server resets this too differs.
+        if self.several {
+            self.take_several(false).await?;
+        }
+        if self.hello.is_mariadb() {
+            self.set_as_login_did().await?;
+            if !by_login && !self.state.schema.is_empty() {
+                // It stays in the schema, and forgets the schema's character set.
+                let schema = self.state.schema.clone();
+                match self.init_db(&schema).await {
+                    // It was dropped since, or is not this user's any more: the next session wants another, or is told so itself.
+                    Ok(()) | Err(BackendFailed::Sync { .. }) => {}
+                    Err(failed) => return Err(failed),
+                }
+            }
+        }
+        if let Some(text) = self.init_connect.clone() {
+            self.begin(text).await?;
+        }
+        Ok(())
+    }
+
+    /// What nobody tells may have set a role, which no reset would take away: such a connection is for nobody else.
+    async fn refuse_a_role(&mut self) -> Result<(), BackendFailed> {
+        let role = self.ask_for_one("SELECT CURRENT_ROLE()").await?;
+        if self.state.variable(sync::ROLE).is_some() || role.is_some_and(|role| role != "NONE") {
+            return Err(BackendFailed::Unfit);
+        }
+        Ok(())
+    }
+
+    /// COM_CHANGE_USER to the user that it is. COM_STMT_CLOSEs that wait are for statements that are gone then.
+    async fn log_in_again(&mut self) -> Result<u16, BackendFailed> {
+        if !self.conn.is_idle() {
+            return Err(BackendFailed::BrokeBefore(NetError::Closed));
+        }
+        self.closing.clear();
+        self.idle = Idle::Doubtful;
+        self.undisturbed = None;
+        let attributes = ConnectAttributes::default().with(&[], UNNAMED);
+        let schema = self.state.schema.clone();
+        let status = match net::log_in_again(&mut self.conn, &self.hello, &self.key.user, &schema, &attributes).await {
+            Ok(status) => status,
+            Err(net::Refused::Net(error)) => return Err(BackendFailed::BrokeAfter(error)),
+            // It is about this connection, and not about the statement that waits for it: another will do.
+            Err(net::Refused::Server { .. } | net::Refused::Impossible(_) | net::Refused::NoTls) => {
+                return Err(BackendFailed::BrokeBefore(NetError::Closed));
+            }
+        };
+        self.idle = Idle::Proven;
+        Ok(status)
+    }
+
+    /// What capabilities of a login set, a reset of MariaDB undoes.
+    async fn set_as_login_did(&mut self) -> Result<(), BackendFailed> {
+        let sets = [
+            (caps::INTERACTIVE, "wait_timeout = @@session.interactive_timeout"),
+            (caps::IGNORE_SPACE, "sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'IGNORE_SPACE')"),
+        ];
+        let sets: Vec<_> = sets.iter().filter(|(by, _)| self.key.caps & by != 0).map(|(_, set)| *set).collect();
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, format!("SET {}", sets.join(", ")).as_bytes(), self.hello.caps);
+        refusal(&self.command(&payload, Expect::Query).await?).map(drop)
+    }
+
+    /// Runs init_connect, now and after every reset.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] with the server's words when it refuses.
+    pub(crate) async fn begin(&mut self, text: Rc<str>) -> Result<(), BackendFailed> {
+        self.ways.begun = true;
+        self.init_connect = Some(text.clone());
+        let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
+        for piece in pieces {
+            let piece = &text.as_bytes()[piece];
+            let mut payload = Vec::with_capacity(piece.len() + 1);
+            wire::command::write_query(&mut payload, piece, self.hello.caps);
+            let response = self.command(&payload, Expect::Query).await?;
+            refusal(&response)?;
+            self.holds.status(response.status());
+            self.state.autocommit = response.status() & wire::status::AUTOCOMMIT != 0;
+        }
+        let text = text.to_ascii_lowercase();
+        if text.contains("names") || text.contains("char") || text.contains("collation") {
+            // It may have changed what the login said.
+            self.state.names = crate::Names::Unknown;
+        }
+        Ok(())
+    }
+}
