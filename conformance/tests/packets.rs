@@ -72,6 +72,8 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("an_execution_asks_for_a_file_without_eof", caps::LOCAL_FILES | caps::DEPRECATE_EOF, an_executed_file),
     ("a_file_of_the_client_is_loaded", caps::LOCAL_FILES | caps::DEPRECATE_EOF, a_file),
     ("a_file_among_several_statements", caps::LOCAL_FILES | caps::MULTI_STATEMENTS, a_file_among_several),
+    ("every_answer_tells_whether_a_transaction_is_open", 0, transactions_told),
+    ("every_answer_tells_whether_a_transaction_is_open_without_eof", caps::DEPRECATE_EOF, transactions_told),
     ("a_client_without_files_is_refused_by_the_server", 0, no_file),
 ];
 
@@ -512,6 +514,35 @@ fn a_file_among_several(raw: &mut Raw) -> Result<String, String> {
     raw.send(last + 2, b"")?;
     seen += &raw.answer(Expect::Query)?;
     seen += &raw.query("DELETE FROM conf.scratch")?;
+    Ok(seen)
+}
+
+/// Drivers send a COMMIT only where the last flags told of a transaction.
+fn transactions_told(raw: &mut Raw) -> Result<String, String> {
+    let mut seen = raw.prepare("SELECT 1")?;
+    for sql in [
+        "SELECT 1",
+        "BEGIN",
+        "INSERT INTO conf.scratch VALUES (1, 'x')",
+        "COMMIT",
+        "START TRANSACTION READ ONLY",
+        "COMMIT AND CHAIN",
+        "ROLLBACK",
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SET autocommit = 0",
+        "INSERT INTO conf.scratch VALUES (2, 'x')",
+        "SET autocommit = 1",
+    ] {
+        seen += &format!("{sql}\n{}", raw.query(sql)?);
+        // COM_PING, COM_STMT_RESET, COM_SET_OPTION: nobody asks a server.
+        seen += &raw.ask(&[0x0E], Expect::Simple)?;
+        let reset = raw.statement(0x1A, 0);
+        seen += &raw.ask(&reset, Expect::Simple)?;
+        seen += &raw.ask(&[0x1B, 1, 0], Expect::Simple)?;
+        // The numbers differ; the flags come last.
+        seen += raw.query("SELECT CONNECTION_ID()")?.lines().last().unwrap_or_default();
+        seen += "\n";
+    }
     Ok(seen)
 }
 

@@ -87,7 +87,7 @@ const ALL: [Hold; 24] = [
     Hold::UnknownState,
 ];
 
-/// A set of reasons, and how the server reads texts there, as its last answer said.
+/// A set of reasons, and how the server reads texts there and whether its transaction only reads, as its last answer said.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holds(u32, u16);
 
@@ -208,22 +208,27 @@ impl Holds {
     /// The flags of the last answer, as far as they are kept.
     #[must_use]
     pub const fn flags(&self) -> u16 {
-        let transaction = if self.has(Hold::Transaction) { status::IN_TRANS } else { 0 };
         let autocommit = if self.has(Hold::AutocommitOff) { 0 } else { status::AUTOCOMMIT };
-        transaction | autocommit
+        self.transaction_flags() | autocommit
+    }
+
+    /// Of the flags of the last answer those that tell of an open transaction.
+    #[must_use]
+    pub const fn transaction_flags(self) -> u16 {
+        if self.has(Hold::Transaction) { status::IN_TRANS | self.1 & status::IN_TRANS_READONLY } else { 0 }
     }
 
     /// The server's flags, which know transactions better than any text.
     pub const fn status(&mut self, flags: u16) {
         self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);
         self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
-        self.1 = flags & MODES;
+        self.1 = flags & (MODES | status::IN_TRANS_READONLY);
     }
 
     /// Of the flags of the last answer those that tell how the server reads a text: [`MODES`].
     #[must_use]
     pub const fn modes(&self) -> u16 {
-        self.1
+        self.1 & MODES
     }
 
     /// No reason any more.

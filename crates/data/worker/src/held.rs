@@ -124,7 +124,17 @@ impl Held {
         self.0.iter().filter(|(_, backend)| unread(backend)).map(|(hostgroup, _)| *hostgroup).collect()
     }
 
-    /// Where a transaction is open.
+    /// Whether a transaction is open, and not only announced by SET TRANSACTION.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.holds().any(|hold| matches!(hold, Hold::Transaction | Hold::Xa))
+    }
+
+    /// What servers say in their flags of the transactions that are open.
+    pub(crate) fn transaction_flags(&self) -> u16 {
+        self.0.iter().fold(0, |flags, (_, backend)| flags | backend.holds.transaction_flags())
+    }
+
+    /// Where a transaction is open, or the next one is to begin.
     pub(crate) fn transaction(&self) -> Option<u32> {
         self.with(Hold::Transaction).or_else(|| self.with(Hold::Xa)).or_else(|| self.with(Hold::NextTransaction))
     }

@@ -85,9 +85,8 @@ impl Session {
         };
         // MySQL calls FOUND_ROWS() deprecated each time.
         let warnings = items.iter().filter(|(what, ..)| *what == Known::FoundRows && !job.epoch.claims_mariadb()).count();
-        let transaction = if self.held.transaction().is_some() { status::IN_TRANS } else { 0 };
         let mut out = Vec::with_capacity(128);
-        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | transaction | self.turn.flags());
+        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | self.turn.flags());
         let (columns, values): (Vec<_>, Vec<_>) = items.into_iter().map(|(_, column, value)| (column, value)).unzip();
         writer.columns(&columns);
         writer.text_row(values.iter().map(|value| Some(value.as_bytes())));

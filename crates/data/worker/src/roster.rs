@@ -58,7 +58,9 @@ pub(crate) struct Entry {
     pub(crate) statement: Cell<u32>,
     /// The connections that it held when its last command ended.
     pub(crate) holding: RefCell<Vec<Holding>>,
-    info: Cell<([u8; INFO_MAX], u8)>,
+    info: Cell<[u8; INFO_MAX]>,
+    /// Bytes of it that count.
+    info_len: Cell<u8>, // <= INFO_MAX
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
     pub(crate) interrupted: Cell<bool>,
@@ -99,7 +101,8 @@ impl Entry {
             counted: Cell::new(true),
             statement: Cell::new(0),
             holding: RefCell::default(),
-            info: Cell::new(([0; INFO_MAX], 0)),
+            info: Cell::new([0; INFO_MAX]),
+            info_len: Cell::new(0),
             killed: Cell::new(false),
             interrupted: Cell::new(false),
             cut: Cell::new(false),
@@ -109,18 +112,24 @@ impl Entry {
         }
     }
 
-    /// A command begins.
-    pub(crate) fn begins(&self, command: &'static str, text: &[u8], now: Instant) {
-        let mut info = ([0; INFO_MAX], 0);
-        let n = text.len().min(INFO_MAX);
-        info.0[..n].copy_from_slice(&text[..n]);
-        info.1 = u8::try_from(n).expect("INFO_MAX fits a byte");
-        self.info.set(info);
+    /// A command has come: what the session is told from now on is about it.
+    pub(crate) fn comes(&self, command: &'static str) {
         self.command.set(command);
-        self.since.set(now);
+        self.info_len.set(0);
         self.interrupted.set(false);
         self.cut.set(false);
         self.leaves.set(false);
+    }
+
+    /// A statement of it begins, or the one that it is.
+    pub(crate) fn begins(&self, command: &'static str, text: &[u8], now: Instant) {
+        let mut info = [0; INFO_MAX];
+        let n = text.len().min(INFO_MAX);
+        info[..n].copy_from_slice(&text[..n]);
+        self.info.set(info);
+        self.info_len.set(u8::try_from(n).expect("INFO_MAX fits a byte"));
+        self.command.set(command);
+        self.since.set(now);
     }
 
     /// The connection that it uses.
@@ -169,7 +178,7 @@ impl Entry {
     }
 
     pub(crate) fn info(&self) -> Option<String> {
-        let (bytes, n) = self.info.get();
+        let (bytes, n) = (self.info.get(), self.info_len.get());
         (self.command.get() != "Sleep" && n > 0).then(|| String::from_utf8_lossy(&bytes[..usize::from(n)]).into_owned())
     }
 
@@ -195,7 +204,12 @@ impl Entry {
         }
     }
 
-    /// The same, or when the server of the statement is cut off; and once the statement was `interrupted`: when the session is to end, or
+    /// What may stop a question of ours: of KILL QUERY nobody hears where the statement is `answered`, for which that came too late.
+    pub(crate) async fn told_while_asking(&self, answered: bool) {
+        if answered { self.told_to_leave().await } else { self.told(false).await }
+    }
+
+    /// As [`Entry::told_to_end`], or when the server of the statement is cut off; and once the statement was `interrupted`: when the session is to end, or
     /// the bell rings for any other reason.
     pub(crate) async fn told(&self, interrupted: bool) {
         while !self.killed.get() && !self.cut.get() && (interrupted || !self.interrupted.get()) {

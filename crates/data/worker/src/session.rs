@@ -133,7 +133,7 @@ impl Session {
         let epoch = self.core.epoch();
         let v = &epoch.snapshot.variables;
         let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
-        if self.held.transaction().is_some() {
+        if self.held.is_in_transaction() {
             patience = patience.min(v.mysql_max_transaction_idle_time);
             let Some(left) = self.entry.transaction_left(self.core.rt.now(), v.mysql_max_transaction_time) else {
                 let words = "The client was disconnected by the proxy because its transaction was open for longer than mysql-max_transaction_time";
@@ -230,6 +230,7 @@ impl Session {
     async fn obey(&mut self, epoch: &Epoch, came: &Packet) -> Result<(), Ended> {
         self.core.tally.add(Counter::QueriesFrontendsBytesRecv, came.payload().len() as u64 + 4);
         self.turn = Turn::after(came.payload().len());
+        self.entry.comes(came.payload().first().map_or("Unknown", |byte| command::name(*byte)));
         let command = match Command::read(came.payload(), self.caps) {
             Ok(command) => command,
             Err(malformed) => {
@@ -296,9 +297,9 @@ impl Session {
         }
     }
 
-    /// Flags of an answer of ours, while no transaction is open.
+    /// Flags of an answer of ours. A driver that is told of no transaction sends no COMMIT.
     pub(crate) fn flags(&self) -> u16 {
-        answer::flags(self.state.autocommit) | self.reading.flags()
+        answer::flags(self.state.autocommit) | self.reading.flags() | self.held.transaction_flags()
     }
 
     /// Whether a backslash escapes in strings.

@@ -133,6 +133,7 @@ impl Session {
         let hostgroup = backend.place().server().hostgroup;
         // Nobody else will ever have it.
         backend.idle = Idle::Doubtful;
+        self.entry.comes("Fast Forward");
         self.entry.begins("Fast Forward", b"", self.core.rt.now());
         self.entry.works_on(hostgroup, backend);
         self.core.tally.up(Counter::ClientConnectionsForwarded);

@@ -13,7 +13,6 @@ use sql::{Class, CommandCounter, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::resultset::{Column, Writer};
-use wire::status;
 use wire::types::{BINARY_FLAG, UNSIGNED_FLAG};
 
 /// What a session has been told of warnings. Most sessions have none.
@@ -100,9 +99,8 @@ impl Session {
 
     /// The answer, the number of its last packet, and its rows.
     fn written(&self, kept: &Kept, form: &Form) -> (Vec<u8>, u8, u64) {
-        let transaction = if self.held.transaction().is_some() { status::IN_TRANS } else { 0 };
         let mut out = Vec::with_capacity(512);
-        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | transaction | self.turn.flags());
+        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | self.turn.flags());
         let mut rows = 0;
         match form {
             Form::List { errors, skip, take } => {
