@@ -20,6 +20,7 @@ fn main() {
         ("no_client_gets_what_is_another_ones", no_client_gets_what_is_another_ones),
         ("a_transaction_sees_its_own_writes", a_transaction_sees_its_own_writes),
         ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
+        ("a_write_ends_the_use_of_what_was_prepared_elsewhere", prepared_elsewhere),
         ("those_who_ask_the_same_at_once_share_one_execution", those_who_ask_the_same_share_one_execution),
         ("switches_say_which_answers_are_kept", switches_say_which_answers_are_kept),
         ("one_client_renews_what_is_getting_old_and_the_others_need_not_wait", one_client_renews_what_is_getting_old),
@@ -172,6 +173,31 @@ fn a_write_ends_the_use_of_what_was_read(driver: Driver) -> Outcome {
     server.root("DELETE FROM conf.scratch")?;
     same(proxy.query(count)?.trim(), "5")?;
     same(&hits()?.to_string(), "7")
+}
+
+/// A prepared statement reads the tables of the schema that it was prepared in, whatever the session's is now.
+fn prepared_elsewhere(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql] {
+        if vendor.programs().is_err() {
+            continue;
+        }
+        let (server, proxy) = stand(driver, vendor, r#"attributes = "{\"cache_invalidate\":true}","#)?;
+        // Else the server says that it was in another schema meanwhile, and such an answer is not kept.
+        server.root("SET GLOBAL session_track_schema = OFF")?;
+        let mut client = Raw::log_in(proxy.port, 0)?;
+        client.query("USE conf")?;
+        client.prepare("SELECT COUNT(*) FROM scratch")?;
+        client.query("USE conf2")?;
+        // The row comes after the column and its EOF.
+        let mut row = || client.execute(0, 0, b"").map(|seen| seen.lines().nth(3).map(str::to_owned));
+        let none = row()?;
+        expect(row()? == none, || format!("{vendor}: nothing was written"))?;
+        same(&counted(&proxy, "Query_Cache_count_GET_OK")?.to_string(), "1")?;
+        proxy.query("INSERT INTO conf.scratch VALUES (1, 'x')")?;
+        let one = row()?;
+        expect(one != none, || format!("{vendor}: after a write there is what was there before: {one:?}"))?;
+    }
+    Ok(())
 }
 
 /// Also those of two cores.

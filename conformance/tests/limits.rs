@@ -28,6 +28,12 @@ fn main() {
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
         ("a_user_kills_only_what_is_his_and_there", strangers),
         ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
+        ("a_client_that_leaves_in_the_middle_of_its_file_is_gone_at_once", left_file),
+        ("a_transaction_that_begins_anew_is_as_young_as_that", chained),
+        ("a_transaction_is_silent_for_so_long", idle_transaction),
+        ("last_words_are_numbered_as_the_answer", last_words),
+        ("who_waits_for_his_own_variables_hears_a_kill", asks_own_variables),
+        ("a_kill_query_that_comes_too_late_ends_nothing", late_kill),
         ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
         ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
         ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
@@ -125,6 +131,56 @@ fn half_a_file(driver: Driver) -> Outcome {
         client.query("ROLLBACK")?;
     }
     Ok(())
+}
+
+/// Its server reads nothing of it just then.
+fn left_file(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.variables.push_str("    enable_load_data_local_infile = true\n");
+    let proxy = Proxy::start(driver, &wish)?;
+    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let mut client = packets::Raw::log_in(proxy.port, caps::LOCAL_FILES | caps::DEPRECATE_EOF)?;
+    let asks = client.ask(b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','", Expect::Query)?;
+    expect(asks.contains("wants a file"), || asks)?;
+    let received = || -> Result<u64, String> {
+        let said =
+            proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Queries_frontends_bytes_recv'")?;
+        said.trim().parse().map_err(|_| said.clone())
+    };
+    server.signal("STOP");
+    let (row, before) = ("2,two\n".repeat(2_000), received()?);
+    let (mut seq, mut sent) = (2_u8, 0);
+    // Until the proxy reads no more of it.
+    let waits = loop {
+        client.send(seq, row.as_bytes())?;
+        (seq, sent) = (seq.wrapping_add(1), sent + row.len() as u64 + 4);
+        let until = Instant::now() + Duration::from_secs(1);
+        while received()? - before < sent && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if received()? - before < sent || sent > 64 << 20 {
+            break sent <= 64 << 20;
+        }
+        // Faster while the way is long.
+        for _ in 0..40 {
+            if received()? - before < sent {
+                break;
+            }
+            client.send(seq, row.as_bytes())?;
+            (seq, sent) = (seq.wrapping_add(1), sent + row.len() as u64 + 4);
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let id = client.id;
+    drop(client);
+    let gone = trials::soon("0", || {
+        let listed = proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id}"))?;
+        Ok(listed.trim().to_owned())
+    });
+    server.signal("CONT");
+    expect(waits, || "a server that does not read takes it all".to_owned())?;
+    gone
 }
 
 fn delayed(driver: Driver) -> Outcome {
@@ -287,6 +343,97 @@ fn long_transaction(driver: Driver) -> Outcome {
     // Whoever has no transaction goes on.
     let there = asked(&mut other, "SELECT COUNT(*) FROM conf.scratch")?;
     expect(there == [["0"]], || format!("committed were {there:?}"))
+}
+
+fn chained(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("SET mysql-max_transaction_time=1000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    for again in ["COMMIT AND CHAIN", "BEGIN"] {
+        let mut client = log_in(&proxy)?;
+        asked(&mut client, "BEGIN")?;
+        for _ in 0..12 {
+            thread::sleep(Duration::from_millis(150));
+            asked(&mut client, again)?;
+        }
+    }
+    Ok(())
+}
+
+/// SET TRANSACTION is none yet.
+fn idle_transaction(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    proxy.admin("SET mysql-max_transaction_idle_time=1000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let (mut open, mut announced, mut none) = (log_in(&proxy)?, log_in(&proxy)?, log_in(&proxy)?);
+    asked(&mut open, "BEGIN")?;
+    asked(&mut announced, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+    asked(&mut none, "SELECT 1")?;
+    let last = open.packet().map_err(|error| error.to_string())?;
+    expect(last.first() == Some(&0xff), || last.escape_ascii().to_string())?;
+    expect(open.packet().is_err(), || "the session goes on".to_owned())?;
+    thread::sleep(Duration::from_millis(500));
+    asked(&mut announced, "SELECT 1")?;
+    asked(&mut none, "SELECT 1").map(drop)
+}
+
+/// Else client libraries say that packets are out of order.
+fn last_words(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    for malformed in [false, true] {
+        let mut client = packets::Raw::log_in(proxy.port, 0)?;
+        // COM_PROCESS_KILL of oneself, and a COM_CHANGE_USER to nobody.
+        let command = if malformed { b"\x11app\0\x14short".to_vec() } else { [&[0x0C], &client.id.to_le_bytes()[..]].concat() };
+        client.send(0, &command)?;
+        let (seq, words) = client.packet()?;
+        expect(seq == 1 && words.first() == Some(&0xff), || format!("{seq} {}", words.escape_ascii()))?;
+    }
+    Ok(())
+}
+
+/// The text of a PREPARE is in a variable that has to be asked for, and the server does not answer.
+fn asks_own_variables(driver: Driver) -> Outcome {
+    for ends in ["KILL QUERY", "KILL CONNECTION", ""] {
+        let (server, proxy) = one(driver, Vendor::MariaDb)?;
+        let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+        let mut client = packets::Raw::log_in(proxy.port, 0)?;
+        let id = client.id;
+        client.query("BEGIN")?;
+        client.query("SET @text = CONCAT('SELECT ', 5)")?;
+        server.signal("STOP");
+        client.send(0, b"\x03PREPARE s FROM @text")?;
+        let listed =
+            || proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"));
+        trials::soon("1", || Ok(listed()?.trim().to_owned()))?;
+        let (command, code) = match ends {
+            "" => ("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME".to_owned(), 1053_u16),
+            kill => (format!("{kill} {id}"), 1317),
+        };
+        proxy.admin(&command)?;
+        let said = client.packet();
+        server.signal("CONT");
+        let (seq, words) = said.map_err(|error| format!("{command}: {error}"))?;
+        let wanted = [&[0xff], &code.to_le_bytes()[..]].concat();
+        expect(seq == 1 && words.starts_with(&wanted), || format!("{command}: {seq} {}", words.escape_ascii()))?;
+    }
+    Ok(())
+}
+
+/// It was for a statement that had ended: it does not end what the session does next, not even becoming somebody else.
+fn late_kill(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    server.root("CREATE USER fast@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO fast@'%'")?;
+    proxy.admin("INSERT INTO mysql_users (username, password, default_hostgroup, fast_forward) VALUES ('fast', 'secret', 0, 1); LOAD MYSQL USERS TO RUNTIME")?;
+    let mut client = packets::Raw::log_in(proxy.port, 0)?;
+    let kill = format!("KILL QUERY {}", client.id);
+    for user in ["fast", "app"] {
+        client.query("SELECT 1")?;
+        proxy.admin(&kill)?;
+        client.change_user(user)?;
+    }
+    proxy.admin(&kill)?;
+    let said = client.query("SELECT 'here'")?;
+    expect(said.contains("here"), || said)
 }
 
 fn leaving(driver: Driver) -> Outcome {

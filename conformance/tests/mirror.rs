@@ -22,6 +22,7 @@ fn main() {
         ("prepared_statements_are_copied_and_compared_on_mysql", prepared_statements_on_mysql),
         ("a_copy_sees_no_other_sessions_user_variables", a_copy_sees_no_other_sessions_user_variables),
         ("what_the_triggers_of_a_copy_leave_is_nobodys", left_by_triggers),
+        ("a_copy_is_read_as_its_session_means_it", read_as_meant),
         ("a_schema_that_a_copy_has_dropped_is_no_connections_schema", dropped_by_a_copy),
         ("who_may_not_send_several_statements_has_none_copied", who_may_not_send_several_statements_has_none_copied),
         ("a_result_with_too_many_rows_ends_with_an_error", a_result_with_too_many_rows_ends_with_an_error),
@@ -170,6 +171,32 @@ fn comparing(two: Two) -> Outcome {
     two.mirror.root("DROP TABLE conf.child, conf.scratch")?;
     two.proxy.query("SELECT * FROM conf.scratch")?;
     until("3\t1\t1\t1\tclient: no error, mirror: error 1146", verdict)
+}
+
+/// What words hide where no backslash escapes: a lock that the copy has taken does not stay on its connection.
+fn read_as_meant(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    for server in [&two.main, &two.mirror] {
+        server.root("CREATE FUNCTION conf.grab() RETURNS INT RETURN GET_LOCK('job', 0)")?;
+    }
+    two.rules("(1, 1, '^SELECT', 9, NULL, 0, NULL, NULL, '')")?;
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    let mut sent = 0;
+    let mut copied = |client: &mut Raw, sql: &str| {
+        client.query(sql)?;
+        sent += 1;
+        until(&sent.to_string(), || two.global("Millrace_mirror_sent"))?;
+        until("NULL", || two.mirror.root("SELECT IS_USED_LOCK('job')"))
+    };
+    client.query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")?;
+    let hides = r"SELECT '\', conf.grab() -- '";
+    copied(&mut client, hides)?;
+    // Also one that was prepared so, and is executed where backslashes escape again.
+    client.prepare(hides)?;
+    client.query("SET sql_mode = ''")?;
+    client.execute(0, 0, b"")?;
+    until("2", || two.global("Millrace_mirror_sent"))?;
+    until("NULL", || two.mirror.root("SELECT IS_USED_LOCK('job')"))
 }
 
 /// Each core has its own connections to a mirror: so often that some of all come to the same one.

@@ -57,8 +57,10 @@ impl Session {
         let prepared = Rc::clone(statement.prepared());
         let asked = statement.asked().map(Box::from);
         let bound = Bound::bulk(payload);
-        let execution = Execution { prepared: &prepared, client, cursor: Cell::new(None), attributes: Attributes::NONE, bound };
-        let class = self.lexing().class(&prepared.sql);
+        let lexing = self.lexing_as_prepared(statement.lexing(), &prepared);
+        let execution =
+            Execution { prepared: &prepared, lexing, client, cursor: Cell::new(None), attributes: Attributes::NONE, bound };
+        let class = lexing.class(&prepared.sql);
         let asked: &[u8] = asked.as_deref().unwrap_or(&prepared.sql);
         self.whole(epoch, asked, &class, "Bulk_execute", What::Execute(&execution)).await
     }

@@ -128,7 +128,7 @@ impl Session {
             Found::Nothing => None,
         };
         let text = job.sent();
-        let lexing = self.lexing();
+        let lexing = self.lexing_of(job.what);
         // What it reads and calls is known only where its strings are.
         if sql::is_volatile(text, lexing) || !lexing.is_sure_of(text) {
             self.core.scratch.give(key);
@@ -156,8 +156,9 @@ impl Session {
             }
         }
         let mut tables = Vec::new();
+        let here = schema_meant(job, &self.state.schema).as_bytes();
         let known = sql::tables_read(text, lexing, |schema, name| {
-            tables.push((schema.unwrap_or(self.state.schema.as_bytes()).to_vec(), name.to_vec()));
+            tables.push((schema.unwrap_or(here).to_vec(), name.to_vec()));
         });
         if asked.watched && !known {
             // Nobody could tell when it ends.
@@ -274,7 +275,7 @@ impl Session {
         if !class.multi && (class.plain_read || reads_only || of_the_session || class.use_db.is_some()) {
             return;
         }
-        let lexing = self.lexing();
+        let lexing = self.lexing_of(job.what);
         let writing = self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing());
         let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
             || !lexing.is_sure_of(job.sent())
@@ -282,15 +283,19 @@ impl Session {
         if hidden {
             return writing.everything();
         }
-        // A prepared statement writes where it was prepared.
-        let prepared = match job.what {
-            What::Execute(execution) => Some(&execution.prepared.schema),
-            What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
-            _ => None,
-        };
-        let schema = prepared.filter(|schema| !schema.is_empty()).unwrap_or(&self.state.schema).as_bytes();
+        let schema = schema_meant(job, &self.state.schema).as_bytes();
         sql::names(job.sent(), lexing, |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
+}
+
+/// The schema of tables that a statement names without one: a prepared statement's is where it was prepared. `now`: the session's.
+fn schema_meant<'a>(job: &'a Job<'_>, now: &'a str) -> &'a str {
+    let prepared = match job.what {
+        What::Execute(execution) => Some(&execution.prepared.schema),
+        What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
+        _ => None,
+    };
+    prepared.filter(|schema| !schema.is_empty()).map_or(now, |schema| schema)
 }
 
 /// Whether the servers that it goes to are told where the client is.

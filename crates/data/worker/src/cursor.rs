@@ -6,7 +6,7 @@ use crate::learn::keeps_warnings;
 use crate::prepared::{ClientStatement, unknown};
 use crate::relay::{Ask, Failed, relay};
 use crate::session::{Ended, Session};
-use backend::{Answered, Backend, Hold, Idle};
+use backend::{Answered, Backend, Hold, Idle, Unreported};
 use bridge::{Counter, Failure};
 use rt::Chunk;
 use wire::command::COM_STMT_FETCH;
@@ -67,8 +67,9 @@ impl Session {
             payload.extend_from_slice(&rows.to_le_bytes());
         });
         backend.send(Chunk::from(command)).await.map_err(|failure| (Failed::Backend(failure), false))?;
-        let limit_ms = epoch.snapshot.variables.mysql_default_query_timeout;
-        let ask = Ask { limit_ms, ..Ask::for_all_of(Expect::Fetch) };
+        let v = &epoch.snapshot.variables;
+        let (limit_ms, per_second) = (v.mysql_default_query_timeout, v.mysql_throttle_max_bytes_per_second_to_client);
+        let ask = Ask { limit_ms, per_second, ..Ask::for_all_of(Expect::Fetch) };
         let reply = relay(self, backend, &ask).await?;
         let response = reply.response();
         let failed = matches!(response.outcome(), Outcome::Err { .. });
@@ -106,7 +107,11 @@ impl Session {
     }
 
     /// Keeps a connection that still holds something, gives back one that does not.
-    fn put_back(&mut self, hostgroup: u32, backend: Box<Backend>) {
+    fn put_back(&mut self, hostgroup: u32, mut backend: Box<Backend>) {
+        if backend.holds.is_empty() && backend.unreported != Unreported::Nothing {
+            // What a statement that failed has changed is still to be told.
+            backend.holds.add(Hold::Unread);
+        }
         if backend.holds.is_empty() {
             self.core.pools.release(backend);
         } else {

@@ -10,7 +10,7 @@ use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Interest, Prepared, slot_name};
 use bridge::Counter;
 use sql::dynamic::{DISTURBED, Source, dynamic, goes_anywhere, literal, variables_given};
-use sql::{Class, CommandCounter, Leaves, Reads};
+use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ struct NamedStatement {
     asked: Option<Rc<[u8]>>,
     /// Whether a backslash escapes where it was written.
     escapes: bool,
+    /// How its text was read when it was prepared: servers keep to that.
+    lexing: Lexing,
     moved: Option<Rc<Moved>>,
 }
 
@@ -89,7 +91,7 @@ pub(crate) struct Dynamic<'a> {
 
 enum Does {
     /// What the session has named. `using`: what follows the name, if it is not what the client has said.
-    Execute { prepared: Rc<Prepared>, escapes: bool, using: Option<Vec<u8>> },
+    Execute { prepared: Rc<Prepared>, lexing: Lexing, escapes: bool, using: Option<Vec<u8>> },
     /// A text.
     Immediate { escapes: bool },
     /// The name means nothing any more. `told`: the client wants the server's own words for that.
@@ -101,6 +103,14 @@ impl Dynamic<'_> {
     pub(crate) const fn prepared(&self) -> Option<&Rc<Prepared>> {
         match &self.does {
             Does::Execute { prepared, .. } => Some(prepared),
+            Does::Immediate { .. } | Does::Deallocate { .. } => None,
+        }
+    }
+
+    /// How servers read the text of what is executed, if it was prepared.
+    pub(crate) const fn lexing(&self) -> Option<Lexing> {
+        match self.does {
+            Does::Execute { lexing, .. } => Some(lexing),
             Does::Immediate { .. } | Does::Deallocate { .. } => None,
         }
     }
@@ -231,8 +241,9 @@ impl Session {
                         None => (prepared, asked) = (Rc::clone(&moved.before), None),
                     }
                 }
-                let does = Does::Execute { prepared: prepared.clone(), escapes: named.escapes, using };
-                let inner = self.class_of_inner(&prepared.sql, class);
+                let lexing = self.lexing_as_prepared(named.lexing, &prepared);
+                let does = Does::Execute { prepared: prepared.clone(), lexing, escapes: named.escapes, using };
+                let inner = self.class_of_inner(&prepared.sql, lexing, class);
                 let dynamic = Dynamic { outer: text, at: name_at, attributes, does };
                 let asked = asked.as_deref().unwrap_or(&prepared.sql);
                 self.whole(epoch, asked, &inner, "Query", What::Dynamic(&dynamic)).await
@@ -242,7 +253,7 @@ impl Session {
                 let Some(inner) = inner else {
                     return self.whole(epoch, text, &class, "Query", What::Query(attributes)).await;
                 };
-                let class = self.class_of_inner(&inner, class);
+                let class = self.class_of_inner(&inner, self.lexing(), class);
                 let does = Does::Immediate { escapes: self.escapes() };
                 let dynamic = Dynamic { outer: text, at: source_at, attributes, does };
                 self.whole(epoch, &inner, &class, "Query", What::Dynamic(&dynamic)).await
@@ -272,8 +283,8 @@ impl Session {
     }
 
     /// What is executed decides where, and what it leaves; its arguments may be asked for where they are.
-    pub(crate) fn class_of_inner<'i>(&self, inner: &'i [u8], outer: Class<'_>) -> Class<'i> {
-        let mut class = self.lexing().class(inner);
+    pub(crate) fn class_of_inner<'i>(&self, inner: &'i [u8], lexing: Lexing, outer: Class<'_>) -> Class<'i> {
+        let mut class = lexing.class(inner);
         let reads = outer.reads.without(Reads::PREPARED);
         // User variables are brought, unless only one connection knows them.
         let bound = self.held.asked_for(&Class { reads, ..outer }).is_some();
@@ -406,6 +417,7 @@ impl Session {
             prepared: Interest::new(statement.clone()),
             asked: asked.map(Rc::from),
             escapes: naming.escapes,
+            lexing: self.lexing(),
             moved: naming.moved.clone(),
         };
         self.statements.names.get_or_insert_default().0.insert(naming.name.clone(), named);

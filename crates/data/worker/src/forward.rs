@@ -145,7 +145,12 @@ impl Session {
                         Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise)
                     );
                 if alive && !kept.is_empty() {
-                    self.held.put(hostgroup, backend);
+                    // What held it may have been asked for by now.
+                    if backend.holds.is_empty() {
+                        self.core.pools.release(backend);
+                    } else {
+                        self.held.put(hostgroup, backend);
+                    }
                     return Err(Trouble::before(why));
                 }
                 if !matches!(
@@ -201,7 +206,7 @@ impl Session {
             if !given.is_empty() {
                 if backend.unreported != Unreported::Nothing {
                     // What we prepare would be told it.
-                    Box::pin(self.hear(backend, limit_ms)).await.map_err(|why| before_it(why, untold))?;
+                    Box::pin(self.hear(backend, limit_ms, false)).await.map_err(|why| before_it(why, untold))?;
                 }
                 Box::pin(self.give_names(backend, job, &given)).await.map_err(|why| before_it(why, untold))?;
                 // They were prepared in the schemas and modes that they mean.
@@ -294,7 +299,7 @@ impl Session {
             return counted;
         }
         if backend.unreported != Unreported::Nothing && backend.idle == Idle::Proven && backend.holds.is_empty() {
-            let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job))).await;
+            let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job), true)).await;
             if heard.is_err() {
                 self.core.pools.release(backend);
                 return heard;
@@ -302,7 +307,7 @@ impl Session {
         }
         if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {
             // Rare: it shall not make the future of every statement larger.
-            let asked = Box::pin(self.read_back(&mut backend, self.limit_ms(job))).await;
+            let asked = Box::pin(self.read_back(&mut backend, self.limit_ms(job), true)).await;
             if asked.is_err() {
                 self.core.pools.release(backend);
                 return asked;
@@ -346,7 +351,7 @@ impl Session {
             }
             let Some(mut backend) = self.held.take(other) else { continue };
             self.entry.works_on(other, &backend);
-            match Box::pin(self.read_back(&mut backend, self.limit_ms(job))).await {
+            match Box::pin(self.read_back(&mut backend, self.limit_ms(job), false)).await {
                 Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
                 Ok(()) => self.held.put(other, backend),
                 Err(why) => {

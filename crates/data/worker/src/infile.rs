@@ -50,7 +50,11 @@ pub(crate) async fn upload(
                 chunk[99] ^= 1;
             }
             session.core.tally.add(Counter::QueriesFrontendsBytesRecv, chunk.len() as u64);
-            backend.pass(chunk).await.map_err(Failed::Backend)?;
+            // A server may read slowly, or not at all: nobody else would see then that the client has left.
+            match rt::select(backend.pass(chunk), session.client.socket().closed()).await {
+                Either::Left(passed) => passed.map_err(Failed::Backend)?,
+                Either::Right(()) => return Err(Failed::Client),
+            }
             if end.is_some() {
                 return Ok(());
             }

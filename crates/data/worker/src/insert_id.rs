@@ -188,7 +188,7 @@ impl Session {
             let limit_ms = if carries { v.mysql_connect_timeout_server_max } else { v.mysql_connect_timeout_server };
             let mut asked = Box::pin(self.ask_remembered(hostgroup, &mut backend, limit_ms)).await;
             if asked.is_ok() && backend.holds.is_only(Hold::Unread) {
-                asked = Box::pin(self.read_back(&mut backend, limit_ms)).await;
+                asked = Box::pin(self.read_back(&mut backend, limit_ms, true)).await;
             }
             let over = backend.idle != Idle::Proven && backend.holds.carry_state();
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {
@@ -217,7 +217,7 @@ impl Session {
             return Ok(());
         }
         if backend.unreported != Unreported::Nothing {
-            self.hear(backend, limit_ms).await?;
+            self.hear(backend, limit_ms, true).await?;
         }
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(hostgroup, backend, limit_ms).await?;
@@ -228,7 +228,7 @@ impl Session {
     pub(crate) async fn ask_insert_id(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
         if backend.unreported != Unreported::Nothing {
             // The question would take the answer to what was not told yet.
-            self.hear(backend, limit_ms).await?;
+            self.hear(backend, limit_ms, true).await?;
         }
         backend.holds.remove(Hold::InsertId);
         let before = backend.insert_id;

@@ -48,7 +48,7 @@ impl Session {
         let digest = epoch.digests.then(|| sql::digest(&text, &epoch.digest, &mut shown));
         let digest = digest.map(|hash| plan::Digest { hash, text: &shown });
         let statement = plan::Statement { text: &text, digest, comment: None, prepared: None, guarded: Guarded::Text };
-        let judged = self.decide(epoch, &inner, &statement);
+        let judged = self.decide(epoch, &inner, self.lexing(), &statement);
         if let Some(alarm) = &judged.alarm {
             self.raise(epoch, alarm, class, Some(&text), None);
         }

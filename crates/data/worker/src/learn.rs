@@ -10,7 +10,7 @@ use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
-use sql::{Class, CommandCounter, Leaves, Reads};
+use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
 use wire::errors;
 use wire::response::Outcome;
 use wire::status;
@@ -91,7 +91,7 @@ impl Session {
                 Outcome::Err { code, .. } => Some(code),
                 _ => None,
             };
-            self.learn_variables(backend, job.class, job.sent(), outer, code);
+            self.learn_variables(backend, job.class, (job.sent(), self.lexing_of(job.what)), outer, code);
         }
         if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
@@ -151,15 +151,23 @@ impl Session {
     }
 
     /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`. `outer`: the statement with the
-    /// arguments of a procedure, if they are not in its text; `error`: the code, if it failed.
-    fn learn_variables(&mut self, backend: &mut Backend, class: &Class<'_>, text: &[u8], outer: &[u8], error: Option<u16>) {
+    /// arguments of a procedure, if they are not in its text, which servers read by `lexing`;
+    /// `error`: the code, if it failed.
+    fn learn_variables(
+        &mut self,
+        backend: &mut Backend,
+        class: &Class<'_>,
+        (text, lexing): (&[u8], Lexing),
+        outer: &[u8],
+        error: Option<u16>,
+    ) {
         let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
         let mut all_mentioned =
             mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
         if class.leaves.intersects(Leaves::SET) && !class.multi {
-            match sql::set::parse_in(text, self.escapes()) {
+            match sql::set::parse_in(text, lexing != Lexing::NoEscapes) {
                 // What it seems to set may be in a string.
-                Ok(_) if self.lexing().hides(text) => backend.holds.add(Hold::UnknownState),
+                Ok(_) if lexing.hides(text) => backend.holds.add(Hold::UnknownState),
                 Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error.is_some()),
                 // Of several parts some may have been done before one failed, unless none was read.
                 Err(_) if error == Some(errors::PARSE.number) => {}
@@ -172,8 +180,9 @@ impl Session {
             }
         }
         if all_mentioned {
-            for text in [text, outer] {
-                let mentioned = sql::user_variables::mentioned(text, self.escapes()).filter(|_| !self.lexing().hides(text));
+            for (text, lexing) in [(text, lexing), (outer, self.lexing())] {
+                let escapes = lexing != Lexing::NoEscapes;
+                let mentioned = sql::user_variables::mentioned(text, escapes).filter(|_| !lexing.hides(text));
                 match mentioned {
                     Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),
                     _ => backend.holds.add(Hold::UserVariable),

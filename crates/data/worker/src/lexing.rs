@@ -5,7 +5,7 @@ use crate::ready::REMEMBERED;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Hold, MODES, Names, Unreported};
+use backend::{Backend, BackendFailed, Hold, MODES, Names, Prepared, Unreported};
 use plan::{AnsiQuotes, SplitFacts};
 use sql::template::Rewritten;
 use sql::{Class, Leaves, Lexing, Reads, Shift};
@@ -61,6 +61,26 @@ impl Session {
             return Lexing::NoEscapes;
         }
         self.shift().map_or(Lexing::Escapes, Lexing::Shifts)
+    }
+
+    /// How servers read what this runs: a statement that was prepared as it was read then.
+    pub(crate) fn lexing_of(&self, what: What<'_>) -> Lexing {
+        let prepared = match what {
+            What::Execute(execution) => Some(execution.lexing),
+            What::Dynamic(dynamic) => dynamic.lexing(),
+            What::Query(_) | What::Raw(..) | What::Prepare(_) | What::Refused(_) => None,
+        };
+        prepared.unwrap_or_else(|| self.lexing())
+    }
+
+    /// How servers read a statement that was prepared when this session's texts were read so.
+    pub(crate) fn lexing_as_prepared(&self, then: Lexing, statement: &Prepared) -> Lexing {
+        let now = self.lexing();
+        if now == then || statement.means_as_now(&self.state) {
+            return now;
+        }
+        // Where the servers' own modes differ, it was not known then either.
+        if self.is_unsure() { Lexing::Unsure { shifts: then.shifts() || now.shifts() } } else { then }
     }
 
     /// The character set, if one of its characters may have a backslash or a quote in it.
@@ -136,7 +156,7 @@ impl Session {
         job.epoch.snapshot.variables.mysql_firewall_whitelist_enabled
             && self.ansi_quotes() == AnsiQuotes::Asked
             && !matches!(job.what, What::Raw(..))
-            && sql::quotes_matter(job.sent(), self.lexing())
+            && sql::quotes_matter(job.sent(), self.lexing_of(job.what))
     }
 
     async fn quotes_are_strings(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<bool, Failed> {
@@ -147,7 +167,7 @@ impl Session {
         let limit_ms = self.limit_ms(job);
         if !backend.plain_quotes && backend.unreported != Unreported::Nothing {
             // Our question would be told it.
-            self.hear(backend, limit_ms).await?;
+            self.hear(backend, limit_ms, false).await?;
         }
         if !backend.plain_quotes && backend.holds.has(Hold::FoundRows) {
             // Our question would be what FOUND_ROWS() is about.

@@ -12,7 +12,7 @@ use bridge::Counter;
 use config::User;
 use net::{NetError, Secret};
 use rt::Chunk;
-use sql::{Class, Leaves, Reads};
+use sql::{Class, Leaves, Lexing, Reads};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -80,6 +80,8 @@ pub(crate) struct Copy {
     session: u32,
     attributes: Rc<ConnectAttributes>,
     state: State,
+    /// How servers read its text.
+    lexing: Lexing,
     client_address: Box<str>,
     timeout_ms: Option<u64>,
     pair: Option<Rc<Pair>>,
@@ -116,6 +118,7 @@ impl Session {
             session: self.entry.id,
             attributes: self.attributes.clone(),
             state,
+            lexing: self.lexing_of(job.what),
             client_address: self.entry.client.0.as_str().into(),
             timeout_ms: mirror.timeout_ms,
             pair: pair.clone(),
@@ -239,7 +242,7 @@ impl Copy {
 
     async fn run(&self, core: &Rc<Core>) {
         let epoch = core.epoch();
-        let class = sql::class(self.text());
+        let class = self.lexing.class(self.text());
         let want = Want {
             hostgroup: self.hostgroup,
             user: &self.user.username,

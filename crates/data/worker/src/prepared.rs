@@ -8,6 +8,7 @@ use crate::statement::What;
 use backend::{Interest, Prepared};
 use bridge::{Counter, EventKind};
 use rt::Chunk;
+use sql::Lexing;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,6 +22,8 @@ use wire::packet;
 /// A statement that the client may execute.
 pub(crate) struct ClientStatement {
     prepared: Interest,
+    /// How its text was read when it was prepared: servers keep to that.
+    lexing: Lexing,
     /// Its parameters, as the server said to this client: under other modes the same text may have others.
     behind: u16,
     /// What rules are asked with, where they have made something else of it when it was prepared.
@@ -38,13 +41,24 @@ pub(crate) struct ClientStatement {
 }
 
 impl ClientStatement {
-    pub(crate) fn new(prepared: &Rc<Prepared>, behind: u16, asked: Option<Box<[u8]>>, moved: Option<Rc<Moved>>) -> Self {
+    pub(crate) fn new(
+        prepared: &Rc<Prepared>,
+        lexing: Lexing,
+        behind: u16,
+        asked: Option<Box<[u8]>>,
+        moved: Option<Rc<Moved>>,
+    ) -> Self {
         let prepared = Interest::new(prepared.clone());
-        Self { prepared, behind, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
+        Self { prepared, lexing, behind, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
     }
 
     pub(crate) fn prepared(&self) -> &Rc<Prepared> {
         &self.prepared
+    }
+
+    /// How its text was read when it was prepared.
+    pub(crate) const fn lexing(&self) -> Lexing {
+        self.lexing
     }
 
     /// What rules are asked with, if not with what was prepared.
@@ -140,6 +154,8 @@ impl ClientStatements {
 /// A COM_STMT_EXECUTE that is complete, whichever connection it goes to.
 pub(crate) struct Execution<'a> {
     pub(crate) prepared: &'a Rc<Prepared>,
+    /// How servers read its text.
+    pub(crate) lexing: Lexing,
     /// The client's id of it.
     pub(crate) client: u32,
     /// The hostgroup where it got one.
@@ -327,8 +343,9 @@ impl Session {
         let long = statement.take_long();
         let params = statement.moved.as_ref().map_or(params, |moved| moved.from().len());
         let bound = Bound { payload, params, names, long };
-        let execution = Execution { prepared: &prepared, client: id, cursor: Cell::new(None), attributes, bound };
-        let class = self.lexing().class(&prepared.sql);
+        let lexing = self.lexing_as_prepared(statement.lexing, &prepared);
+        let execution = Execution { prepared: &prepared, lexing, client: id, cursor: Cell::new(None), attributes, bound };
+        let class = lexing.class(&prepared.sql);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;
         statement.cursor = execution.cursor.get();

@@ -153,7 +153,8 @@ impl Session {
             statement.params.set(params);
             return self.add_name(naming, statement, asked);
         }
-        self.statements.add(preparing.client, ClientStatement::new(statement, params, asked, preparing.moved.clone()));
+        let prepared = ClientStatement::new(statement, self.lexing(), params, asked, preparing.moved.clone());
+        self.statements.add(preparing.client, prepared);
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }
 }

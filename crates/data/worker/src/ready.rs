@@ -6,7 +6,7 @@ use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use crate::tracked::changes_by_itself;
-use backend::{Backend, BackendFailed, Hold, Holds, Sees, State, Unreported};
+use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, State, Unreported};
 use bridge::Failure;
 use rt::{Chunk, Either};
 use sql::words::Words;
@@ -19,7 +19,7 @@ use wire::{caps, errors};
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_COUNT);
 
-/// Sending less than this never waits: so much may be unsent.
+/// Sending waits while so much is unsent.
 const LARGE: usize = 64 << 10;
 
 /// Whether it executes a text that only the server knows, and that may ask for anything.
@@ -169,7 +169,7 @@ impl Session {
         };
         let harmless =
             |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref().unwrap_or(schema.as_bytes()), &routine.name);
-        let called = sql::calls(job.sent(), self.lexing());
+        let called = sql::calls(job.sent(), self.lexing_of(job.what));
         called.is_empty() || !called.iter().all(harmless)
     }
 
@@ -186,7 +186,7 @@ impl Session {
                 let found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
                 self.keep_found_rows(found, backend.hello.is_mariadb());
             }
-            self.read_back(backend, self.limit_ms(job)).await?;
+            self.read_back(backend, self.limit_ms(job), false).await?;
         }
         let sees = sees_there(backend, job);
         let work = async {
@@ -239,18 +239,21 @@ impl Session {
 
     /// Sends a command. A server that does not read a large one is not waited for longer than for its answer.
     pub(crate) async fn send(&self, backend: &mut Backend, command: Chunk, limit_ms: u64) -> Result<(), Failed> {
-        if command.len() < LARGE {
+        if backend.conn.socket().unsent() + command.len() < LARGE {
             return backend.send(command).await.map_err(Failed::Backend);
         }
         Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
     }
 
-    /// The same for all connections that are held.
+    /// [`Session::read_back`] for all connections that are held, before a command goes on.
     pub(crate) async fn read_all_back(&mut self) -> Result<(), Ended> {
         for hostgroup in self.held.unread() {
             let Some(mut backend) = self.held.take(hostgroup) else { continue };
+            self.entry.works_on(hostgroup, &backend);
             let limit_ms = self.core.epoch().snapshot.variables.mysql_default_query_timeout;
-            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms)).await {
+            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms, false)).await {
+                // Half of an answer may be on its way.
+                backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);
                 return Err(match why {
                     Failed::Backend(failure) => {
@@ -267,16 +270,17 @@ impl Session {
     }
 
     /// Asks for the values of what expressions have set on a connection, and first for what the server has not told yet: any other question would take it.
-    pub(crate) async fn read_back(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+    /// `answered`: the client has the answer to its statement.
+    pub(crate) async fn read_back(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
         if backend.unreported != Unreported::Nothing {
-            Box::pin(self.hear(backend, limit_ms)).await?;
+            Box::pin(self.hear(backend, limit_ms, answered)).await?;
         }
         if backend.unread.is_empty() {
             backend.holds.remove(Hold::Unread);
             return Ok(());
         }
         let mut state = self.state.clone();
-        let done = self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_to_leave()).await;
+        let done = self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_while_asking(answered)).await;
         self.state = state;
         done
     }

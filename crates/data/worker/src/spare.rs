@@ -80,6 +80,6 @@ impl Session {
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(hostgroup, backend, limit_ms).await?;
         }
-        self.read_back(backend, limit_ms).await
+        self.read_back(backend, limit_ms, false).await
     }
 }

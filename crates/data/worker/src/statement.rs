@@ -8,9 +8,9 @@ use crate::preparing::{Preparing, quiet};
 use crate::session::{Ended, Session};
 use crate::stats::Seen;
 use bridge::Counter;
-use plan::{Answer, Guarded, Plan, SessionFacts};
+use plan::{Answer, Guarded, Plan, SessionFacts, SplitFacts};
 use rt::Instant;
-use sql::Class;
+use sql::{Class, Lexing};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::attributes::Attributes;
@@ -132,7 +132,8 @@ impl Session {
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
         let digest = epoch.digests.then(|| sql::digest(text, &epoch.digest, &mut buffer));
-        let comment = sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, self.lexing()));
+        let lexing = self.lexing_of(what);
+        let comment = sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, lexing));
         let comment = comment.flatten().map(|at| &text[at]);
         let prepared = match what {
             What::Execute(execution) => Some(&*execution.prepared.sql),
@@ -143,7 +144,7 @@ impl Session {
         let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
         let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
-        let mut plan = self.decide(epoch, class, &statement);
+        let mut plan = self.decide(epoch, class, lexing, &statement);
         if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
             plan.read_from_the_writer(self.user.default_hostgroup);
         }
@@ -166,7 +167,7 @@ impl Session {
             Box::new(match what {
                 What::Prepare(_) => quiet(self.lexing().class(text)),
                 // What its words outside ask for is still asked for.
-                What::Dynamic(dynamic) => self.class_of_inner(text, self.lexing().class(dynamic.outer)),
+                What::Dynamic(dynamic) => self.class_of_inner(text, self.lexing(), self.lexing().class(dynamic.outer)),
                 _ => self.lexing().class(text),
             })
         });
@@ -190,6 +191,10 @@ impl Session {
             self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_warnings(&job);
+        if (class.ends_transaction || class.begins_transaction) && !self.turn.failed {
+            // One that is open now has begun with it, or begins with the next.
+            self.entry.transaction_since.set(None);
+        }
         // What it commits by the way was written before.
         if class.may_write() || !autocommit && self.state.autocommit {
             self.wrote = Some(self.core.rt.now());
@@ -240,7 +245,7 @@ impl Session {
         Ok(told)
     }
 
-    pub(crate) fn decide(&self, epoch: &Epoch, class: &Class<'_>, statement: &plan::Statement<'_>) -> Plan {
+    pub(crate) fn decide(&self, epoch: &Epoch, class: &Class<'_>, lexing: Lexing, statement: &plan::Statement<'_>) -> Plan {
         let v = &epoch.snapshot.variables;
         let default_hostgroup = self.user.default_hostgroup;
         // With autocommit off everything is in a transaction, begun or about to begin.
@@ -258,7 +263,7 @@ impl Session {
             locked: user_lock.or_else(|| self.held.asked_for(class)).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
             next_flag_in: self.next_flag_in,
             autocommit: self.state.autocommit,
-            split: self.split_facts(class),
+            split: SplitFacts { lexing, ..self.split_facts(class) },
         };
         let plan = || {
             let random = self.core.rt.random();
@@ -359,7 +364,7 @@ impl Session {
                 rows_sent: told.rows_sent,
             };
             let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
-            if !self.core.digests.count(&seen, max, || self.is_shown(sent)) {
+            if !self.core.digests.count(&seen, max, || self.is_shown(sent, self.lexing_of(job.what))) {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }

@@ -82,9 +82,10 @@ impl Session {
     }
 
     /// A statement has failed, and what it changed before is not told: the server says it with the next OK.
-    pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+    /// `answered`: as [`Session::read_back`].
+    pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
         let unreported = backend.unreported;
-        let response = self.watched(limit_ms, backend.hear(), self.entry.told_to_leave()).await?;
+        let response = self.watched(limit_ms, backend.hear(), self.entry.told_while_asking(answered)).await?;
         backend.unreported = unreported;
         let schema = self.learn_changes(backend, &sql::class(b"DO 0"), b"DO 0", &response);
         backend.unreported = Unreported::Nothing;

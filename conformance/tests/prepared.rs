@@ -1,0 +1,214 @@
+//! What is prepared, beside other sessions: read as it was meant when it was prepared, and nothing of it left to anybody.
+#![forbid(unsafe_code)]
+
+use conformance::beside::{asked, beside, held, narrow, set, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::Vendor;
+use conformance::trials::{self, expect, same, soon};
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("what_a_statement_hides_was_decided_when_it_was_prepared", hidden),
+        ("what_a_failed_statement_has_changed_outlives_a_cursor", behind_a_cursor),
+        ("a_connection_that_nothing_holds_any_more_is_given_back", given_back),
+        ("a_server_that_reads_no_long_data_keeps_nobody", long_data_unread),
+        ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
+        ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
+    ])
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn said(error: io::Error) -> String {
+    error.to_string()
+}
+
+/// Reads an answer up to this many EOFs, or an error. The packets before them.
+fn up_to_eof(client: &mut Raw, eofs: usize) -> Result<Vec<Vec<u8>>, String> {
+    let (mut all, mut seen) = (Vec::new(), 0);
+    while seen < eofs {
+        let packet = client.packet().map_err(said)?;
+        match packet.first() {
+            Some(0xfe) if packet.len() < 9 => seen += 1,
+            Some(0xff) => return Err(by_hand::complaint(&packet).to_string()),
+            _ => all.push(packet),
+        }
+    }
+    Ok(all)
+}
+
+/// COM_STMT_PREPARE of what has columns and no parameters; the id.
+fn prepare(client: &mut Raw, text: &[u8]) -> Result<u32, String> {
+    client.command(&[b"\x16", text].concat()).map_err(said)?;
+    let all = up_to_eof(client, 1)?;
+    let id = all.first().and_then(|ok| ok.get(1..5)).and_then(|id| id.try_into().ok());
+    id.map(u32::from_le_bytes).ok_or_else(|| "no id".to_owned())
+}
+
+/// COM_STMT_EXECUTE without parameters; its rows, if it opens no cursor.
+fn execute(client: &mut Raw, id: u32, cursor: bool) -> Outcome {
+    client.command(&[&b"\x17"[..], &id.to_le_bytes(), &[u8::from(cursor), 1, 0, 0, 0]].concat()).map_err(said)?;
+    up_to_eof(client, if cursor { 1 } else { 2 }).map(drop)
+}
+
+fn fetch(client: &mut Raw, id: u32, rows: u32) -> Result<usize, String> {
+    client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &rows.to_le_bytes()].concat()).map_err(said)?;
+    up_to_eof(client, 1).map(|rows| rows.len())
+}
+
+/// A session sets a variable by what seems to be in a string now, and was not when it was prepared.
+fn hidden(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = by_hand::one(driver, vendor)?;
+        narrow(&proxy)?;
+        let (mode, charset): (&[&str], &[&str]) =
+            (&["SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = ''"], &["SET NAMES gbk", "SET NAMES utf8mb4"]);
+        for (states, text) in [(mode, &b"SELECT '\\', @seen := 1 -- '"[..]), (charset, b"SELECT '\xbf\\', @seen := 1 -- '")] {
+            for in_sql in [false, true] {
+                let mut first = log_in(&proxy)?;
+                let mut second = beside(&proxy, &first)?;
+                asked(&mut first, states[0])?;
+                let id = if in_sql {
+                    first.command(&[b"\x03PREPARE s FROM \"", text, b"\""].concat()).map_err(said)?;
+                    first.rows().map_err(said)?;
+                    0
+                } else {
+                    prepare(&mut first, text)?
+                };
+                asked(&mut first, states[1])?;
+                if in_sql {
+                    asked(&mut first, "EXECUTE s")?;
+                } else {
+                    execute(&mut first, id, false)?;
+                }
+                let case = |words: String| format!("{vendor}, {}, in SQL: {in_sql}: {words}", states[0]);
+                if held(&proxy, &first)?.is_empty() {
+                    same(&asked(&mut second, "SELECT @seen")?.concat().concat(), "NULL").map_err(case)?;
+                }
+                same(&asked(&mut first, "SELECT @seen")?.concat().concat(), "1").map_err(case)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A trigger has set something before its statement failed; a cursor is what keeps the connection then.
+fn behind_a_cursor(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root(
+            "CREATE TABLE conf.twice (a INT PRIMARY KEY); INSERT INTO conf.twice VALUES (1), (2);
+            CREATE TRIGGER conf.zone BEFORE UPDATE ON conf.twice FOR EACH ROW SET SESSION time_zone = '+05:00';",
+        )?;
+        set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
+        for closes in [false, true] {
+            let mut client = log_in(&proxy)?;
+            let id = prepare(&mut client, b"SELECT id FROM conf.numbers WHERE id < 6 ORDER BY id")?;
+            execute(&mut client, id, true)?;
+            same(&fetch(&mut client, id, 2)?.to_string(), "2")?;
+            let failed = client.ask("UPDATE conf.twice SET a = 1 WHERE a = 2");
+            expect(failed.is_err(), || format!("{vendor}: {failed:?}"))?;
+            fetch(&mut client, id, if closes { 1 } else { 100 })?;
+            if closes {
+                client.command(&[&b"\x19"[..], &id.to_le_bytes()].concat()).map_err(said)?;
+            }
+            client.command(&[0x0e]).and_then(|()| client.packet()).map_err(said)?;
+            // Wherever it goes then.
+            let _another = beside(&proxy, &client)?.ask("BEGIN");
+            let zone = asked(&mut client, "SELECT @@SESSION.time_zone")?.concat().concat();
+            same(&zone, "+05:00").map_err(|words| format!("{vendor}, closes: {closes}: {words}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What kept it was asked for before its server refused what the next statement needs.
+fn given_back(driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    narrow(&proxy)?;
+    set(&proxy, "SET mysql-max_stmts_per_connection=1; SET mysql-connect_timeout_server_max=2000")?;
+    server.root("CREATE DATABASE gone; CREATE TABLE gone.t (a INT);")?;
+    let mut client = log_in(&proxy)?;
+    let mut other = beside(&proxy, &client)?;
+    asked(&mut client, "USE gone")?;
+    let id = prepare(&mut client, b"SELECT * FROM t")?;
+    asked(&mut client, "USE conf")?;
+    // The server forgets the one before.
+    prepare(&mut client, b"SELECT 1")?;
+    server.root("DROP DATABASE gone")?;
+    asked(&mut client, "SELECT SQL_CALC_FOUND_ROWS @a := 1")?;
+    same(&held(&proxy, &client)?, "FoundRows Unread")?;
+    let refused = execute(&mut client, id, false);
+    expect(refused.as_ref().is_err_and(|words| words.starts_with("1049")), || format!("{refused:?}"))?;
+    asked(&mut other, "SELECT 1")?;
+    same(&asked(&mut client, "SELECT @a")?.concat().concat(), "1")
+}
+
+/// Each piece is small, and all together are more than goes into any buffer.
+fn long_data_unread(driver: Driver) -> Outcome {
+    const PARAMS: usize = 400;
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    let text = format!("SELECT LENGTH(CONCAT({}))", vec!["?"; PARAMS].join(","));
+    client.command(&[b"\x16", text.as_bytes()].concat()).map_err(said)?;
+    let all = up_to_eof(&mut client, 2)?;
+    let id = all[0][1..5].to_vec();
+    for param in 0..PARAMS as u16 {
+        client.command(&[&b"\x18"[..], &id, &param.to_le_bytes(), &[b'x'; 60_000]].concat()).map_err(said)?;
+    }
+    let nulls = vec![0; PARAMS.div_ceil(8)];
+    let execution = [&b"\x17"[..], &id, &[0, 1, 0, 0, 0], &nulls, &[1], &b"\xfc\0".repeat(PARAMS)].concat();
+    server.signal("STOP");
+    client.command(&execution).map_err(said)?;
+    let listed = || {
+        proxy.admin(&format!(
+            "SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {} AND command = 'Execute'",
+            client.id
+        ))
+    };
+    soon("1", || Ok(listed()?.trim().to_owned()))?;
+    thread::sleep(Duration::from_millis(300));
+    proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
+    let last = client.packet();
+    server.signal("CONT");
+    let last = last.map_err(|error| format!("nobody heard the KILL: {error}"))?;
+    expect(last.starts_with(b"\xff%\x05"), || last.escape_ascii().to_string())
+}
+
+/// More than it may have at once is still on its way when somebody ends the session.
+fn slow_rows(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    let id = prepare(&mut client, b"SELECT REPEAT('x', 60000) FROM conf.numbers ORDER BY id LIMIT 10")?;
+    execute(&mut client, id, true)?;
+    set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=20000")?;
+    client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &200_u32.to_le_bytes()].concat()).map_err(said)?;
+    client.packet().map_err(said)?;
+    thread::sleep(Duration::from_millis(500));
+    proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
+    let whole = up_to_eof(&mut client, 1);
+    expect(whole.is_err(), || "600 kB came at once".to_owned())
+}
+
+fn retired(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    narrow(&proxy)?;
+    set(&proxy, "SET mysql-threshold_query_length=2000")?;
+    let mut client = log_in(&proxy)?;
+    let mut after = |bytes: usize| {
+        asked(&mut client, &format!("SELECT LENGTH('{}')", "x".repeat(bytes)))?;
+        Ok::<_, String>(asked(&mut client, "SELECT @@pseudo_thread_id")?.concat().concat())
+    };
+    let first = after(10)?;
+    same(&after(1900)?, &first)?;
+    let next = after(2100)?;
+    expect(next != first, || format!("still {next}"))
+}
