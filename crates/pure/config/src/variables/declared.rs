@@ -189,14 +189,14 @@ variables! {
     // --- Digests and statistics ---------------------------------------------------------------------------------
     mysql_query_digests: bool = true, Live, "Whether statements are counted by digest.";
     mysql_query_digests_max_digest_length: int(16..=1048576) = 2048, Live, "Bytes after which the text of a digest is cut.";
-    mysql_query_digests_max_query_length: int(16..=1048576) = 65000, Live, "Bytes of a statement that its digest is made from.";
+    mysql_query_digests_max_query_length: int(16..=1048576) = 65000, Moot, "Bytes of a statement that its digest is made from, by its name; ProxySQL 2.7.1 digests longer ones as well, and so does this.";
     mysql_query_digests_grouping_limit: int(1..=2089) = 3, Live, "Values of a list that its digest shows.";
     mysql_query_digests_groups_grouping_limit: int(0..=2089) = 10, Live, "Rows of values that a digest shows; 0 for all.";
     mysql_query_digests_lowercase: bool = false, Live, "Whether digests are in lower case.";
     mysql_query_digests_replace_null: bool = false, Live, "Whether NULL becomes '?' in digests.";
     mysql_query_digests_no_digits: bool = false, Live, "Whether digits in names become '?' in digests.";
     mysql_query_digests_keep_comment: bool = false, Live, "Whether comments stay in digests.";
-    mysql_query_digests_normalize_digest_text: bool = false, Live, "Whether the texts of digests are kept once for all schemas and users.";
+    mysql_query_digests_normalize_digest_text: bool = false, Moot, "Whether ProxySQL keeps the texts of digests once for all schemas and users; here each row of a core has its own.";
     mysql_query_digests_track_hostname: bool = false, Live, "Whether statements are counted by the client's address as well.";
     mysql_commands_stats: bool = true, Live, "Whether statements are counted by class in stats_mysql_commands_counters.";
     mysql_servers_stats: bool = true, Moot, "Whether statements and bytes are counted by server; here they always are.";
