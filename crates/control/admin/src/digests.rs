@@ -1,6 +1,7 @@
 //! The digests of all cores: replayed through rules that are not in force yet, and kept on disk.
 
 use crate::answer::Said;
+use crate::aside::give_way;
 use crate::cores::Silent;
 use crate::engine::Reply;
 use crate::shared::Shared;
@@ -23,7 +24,7 @@ impl Shared {
         let (next, _) = self.build(Module::Rules, now.clone()).await?;
         let (next, _) = self.build(Module::Firewall, next).await?;
         let digests = self.digests(false).await?;
-        let replayed = self.aside.done(move || route::replay(&now, &next, &digests, all)).await;
+        let replayed = self.aside.done(move || route::replay(&now, &next, &digests, all, &give_way)).await;
         Ok(Reply::Rows(replayed.ok_or("a defect ended the replay; the log has it")?))
     }
 

@@ -126,8 +126,45 @@ fn inside(sql: &[u8], lexing: sql::Lexing) -> Inside {
     }
 }
 
-/// Where known digests go under two rule sets: those that would go elsewhere, or `all`.
-pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all: bool) -> Grid {
+/// A digest under one rule set.
+struct Replayed {
+    /// The template that fits it, and what that makes of it.
+    template: Option<(i64, Box<[u8]>)>,
+    replay: plan::Replay,
+}
+
+impl Replayed {
+    fn of(snapshot: &Snapshot, facts: &SessionFacts<'_>, row: &DigestRow) -> Self {
+        let text = row.text.as_bytes();
+        let found = snapshot.rewrites.find(&facts.user.username, facts.schema, text, sql::Lexing::Escapes);
+        let Some((rewrite_id, made)) = found.filter(|_| !facts.user.fast_forward) else {
+            let replay = plan::replay(snapshot, facts, Digest { hash: row.digest, text }, row.shown);
+            return Self { template: None, replay };
+        };
+        let mut text = Vec::new();
+        let hash = sql::digest(&made.text, &snapshot.variables.digest_options(), &mut text);
+        let mut replay = plan::replay(snapshot, facts, Digest { hash, text: &text }, row.shown);
+        // Whether a statement fits depends on its values, too.
+        replay.certain = false;
+        Self { template: Some((rewrite_id, made.text.into())), replay }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let made = |one: &Self| one.template.as_ref().map(|(_, text)| text.clone());
+        made(self) == made(other) && self.replay.is_same(&other.replay)
+    }
+
+    fn shown(&self, snapshot: &Snapshot) -> String {
+        let decided = self.replay.plan.shown(&snapshot.rules);
+        match &self.template {
+            Some((rewrite_id, text)) => format!("{decided}; template {rewrite_id}: {}", String::from_utf8_lossy(text)),
+            None => decided.to_string(),
+        }
+    }
+}
+
+/// Where known digests go under two rule sets: those that would go elsewhere, or `all`. `pause` is called between two of them.
+pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all: bool, pause: &dyn Fn()) -> Grid {
     let columns = [
         "hostgroup",
         "schemaname",
@@ -144,6 +181,7 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
     ];
     let mut grid = Grid::new(columns);
     for row in digests {
+        pause();
         let unknown;
         let user = match now.users.frontend(&row.user) {
             Some(user) => user.as_ref(),
@@ -153,8 +191,7 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
             }
         };
         let facts = SessionFacts { client_addr: &row.client_address, ..somebody(user, &row.schema) };
-        let digest = Digest { hash: row.digest, text: row.text.as_bytes() };
-        let (before, after) = (plan::replay(now, &facts, digest, row.shown), plan::replay(next, &facts, digest, row.shown));
+        let (before, after) = (Replayed::of(now, &facts, row), Replayed::of(next, &facts, row));
         let changes = !before.is_same(&after);
         if !changes && !all {
             continue;
@@ -170,9 +207,9 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
             Some(row.count.to_string()),
             Some(row.sum_time_us.to_string()),
             Some(yes(changes)),
-            Some(yes(before.certain && after.certain)),
-            Some(before.plan.shown(&now.rules).to_string()),
-            Some(after.plan.shown(&next.rules).to_string()),
+            Some(yes(before.replay.certain && after.replay.certain)),
+            Some(before.shown(now)),
+            Some(after.shown(next)),
         ]);
     }
     grid

@@ -372,6 +372,22 @@ fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
             "what rule 2 says depends on the text, which is not known"
         );
         assert_eq!(all.len(), 3);
+        // A template replaces the statement before the rules see it.
+        bench
+            .script(
+                "DELETE FROM mysql_query_rules WHERE rule_id = 2; UPDATE mysql_query_rules SET destination_hostgroup = 20 WHERE rule_id = 1;
+                 INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) VALUES
+                 (5, 1, 'SELECT a FROM t WHERE id = ?', 'SELECT a FROM fast WHERE id = ?');",
+            )
+            .await;
+        let changed: Vec<_> = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.iter().map(columns).collect();
+        assert_eq!(
+            changed,
+            ["0x0000000000000001 | SELECT a FROM t WHERE id=? | yes | no | hostgroup 20, by rule 1 | \
+             hostgroup 20, by rule 1; template 5: SELECT a FROM fast WHERE id =  ? "]
+        );
+        bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
+        assert!(bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.is_empty());
         bench.run("UPDATE mysql_query_rules SET match_digest = '(' WHERE rule_id = 1").await;
         assert!(bench.refused("EXPLAIN ROUTE AGAINST DIGESTS").await.contains("missing closing parenthesis"));
     });

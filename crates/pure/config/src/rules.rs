@@ -26,6 +26,8 @@ pub struct Rules {
     index: Arc<Index>,
     fast: Arc<FastRouting>,
     notices: Arc<[Refusal]>,
+    /// Positions of those that ask for more than user, schema and digest.
+    unsure: Arc<[u32]>,
     needs_digest: bool,
     watches_writes: bool,
 }
@@ -105,6 +107,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it depends on where the client is, on the listener or on the statement itself.
+    const fn asks_beyond_digest(&self) -> bool {
+        self.client_addr.is_some() || self.proxy_addr.is_some() || self.proxy_port.is_some() || self.match_pattern.is_some()
+    }
+
     /// The row, as `runtime_mysql_query_rules` has it.
     #[must_use]
     pub fn row(&self) -> &RuleRow {
@@ -140,6 +147,7 @@ impl Rules {
         Ok(Self {
             index: Arc::new(Index::of(&chain, needs, pause)),
             needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
+            unsure: (0..).zip(&chain).filter(|(_, rule)| rule.asks_beyond_digest()).map(|(position, _)| position).collect(),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,
             fast: Arc::new(fast),
@@ -159,6 +167,7 @@ impl Rules {
             index: Arc::clone(&self.index),
             fast: Arc::clone(&self.fast),
             notices: Arc::clone(&self.notices),
+            unsure: Arc::clone(&self.unsure),
             needs_digest: self.needs_digest,
             watches_writes: self.watches_writes,
         }
@@ -184,6 +193,15 @@ impl Rules {
     #[inline]
     pub fn candidates(&self, asked: &Asked<'_>, from: u32, memo: Option<&mut Memo>) -> Candidates<'_> {
         self.index.candidates(&self.chain, asked, from, memo)
+    }
+
+    /// The rules that may match, and besides those all that ask for more than user, schema and digest: what is told of a digest depends on no others.
+    /// Some come twice, one behind the other.
+    #[must_use]
+    pub fn candidates_and_unsure(&self, asked: &Asked<'_>, from: u32) -> Candidates<'_> {
+        let mut candidates = self.index.candidates(&self.chain, asked, from, None);
+        candidates.add_besides(&self.unsure, from);
+        candidates
     }
 
     /// All rules from position `from` on: what an explanation walks through.

@@ -19,7 +19,9 @@ fn main() {
     );
     println!("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     for (count, theirs) in [(10, "~1,000"), (100, "2,000"), (500, "6,000"), (20_000, "256,000 (890 to 581,100)")] {
-        for kind in [Kind::Schemas, Kind::Digests, Kind::MatchDigest, Kind::MatchPattern, Kind::Complex, Kind::LookAhead] {
+        for kind in
+            [Kind::Schemas, Kind::Digests, Kind::MatchDigest, Kind::MatchPattern, Kind::Complex, Kind::LookAhead, Kind::Mixed]
+        {
             if !kind.name().contains(&wanted) {
                 continue;
             }
@@ -58,6 +60,8 @@ enum Kind {
     MatchPattern,
     /// The same with classes, alternatives and counted repetitions.
     Complex,
+    /// A schema, and more in twenty combinations.
+    Mixed,
     /// An expression that only PCRE can run; as many of them share a beginning as there are tables with one first digit.
     LookAhead,
 }
@@ -71,6 +75,7 @@ impl Kind {
             Self::MatchPattern => "match_pattern",
             Self::Complex => "match_pattern, complex",
             Self::LookAhead => "match_digest with look-ahead",
+            Self::Mixed => "names in 20 combinations",
         }
     }
 
@@ -92,6 +97,18 @@ impl Kind {
                 let what = r"where\s+[a-z_]{1,20}\s*=\s*'?\d+'?";
                 let text = format!(r"^\s*(select|update|delete)\s+.*\b(from|join|into)\s+`?table_{n}`?\s+{what}");
                 RuleRow { match_pattern: Some(text), ..row }
+            }
+            Self::Mixed => {
+                let named = |bit: i64, text: &str| ((n % 20 + 1) & bit != 0).then(|| text.to_owned());
+                RuleRow {
+                    schemaname: Some(format!("shard_{n}")),
+                    username: named(1, "sbtest"),
+                    digest: named(2, "").map(|_| format!("0x{:X}", hash(n))),
+                    client_addr: named(4, "10.0.%"),
+                    proxy_addr: named(8, "127.0.0.1"),
+                    proxy_port: named(16, "").map(|_| 6033),
+                    ..row
+                }
             }
             Self::LookAhead => RuleRow { match_digest: Some(format!("^SELECT c FROM table_{n} (?!.*FOR UPDATE)")), ..row },
         }

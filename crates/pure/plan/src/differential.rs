@@ -390,6 +390,19 @@ impl World {
         Walked { hits, set, hostgroup, ok, error, text }
     }
 
+    /// Calls `each` with the compiled rules, a session and its digest, for each statement that has one.
+    #[cfg(test)]
+    pub(crate) fn each_digest(&self, mut each: impl FnMut(&Snapshot, &SessionFacts<'_>, Digest<'_>)) {
+        let rules = Rules::build(self.rules.clone(), self.fast.clone(), &self.variables).expect("made rows are valid");
+        let variables = Arc::new(self.variables.clone());
+        let snapshot = Snapshot { rules: Arc::new(rules), variables, ..Snapshot::default() };
+        for question in &self.questions {
+            if let Some((hash, text)) = &question.digest {
+                each(&snapshot, &question.session(), Digest { hash: *hash, text });
+            }
+        }
+    }
+
     /// The first statement of which the two do not say the same, in words.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The decision, told: every rule that was looked at, why it did not match or what it set, and the end.
 
-use crate::trace::{Miss, Trace};
+use crate::trace::{Besides, Miss, Trace};
 use crate::{Plan, SessionFacts, Statement, decide};
 use config::{Rule, Rules, Snapshot};
 use std::fmt;
@@ -73,7 +73,7 @@ impl Listener<'_> {
 }
 
 impl Trace for Listener<'_> {
-    const WHOLE_CHAIN: bool = true;
+    const LOOKS_AT: Besides = Besides::Everything;
 
     fn missed(&mut self, rule: &Rule, why: Miss) {
         self.rule(rule, format!("no: {}", why.words(rule)));

@@ -1,7 +1,7 @@
 //! The chain of `mysql_query_rules`: which rules match, and what they set.
 
 use crate::outcome::Legs;
-use crate::trace::{Miss, Trace};
+use crate::trace::{Besides, Miss, Trace};
 use crate::{By, Plan, SessionFacts, Statement, Text, rewrite};
 use config::{Asked, Candidate, Memo, Rule, Rules, Snapshot};
 
@@ -67,9 +67,16 @@ impl<'a> Walk<'a, '_> {
         trace: &mut T,
     ) -> Option<u32> {
         let Walk { rules, session, statement, random } = self;
-        let candidates =
-            if T::WHOLE_CHAIN { rules.all_from(from) } else { rules.candidates(&self.asked(plan, end.flag), from, memo) };
+        let candidates = match T::LOOKS_AT {
+            Besides::Nothing => rules.candidates(&self.asked(plan, end.flag), from, memo),
+            Besides::Unsure => rules.candidates_and_unsure(&self.asked(plan, end.flag), from),
+            Besides::Everything => rules.all_from(from),
+        };
+        let mut before = None;
         for Candidate { position, digest_matches } in candidates {
+            if matches!(T::LOOKS_AT, Besides::Unsure) && before.replace(position) == Some(position) {
+                continue;
+            }
             let Some(rule) = rules.chain().get(position as usize) else { continue };
             if let Some(why) = misses(rule, end.flag, session, statement, plan, digest_matches) {
                 trace.missed(rule, why);

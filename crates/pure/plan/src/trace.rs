@@ -6,8 +6,8 @@ use std::fmt;
 
 /// Watches a decision being made.
 pub(crate) trait Trace {
-    /// Whether to look at rules that cannot match because they name another user or schema.
-    const WHOLE_CHAIN: bool;
+    /// Which rules are looked at besides those that may match.
+    const LOOKS_AT: Besides;
 
     /// A rule was looked at and does not match.
     fn missed(&mut self, rule: &Rule, why: Miss);
@@ -22,11 +22,21 @@ pub(crate) trait Trace {
     fn decided(&mut self, plan: &Plan);
 }
 
+/// Which rules are looked at besides those that may match.
+pub(crate) enum Besides {
+    /// No others.
+    Nothing,
+    /// Those that ask for more than a digest tells.
+    Unsure,
+    /// All.
+    Everything,
+}
+
 /// Nobody watches.
 pub(crate) struct Silent;
 
 impl Trace for Silent {
-    const WHOLE_CHAIN: bool = false;
+    const LOOKS_AT: Besides = Besides::Nothing;
 
     #[inline(always)]
     fn missed(&mut self, _: &Rule, _: Miss) {}

@@ -1,13 +1,11 @@
 //! Rules that may match, in the order of the chain: several ascending lists, merged as they are read.
 
-use super::index::GROUPS_MAX;
-
 /// Positions in the chain, ascending.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates<'a> {
-    lists: [&'a [u32]; GROUPS_MAX],
+    lists: [&'a [u32]; LISTS_MAX],
     used: usize,
-    /// What filters have found: twice the position, and one more if `match_digest` is known to match.
+    /// What filters have found, and lists beyond those: twice the position, and one more if `match_digest` is known to match.
     found: Found,
     /// Instead of all that: every position.
     whole: std::ops::Range<u32>,
@@ -21,6 +19,9 @@ pub struct Candidate {
     /// Its `match_digest` has been tried on this digest, and matches.
     pub digest_matches: bool,
 }
+
+/// More buckets than this are rarely found for one statement.
+const LISTS_MAX: usize = 11;
 
 /// So many are kept without the heap.
 const INLINE: usize = 8;
@@ -71,16 +72,27 @@ impl<'a> Candidates<'a> {
         Self { whole: from..len, ..Self::default() }
     }
 
-    /// At most one for each group.
     #[inline]
     pub(super) fn add_list(&mut self, list: &'a [u32], from: u32) {
         let list = match list.first() {
             Some(first) if *first < from => &list[list.partition_point(|position| *position < from)..],
             _ => list,
         };
-        if !list.is_empty() {
-            self.lists[self.used] = list;
-            self.used += 1;
+        match self.lists.get_mut(self.used) {
+            _ if list.is_empty() => {}
+            Some(place) => {
+                *place = list;
+                self.used += 1;
+            }
+            None => self.add_found(list, from, false),
+        }
+    }
+
+    /// What is there already may be there twice then.
+    pub(super) fn add_besides(&mut self, positions: &[u32], from: u32) {
+        if self.whole.is_empty() {
+            self.add_found(positions, from, false);
+            self.order();
         }
     }
 
@@ -141,6 +153,11 @@ mod tests {
         candidates.order();
         let all: Vec<_> = candidates.map(|one| (one.position, one.digest_matches)).collect();
         assert_eq!(all, [(3, true), (4, false), (7, false), (8, false), (9, false)]);
+        let mut many = Candidates::default();
+        let lists: Vec<_> = (0..30).map(|n| [n, n + 30]).collect();
+        lists.iter().for_each(|list| many.add_list(list, 1));
+        many.order();
+        assert_eq!(many.map(|one| one.position).collect::<Vec<_>>(), (1..60).collect::<Vec<_>>());
         assert_eq!(Candidates::whole(2, 4).map(|one| one.position).collect::<Vec<_>>(), [2, 3]);
     }
 }

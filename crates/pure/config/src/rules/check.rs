@@ -447,6 +447,44 @@ mod tests {
         }
     }
 
+    /// A36 for rules that name things in many combinations: none of them makes a bucket that is walked through.
+    #[test]
+    fn however_many_combinations_rules_name_few_are_looked_at() {
+        for (combinations, at_most) in [(20, 1), (31, 1), (60, 400)] {
+            let row = |n: i64| {
+                let (bits, text) = (n % combinations, |text: String| Some(text));
+                let named = |bit: i64| (bits + 1) & bit != 0;
+                RuleRow {
+                    username: named(1).then(|| format!("u{n}")),
+                    schemaname: named(2).then(|| format!("s{n}")),
+                    digest: named(4).then(|| format!("0x{:X}", n + 1)),
+                    client_addr: if named(8) { text(format!("10.{:03}.{:03}.%", n / 256, n % 256)) } else { None },
+                    proxy_addr: named(16).then(|| format!("a{n}")),
+                    // There are fewer ports than rules.
+                    proxy_port: named(32).then_some(n),
+                    ..rule(n)
+                }
+            };
+            let rules = Rules::build((0..20_000).map(row), [], &Variables::default()).unwrap();
+            for n in [0, 77, 1000, 10_007, 19_991, 19_999] {
+                let (user, schema, proxy_addr) = (format!("u{n}"), format!("s{n}"), format!("a{n}"));
+                let client_addr = format!("10.{:03}.{:03}.7", n / 256, n % 256);
+                let asked = super::super::Asked {
+                    flag: 0,
+                    user: &user,
+                    schema: &schema,
+                    client_addr: &client_addr,
+                    proxy_addr: &proxy_addr,
+                    proxy_port: n as u16,
+                    digest: Some((n + 1, b"")),
+                    text: b"",
+                };
+                let found: Vec<_> = rules.candidates(&asked, 0, None).map(|one| one.position).collect();
+                assert!(found.contains(&(n as u32)) && found.len() <= at_most, "{combinations}, {n}: {}", found.len());
+            }
+        }
+    }
+
     #[test]
     fn candidates_are_the_chain_without_those_who_name_somebody_else() {
         let names = [None, Some("a"), Some("b")];

@@ -21,8 +21,8 @@ const CLIENT: u8 = 8;
 const ADDR: u8 = 16;
 const PORT: u8 = 32;
 
-/// Rules that name something else than these many combinations are looked up by their flag alone.
-pub(super) const GROUPS_MAX: usize = 11;
+/// Each costs a look into the table for each statement. Rules that name something else than these many combinations are looked up by less than they name.
+const GROUPS_MAX: usize = 33;
 
 /// Fewer expressions than this are tried one by one.
 const FILTERED_MIN: usize = 8;
@@ -137,6 +137,14 @@ impl Group {
         Self { names, head }
     }
 
+    /// Where its rules are: in their own group, or else in that of those which asks for the most of what they name. The first asks for nothing.
+    fn home(self, groups: &[Self]) -> usize {
+        let is_part = |group: &Self| group.names & !self.names == 0 && (group.names & CLIENT == 0 || group.head == self.head);
+        let asked = |group: &Self| (*group == self, group.names.count_ones());
+        let parts = groups.iter().enumerate().filter(|(_, group)| is_part(group));
+        parts.max_by_key(|(at, group)| (asked(group), usize::MAX - at)).map_or(0, |(at, _)| at)
+    }
+
     /// The key in this group of a rule.
     fn key(self, rule: &Rule) -> u64 {
         let client = rule.client_addr.as_ref().map_or("", |address| address.fixed());
@@ -226,7 +234,7 @@ impl Index {
         for (position, rule) in (0..).zip(chain) {
             pause();
             let own = Group::of(rule);
-            let at = groups.iter().position(|group| *group == own).unwrap_or(0);
+            let at = own.home(&groups);
             let hash = groups[at].key(rule);
             let same = |(known, group, positions): &(u64, usize, Vec<u32>)| {
                 *known == hash && *group == at && groups[at].is_same(&chain[positions[0] as usize], rule)
@@ -315,7 +323,7 @@ impl Index {
     }
 }
 
-/// The combinations that occur. The first names nothing; if there are too many, the rules of the rarest go there.
+/// The combinations that occur, without the rarest if there are too many. The first names nothing.
 fn groups(chain: &[Rule]) -> Vec<Group> {
     let mut counted: Vec<(Group, usize)> = Vec::new();
     for rule in chain {
