@@ -1,50 +1,111 @@
 //! Lines for an operator: time, thread, words; to standard error, or to a file that can be reopened.
+//!
+//! A core must not wait for whoever reads them. A file takes a line at once; a pipe, a terminal or a socket may be full for as long as nobody
+//! reads: a thread of its own writes there, and what it has no room for is dropped and counted.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Lines that wait for a reader at most.
+const WAITING_MAX: usize = 4096;
 
 /// Where lines go.
 #[derive(Clone)]
 pub(crate) struct Log {
     path: Option<PathBuf>,
-    file: Arc<Mutex<Option<File>>>,
+    to: To,
+}
+
+#[derive(Clone)]
+enum To {
+    File(Arc<Mutex<File>>),
+    Thread { letters: SyncSender<Letter>, lost: Arc<AtomicU64> },
+}
+
+enum Letter {
+    Line(String),
+    /// What was sent before is written when this is dropped.
+    Written(#[expect(dead_code, reason = "that it is dropped is the message")] Sender<()>),
 }
 
 impl Log {
     /// To standard error.
-    pub(crate) fn stderr() -> Self {
-        Self { path: None, file: Arc::default() }
+    pub(crate) fn stderr() -> io::Result<Self> {
+        Ok(Self { path: None, to: to(File::from(io::stderr().as_fd().try_clone_to_owned()?))? })
     }
 
     /// To a file, which is appended to.
-    pub(crate) fn file(path: &Path) -> std::io::Result<Self> {
-        let log = Self { path: Some(path.to_owned()), file: Arc::default() };
-        log.reopen()?;
-        Ok(log)
+    pub(crate) fn file(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: Some(path.to_owned()), to: to(appended(path)?)? })
     }
 
     /// After the file was moved away.
-    pub(crate) fn reopen(&self) -> std::io::Result<()> {
-        if let Some(path) = &self.path {
-            let file = OpenOptions::new().create(true).append(true).open(path)?;
-            *self.file.lock().expect("nobody panics while writing a line") = Some(file);
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        if let (Some(path), To::File(file)) = (&self.path, &self.to) {
+            *file.lock().unwrap_or_else(PoisonError::into_inner) = appended(path)?;
         }
         Ok(())
     }
 
     /// One line.
     pub(crate) fn line(&self, words: &str) {
-        let thread = std::thread::current();
+        let thread = thread::current();
         let line = format!("{} [{}] {words}\n", now(), thread.name().unwrap_or("-"));
-        let mut file = self.file.lock().expect("nobody panics while writing a line");
-        // A full disk must not stop the traffic, and there is nobody else to tell.
-        let _unwritable = match &mut *file {
-            Some(file) => file.write_all(line.as_bytes()),
-            None => std::io::stderr().write_all(line.as_bytes()),
-        };
+        match &self.to {
+            // A full disk must not stop the traffic, and there is nobody else to tell.
+            To::File(file) => {
+                let _unwritable = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+            }
+            To::Thread { letters, lost } => {
+                if let Err(TrySendError::Full(_)) = letters.try_send(Letter::Line(line)) {
+                    lost.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Waits until what was said is written, but not for ever.
+    pub(crate) fn finish(&self, within: Duration) {
+        if let To::Thread { letters, .. } = &self.to {
+            let (tell, written) = channel();
+            if letters.try_send(Letter::Written(tell)).is_ok() {
+                let _late = written.recv_timeout(within);
+            }
+        }
+    }
+}
+
+fn appended(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn to(file: File) -> io::Result<To> {
+    if file.metadata()?.is_file() {
+        return Ok(To::File(Arc::new(Mutex::new(file))));
+    }
+    let (letters, unread) = sync_channel(WAITING_MAX);
+    let lost = Arc::new(AtomicU64::new(0));
+    let counted = lost.clone();
+    thread::Builder::new().name("log".into()).spawn(move || write(file, &unread, &counted))?;
+    Ok(To::Thread { letters, lost })
+}
+
+fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64) {
+    for letter in unread {
+        // Nobody may be reading any more, and there is nobody else to tell.
+        let Letter::Line(line) = letter else { continue };
+        let _unwritable = file.write_all(line.as_bytes());
+        let lost = lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let _unwritable = writeln!(file, "{} [log] {lost} lines were dropped here: nobody has read the log", now());
+        }
     }
 }
 
@@ -54,4 +115,43 @@ fn now() -> String {
     let mut words = bridge::utc(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     words.truncate(words.len() - 3);
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn nobody_waits_for_a_pipe_that_is_not_read_and_its_reader_is_told_what_is_missing() {
+        let (reads, writes) = io::pipe().unwrap();
+        let log = Log { path: None, to: to(File::from(OwnedFd::from(writes))).unwrap() };
+        // More than the pipe and the mailbox hold.
+        let words = "x".repeat(200);
+        (0..WAITING_MAX + 5_000).for_each(|n| log.line(&format!("{n} {words}")));
+        let mut lines = BufReader::new(reads).lines().map(Result::unwrap);
+        assert!(lines.next().unwrap().contains("] 0 x"));
+        let told = lines.find(|line| line.contains("lines were dropped here")).unwrap();
+        assert!(told.contains(" [log] "), "{told}");
+        // All the others are there, in order.
+        log.line("the last");
+        assert!(lines.any(|line| line.ends_with("] the last")));
+        log.finish(Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_file_has_its_lines_at_once_and_is_opened_anew() {
+        let path = std::env::temp_dir().join(format!("millrace-log-{}", std::process::id()));
+        let moved = path.with_extension("moved");
+        let log = Log::file(&path).unwrap();
+        log.line("first");
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with("] first\n"));
+        std::fs::rename(&path, &moved).unwrap();
+        log.reopen().unwrap();
+        log.line("second");
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with("] second\n"));
+        assert_eq!(std::fs::read_to_string(&moved).unwrap().lines().count(), 1);
+        [path, moved].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
 }

@@ -32,6 +32,8 @@ const LETTERS_LEN: usize = 16 << 10;
 const OPERATORS_WATCHED: Duration = Duration::from_micros(100);
 /// How long the end waits for cores, and for the disk.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// And for whoever reads the log.
+const LAST_LINES: Duration = Duration::from_secs(1);
 /// Tells the process that stays that it was started by one that waits for it.
 const BEHIND: &str = "MILLRACE_STARTED_BEHIND";
 
@@ -71,12 +73,14 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
     let log = if std::env::var_os(BEHIND).is_some() {
         Log::file(&errorlog).map_err(|error| vec![format!("{}: {error}", errorlog.display())])?
     } else {
-        Log::stderr()
+        Log::stderr().map_err(|error| vec![format!("standard error: {error}")])?
     };
     for name in &settings.without_effect {
         log.line(&format!("the configuration file sets {name}, which has no effect here"));
     }
-    serve(flags, config, &datadir, &pidfile, log)
+    let ended = serve(flags, config, &datadir, &pidfile, log.clone());
+    log.finish(LAST_LINES);
+    ended
 }
 
 fn said(refusals: Vec<config::Refusal>) -> Reasons {
@@ -153,10 +157,9 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     // If no file can be begun, the log says so, and it is tried again.
     drop(letters.try_send(Letter::Use { wish, anyway: true, done: Box::new(drop) }));
     let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
-    let embedded = sqlite::Tls::default();
-    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor.clone(), embedded.clone()))?;
-    if flags.sqlite3_server {
-        embedded.offer(acceptor);
+    let embedded = flags.sqlite3_server.then(|| Embedded::new(&snapshot, acceptor.clone()));
+    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor, embedded.clone()))?;
+    if let Some(embedded) = embedded {
         threads.start_sqlite(&snapshot, datadir, embedded)?;
     }
     fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
@@ -283,14 +286,20 @@ impl Threads {
         cores: Vec<Sender<ToCore>>,
         datadir: &Path,
         log: &Log,
-        (acceptor, embedded): (Acceptor, sqlite::Tls),
+        (acceptor, embedded): (Acceptor, Option<Embedded>),
     ) -> Result<(), Reasons> {
         let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
         let events = self.events.clone();
         let (next, wishes) = (self.letters.clone(), self.letters.clone());
         admin.set_tls(acceptor);
+        let (tls, users) = embedded.map(|embedded| (embedded.tls, embedded.users)).unzip();
         let hooks = Hooks {
+            in_force: Box::new(move |snapshot| {
+                if let Some(users) = &users {
+                    users.replace(known_by(&snapshot.users));
+                }
+            }),
             log: Box::new(move |words| lines.line(words)),
             // The process is ending already if nobody listens.
             shutdown: Box::new(move |now| drop(events.send(Event::Shutdown(now)))),
@@ -302,7 +311,9 @@ impl Threads {
             reload_tls: Box::new(move || {
                 let pair = Pair::in_folder(&folder)?;
                 let acceptor = pair.acceptor()?;
-                embedded.offer(acceptor.clone());
+                if let Some(tls) = &tls {
+                    tls.offer(acceptor.clone());
+                }
                 let Pair { certificate, key, authorities } = pair;
                 Ok(Some(Renewed { acceptor, certificate: certificate.into(), key: key.into(), authorities: authorities.into() }))
             }),
@@ -329,23 +340,42 @@ impl Threads {
         })
     }
 
-    fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path, tls: sqlite::Tls) -> Result<(), Reasons> {
+    fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path, embedded: Embedded) -> Result<(), Reasons> {
         let listen = addresses(&snapshot.variables.sqliteserver_mysql_ifaces, "127.0.0.1:6030")?;
-        // Users whose password is only known as a hash cannot come in here: there is nothing to compare with.
-        let users = snapshot.users.iter().filter_map(|user| match &user.password {
-            config::Password::Clear(password) => Some((user.username.to_string(), password.to_string())),
-            config::Password::Empty => Some((user.username.to_string(), String::new())),
-            _ => None,
-        });
         let version = snapshot.variables.mysql_server_version.to_string();
-        let mut server = sqlite::Server::new(datadir, users.collect(), version);
-        server.set_tls(tls);
+        let mut server = sqlite::Server::new(datadir, embedded.users, version);
+        server.set_tls(embedded.tls);
         self.start("sqlite".into(), rt::Driver::Epoll, move |rt, ready| async move {
             let listeners = listen_all(&rt, &listen)?;
             ready.say();
             server.serve(rt, listeners).await;
             Ok(())
         })
+    }
+}
+
+/// What of the embedded SQLite server can be replaced while it serves.
+#[derive(Clone)]
+struct Embedded {
+    tls: sqlite::Tls,
+    users: sqlite::Users,
+}
+
+impl Embedded {
+    fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
+        let tls = sqlite::Tls::default();
+        tls.offer(acceptor);
+        Self { tls, users: sqlite::Users::new(known_by(&snapshot.users)) }
+    }
+}
+
+/// The passwords of these. Users whose password is only known as a hash cannot come in to the embedded server: there is nothing to compare with.
+fn known_by(users: &Arc<config::Users>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+    let users = users.clone();
+    move |name| match &users.frontend(name)?.password {
+        config::Password::Clear(password) => Some(password.to_string()),
+        config::Password::Empty => Some(String::new()),
+        _ => None,
     }
 }
 

@@ -364,13 +364,19 @@ impl Shared {
     async fn load_user(&self, name: &str) -> Result<Reply, Said> {
         let _alone = self.alone().await;
         let built = build::one_user(&self.engine.borrow(), &self.snapshot.borrow(), name);
-        let next = built.map_err(|refused| because("MYSQL USER", &refused))?;
-        self.put_in_force(next).await.map(|()| Reply::done())
+        let (next, notices) = built.map_err(|refused| because("MYSQL USER", &refused))?;
+        let notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        for notice in &notices {
+            (self.hooks.log)(&format!("LOAD MYSQL USER TO RUNTIME: {notice}"));
+        }
+        self.put_in_force(next).await?;
+        Ok(Reply::Done { affected: 0, info: notices.join("; ") })
     }
 
     async fn put_in_force(&self, next: Snapshot) -> Result<(), Said> {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
+        (self.hooks.in_force)(&next);
         self.aside.later(move || drop(before));
         let (confirmed, untold) = self.cores.load(&next, &self.aside).await;
         let all = self.cores.len();

@@ -112,8 +112,8 @@ fn making(
     }))
 }
 
-/// A snapshot in which one user is as memory has it.
-pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Result<Snapshot, Vec<Refusal>> {
+/// A snapshot in which one user is as memory has it, and what there is to say about that user.
+pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
     let only = format!("WHERE username = {}", crate::commands::literal(name));
     let mine = rows::read::<UserRow>(engine.conn(), &only)?;
     if mine.is_empty() {
@@ -126,8 +126,11 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Result<Sn
     }
     let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
     let others = now.users.rows().into_iter().filter(|row| row.username != name);
-    users(&mut next, others.chain(mine).collect(), &|| ())?;
-    Ok(next)
+    let before = unseen(now);
+    let mut notices = users(&mut next, others.chain(mine).collect(), &|| ())?;
+    // What is so for others has been said when they were loaded.
+    notices.retain(|notice| !before.contains(notice) || notice.row == of_user(name));
+    Ok((next, notices))
 }
 
 /// Why the rows of tables that nothing here works by are refused.
@@ -226,13 +229,17 @@ fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
     Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
 }
 
+fn of_user(name: &str) -> String {
+    format!("username '{name}'")
+}
+
 /// Users of the firewall whose statements nobody looks at.
 fn unseen(next: &Snapshot) -> Vec<Refusal> {
     let forwarded = |row: &FirewallUserRow| next.users.frontend(&row.username).is_some_and(|user| user.fast_forward);
     let rows = next.firewall.user_rows().filter(|row| !row.mode.eq_ignore_ascii_case("OFF") && forwarded(row));
     let told = rows.map(|row| Refusal {
         table: "mysql_firewall_whitelist_users",
-        row: format!("username '{}'", row.username),
+        row: of_user(&row.username),
         column: "mode",
         words: format!("is {}, but the user has fast_forward = 1: the firewall sees none of its statements", row.mode),
     });

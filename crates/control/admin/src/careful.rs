@@ -4,10 +4,12 @@ use crate::answer::{Asker, Said};
 use crate::engine::{DISK_FILE, Engine, Reply, View};
 use crate::open::{Admin, Options};
 use crate::testing::{self, Directory};
-use bridge::{Ask, CommandRow, HostgroupRow, Latency, Report};
+use bridge::{Ask, CommandRow, Counter, Counts, HostgroupRow, Latency, Report};
 use rusqlite::types::Value;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_comment_behind_a_value_hides_no_condition() {
@@ -177,6 +179,19 @@ fn a_known_password_is_refused_for_as_long_as_others_can_reach_the_port() {
 }
 
 #[test]
+fn the_cache_is_sampled_by_its_counters() {
+    let reports = Box::new(|what, _reset| {
+        let mut counts = Counts::zero();
+        counts.set(Counter::QueryCacheCountGet, 7);
+        matches!(what, Ask::Global).then_some(Report::Global(counts))
+    });
+    testing::with_reports(Options::default(), reports, |bench| async move {
+        bench.shared.sample_query_cache().await.unwrap();
+        assert_eq!(bench.rows("SELECT timestamp > 1000000, count_GET FROM mysql_query_cache").await, [["1", "7"]]);
+    });
+}
+
+#[test]
 fn the_times_of_hostgroups_and_classes_are_their_own_and_not_those_of_digests() {
     let reports = Box::new(|what, _reset| {
         let mut latency = Latency::default();
@@ -201,5 +216,44 @@ fn the_times_of_hostgroups_and_classes_are_their_own_and_not_those_of_digests() 
             let rows = bench.rows(&format!("SELECT * FROM {table}")).await;
             assert_eq!(rows, [[&[of], &spread[..]].concat()], "{table}");
         }
+    });
+}
+
+#[test]
+fn what_there_is_to_say_about_one_user_is_said() {
+    testing::with(Options::default(), |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_users (username, password, fast_forward) VALUES ('seen', 'x', 0), ('other', 'x', 1), ('blind', 'x', 1);
+                 INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) VALUES
+                 (1, 'seen', '', 'PROTECTING', ''), (1, 'blind', '', 'PROTECTING', ''), (1, 'other', '', 'PROTECTING', '');
+                 LOAD MYSQL FIREWALL TO RUNTIME; LOAD MYSQL USER other TO RUNTIME",
+            )
+            .await;
+        for (user, about) in [("seen", &[][..]), ("blind", &["blind"]), ("blind", &["blind"])] {
+            match bench.ask(View::Admin, &format!("LOAD MYSQL USER {user} TO RUNTIME")).await {
+                Ok(Reply::Done { info, .. }) => {
+                    let named: Vec<_> = ["seen", "blind", "other"].into_iter().filter(|name| info.contains(name)).collect();
+                    assert_eq!(named, about, "{info}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(bench.shared.snapshot.borrow().users.len(), 3);
+    });
+}
+
+#[test]
+fn who_has_to_know_is_told_what_is_in_force() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let told = seen.clone();
+    testing::with(Options::default(), |mut bench| async move {
+        let hook = Box::new(move |snapshot: &config::Snapshot| told.store(snapshot.users.len(), Ordering::Relaxed));
+        Rc::get_mut(&mut bench.shared).unwrap().hooks.in_force = hook;
+        let insert = |name: &str| format!("INSERT INTO mysql_users (username, password) VALUES ('{name}', 'x')");
+        bench.script(&format!("{}; LOAD MYSQL USERS TO RUNTIME", insert("a"))).await;
+        assert_eq!(seen.load(Ordering::Relaxed), 1);
+        bench.script(&format!("{}; LOAD MYSQL USER b TO RUNTIME", insert("b"))).await;
+        assert_eq!(seen.load(Ordering::Relaxed), 2);
     });
 }

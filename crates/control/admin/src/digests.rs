@@ -6,8 +6,9 @@ use crate::cores::Silent;
 use crate::engine::Reply;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{observe, route};
+use crate::{observe, route, samples};
 use bridge::{Ask, DigestRow, Report};
+use rt::Instant;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -63,22 +64,44 @@ impl Shared {
         lost
     }
 
-    /// What is done from time to time: snapshots that are in force no more are taken apart, and every
-    /// `admin-stats_mysql_query_digest_to_disk` seconds digests are kept.
+    /// What is done from time to time: snapshots that are in force no more are taken apart; every
+    /// `admin-stats_mysql_query_digest_to_disk` seconds digests are kept, and every `admin-stats_mysql_query_cache` a sample of the cache.
     pub(crate) async fn housekeeping(self: Rc<Self>) {
-        let mut last = self.rt.now();
+        let (mut kept, mut sampled) = (self.rt.now(), self.rt.now());
         loop {
             self.rt.sleep(Duration::from_secs(1)).await;
             self.cores.sweep(&self.aside);
-            let every = self.snapshot.borrow().variables.admin_stats_mysql_query_digest_to_disk;
-            if every == 0 || self.rt.now() - last < Duration::from_secs(every) {
-                continue;
-            }
-            last = self.rt.now();
-            if let Err(said) = self.keep_digests().await {
+            let variables = self.snapshot.borrow().variables.clone();
+            if self.is_time(&mut kept, variables.admin_stats_mysql_query_digest_to_disk)
+                && let Err(said) = self.keep_digests().await
+            {
+                let every = variables.admin_stats_mysql_query_digest_to_disk;
                 (self.hooks.log)(&format!("the digests of the last {every} seconds were not kept: {said:?}"));
             }
+            if self.is_time(&mut sampled, variables.admin_stats_mysql_query_cache)
+                && let Err(said) = self.sample_query_cache().await
+            {
+                (self.hooks.log)(&format!("no sample of the query cache was kept: {said:?}"));
+            }
         }
+    }
+
+    fn is_time(&self, last: &mut Instant, every_s: u64) -> bool {
+        let now = self.rt.now();
+        let is_time = every_s > 0 && now - *last >= Duration::from_secs(every_s);
+        if is_time {
+            *last = now;
+        }
+        is_time
+    }
+
+    /// A row of `stats_history.mysql_query_cache`.
+    pub(crate) async fn sample_query_cache(&self) -> Result<(), Said> {
+        if let Report::Global(counts) = self.cores.ask(Ask::Global, false).await? {
+            let now_s = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
+            self.engine.borrow().transaction(|conn| samples::query_cache(conn, now_s, &counts))?;
+        }
+        Ok(())
     }
 
     async fn digests(&self, reset: bool) -> Result<Vec<DigestRow>, Silent> {

@@ -40,6 +40,7 @@ mod open;
 mod private;
 mod route;
 mod rows;
+mod samples;
 #[cfg(test)]
 mod scripts;
 mod session;

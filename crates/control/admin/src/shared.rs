@@ -33,6 +33,8 @@ pub struct Hooks {
     pub flush_logs: Box<dyn Fn(Told) + Send>,
     /// Statements are logged like this from now on, or not at all. If no file can be begun, that is said, and all stays as it was.
     pub log_events: Box<dyn Fn(Option<EventsLog>, Told) + Send>,
+    /// A LOAD: this is in force from now on.
+    pub in_force: Box<dyn Fn(&Snapshot) + Send>,
     /// `PROXYSQL RELOAD TLS`: what the files say now, for the admin port and the cores. Everybody else has been told.
     pub reload_tls: Box<dyn Fn() -> Result<Option<Renewed>, String> + Send>,
 }
@@ -66,6 +68,7 @@ impl Default for Hooks {
             shutdown: Box::new(|_| {}),
             flush_logs: Box::new(|told| told(Ok(()))),
             log_events: Box::new(|_, told| told(Ok(()))),
+            in_force: Box::new(|_| {}),
             reload_tls: Box::new(|| Ok(None)),
         }
     }

@@ -25,9 +25,39 @@ pub const FILE: &str = "sqlite3server.db";
 #[derive(Debug, Clone)]
 pub struct Server {
     file: PathBuf,
-    users: Vec<(String, String)>,
+    users: Users,
     version: String,
     tls: Tls,
+}
+
+/// Tells the password of a user; `None` if there is nobody of this name, or nothing to compare with.
+type Knows = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Who may come in: others can, while it serves.
+#[derive(Clone)]
+pub struct Users(Arc<Mutex<Arc<Knows>>>);
+
+impl Users {
+    /// Those of whom it knows the password.
+    pub fn new(knows: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Arc::new(knows))))
+    }
+
+    /// From now on others.
+    pub fn replace(&self, knows: impl Fn(&str) -> Option<String> + Send + Sync + 'static) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(knows);
+    }
+
+    fn password(&self, name: &str) -> Option<String> {
+        let knows = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        knows(name)
+    }
+}
+
+impl std::fmt::Debug for Users {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Users")
+    }
 }
 
 /// The certificate of the embedded server: none, or one that can be replaced while it serves.
@@ -46,8 +76,8 @@ impl Tls {
 }
 
 impl Server {
-    /// On the file in `datadir`, for these users and their passwords. `version` is what the greeting says.
-    pub fn new(datadir: &Path, users: Vec<(String, String)>, version: impl Into<String>) -> Self {
+    /// On the file in `datadir`, for these users. `version` is what the greeting says.
+    pub fn new(datadir: &Path, users: Users, version: impl Into<String>) -> Self {
         Self { file: datadir.join(FILE), users, version: version.into(), tls: Tls::default() }
     }
 
@@ -89,8 +119,7 @@ impl Host for Embedded {
     }
 
     fn entry(&self, user: &str, _: &Address) -> Entry {
-        let known = self.server.users.iter().find(|(name, _)| name == user);
-        known.map_or(Entry::Nobody, |(_, password)| Entry::Password(password.clone()))
+        self.server.users.password(user).map_or(Entry::Nobody, Entry::Password)
     }
 
     fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {

@@ -6,7 +6,7 @@ mod client;
 
 use client::{Client, Got};
 use rt::{Address, Driver, ListenOptions, Rt};
-use sqlite::Server;
+use sqlite::{Server, Users};
 use std::path::PathBuf;
 use std::time::Duration;
 use wire::auth::Plugin;
@@ -24,13 +24,32 @@ impl Drop for Directory {
 fn with<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Rt, Address) -> F) {
     let directory = Directory(std::env::temp_dir().join(format!("millrace-sqlite-{name}-{}", std::process::id())));
     std::fs::create_dir_all(&directory.0).unwrap();
-    let server = Server::new(&directory.0, vec![("demo".into(), "demo".into())], "8.0.11-millrace");
+    let server = Server::new(&directory.0, Users::new(|name| (name == "demo").then(|| "demo".to_owned())), "8.0.11-millrace");
     server.prepare("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT UNIQUE, b REAL, c BLOB, d INT NOT NULL DEFAULT 0)").unwrap();
     let main = |rt: Rt| async move {
         let listener = rt.listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default()).unwrap();
         let at = listener.local();
         rt.spawn(server.serve(rt.clone(), vec![listener]));
         test(rt, at).await;
+    };
+    rt::run(Driver::Epoll, main).unwrap();
+}
+
+#[test]
+fn who_may_come_in_can_change_while_it_serves() {
+    let directory = Directory(std::env::temp_dir().join(format!("millrace-sqlite-users-{}", std::process::id())));
+    std::fs::create_dir_all(&directory.0).unwrap();
+    let users = Users::new(|name| (name == "old").then(|| "1".to_owned()));
+    let server = Server::new(&directory.0, users.clone(), "8.0.11-millrace");
+    let main = |rt: Rt| async move {
+        let listener = rt.listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default()).unwrap();
+        let at = listener.local();
+        rt.spawn(server.serve(rt.clone(), vec![listener]));
+        let comes_in =
+            async |name: &str, password: &str| Client::login(&rt, &at, name, password, Plugin::MysqlNative, 0).await.is_ok();
+        assert!(comes_in("old", "1").await && !comes_in("new", "2").await);
+        users.replace(|name| (name == "new").then(|| "2".to_owned()));
+        assert!(!comes_in("old", "1").await && comes_in("new", "2").await);
     };
     rt::run(Driver::Epoll, main).unwrap();
 }

@@ -281,7 +281,7 @@ variables! {
     // --- History of the statistics ------------------------------------------------------------------------------
     admin_stats_mysql_connections: int(0..=300) = 60, NotYet, "Seconds between samples of the connections; 0 for none.";
     admin_stats_mysql_connection_pool: int(0..=300) = 60, NotYet, "Seconds between samples of the pool; 0 for none.";
-    admin_stats_mysql_query_cache: int(0..=300) = 60, NotYet, "Seconds between samples of the cache; 0 for none.";
+    admin_stats_mysql_query_cache: int(0..=300) = 60, Live, "Seconds between samples of the cache, in stats_history.mysql_query_cache; 0 for none.";
     admin_stats_mysql_query_digest_to_disk: int(0..=86400) = 0, Live, "Seconds between copies of the digests to disk; 0 for none.";
     admin_stats_system_cpu: int(0..=600) = 60, NotYet, "Seconds between samples of the processor time; 0 for none.";
     admin_stats_system_memory: int(0..=600) = 60, NotYet, "Seconds between samples of the memory; 0 for none.";
