@@ -4,15 +4,15 @@
 //! of a connection. What is not recognised is taken to change it.
 
 mod program;
+mod rest;
 
 pub use crate::counters::CommandCounter;
 pub use crate::marks::{Leaves, Reads};
 
-use crate::functions;
 use crate::reading::{Against, Lexing, Routine};
 use crate::words::{Kind, Token, Words, unquote};
+use rest::{ACCOUNTS, ASSIGNS, DEFINITION, EXPRESSIONS, LONG, Rest};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// What [`class`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,23 +147,6 @@ const fn nothing<'a>() -> Class<'a> {
     }
 }
 
-/// What the words after the first ones are looked at for.
-#[derive(Clone, Copy)]
-struct Rest {
-    /// `name(` calls a function.
-    functions: bool,
-    /// `x@y` names an account.
-    accounts: bool,
-    /// A user variable that is named is set.
-    assigns: bool,
-}
-
-const EXPRESSIONS: Rest = Rest { functions: true, accounts: false, assigns: false };
-/// Names of tables and columns come first, expressions after VALUES, SET or SELECT.
-const DEFINITION: Rest = Rest { functions: false, accounts: false, assigns: false };
-const ACCOUNTS: Rest = Rest { functions: false, accounts: true, assigns: false };
-const ASSIGNS: Rest = Rest { functions: true, accounts: false, assigns: true };
-
 struct Scan<'a> {
     words: Words<'a>,
     class: Class<'a>,
@@ -174,9 +157,6 @@ struct Scan<'a> {
     /// The routines that it calls, if somebody wants to know.
     routines: Option<Vec<Routine<'a>>>,
 }
-
-/// Beyond so many bytes values are passed in a loop of their own.
-const LONG: usize = 256;
 
 /// The longest first word is shorter than this.
 const VERB_MAX: usize = 16;
@@ -605,201 +585,6 @@ impl<'a> Scan<'a> {
             self.leaves(Leaves::DATABASE);
         }
         self.ddl(command, ACCOUNTS)
-    }
-
-    /// Looks through what is left of this statement; whether it locks the rows that it reads for an update.
-    fn rest(&mut self, mut rest: Rest) -> bool {
-        let mut for_update = false;
-        // Where the two tokens before are: few are asked for again.
-        let (mut before, mut earlier) = (0..0, 0..0);
-        while let Some(token) = self.words.next() {
-            match token.kind {
-                Kind::Sign if token.text == b";" => break,
-                // So far only a long statement, which is mostly values, has come.
-                Kind::Sign if token.start > LONG && matches!(token.text, b"," | b"(") => self.words.skip_values(),
-                Kind::Sign
-                    if token.text == b"@" && !(rest.accounts && before.end == token.start && self.names_account(&before)) =>
-                {
-                    self.variable(rest);
-                }
-                // Of what is passed here and above two tokens are left: they are those before the next.
-                // A name may begin with a digit.
-                Kind::Word if token.text[0].is_ascii_digit() && !self.words.is_before(b'(') => self.words.skip_numbers(),
-                // A value begins here.
-                Kind::Sign if token.text == b"=" => rest.accounts &= !self.class.sets,
-                Kind::Word if self.words.is_before(b'(') => {
-                    rest.accounts &= !token.is_any(&["WHERE", "SELECT"]);
-                    let schema = self.is_qualified(&before).then(|| self.qualifier(&before, &earlier));
-                    let functions = rest.functions && !self.is_named(&before);
-                    self.call(token, schema, functions);
-                    rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW", "SELECT"]);
-                }
-                Kind::Word => {
-                    if token.is_any(&["NEXTVAL", "CURRVAL"]) && self.is_qualified(&before) {
-                        // Under sql_mode=ORACLE a sequence; else a column.
-                        self.only_here(Against::Sequence);
-                    }
-                    self.keyword(token, &mut rest, &mut for_update);
-                }
-                // A name in double quotes is one under ANSI_QUOTES.
-                Kind::Name | Kind::String
-                    if rest.functions && token.text[0] != b'\'' && self.words.is_before(b'(') && !self.is_named(&before) =>
-                {
-                    self.unknown_function(self.qualifier(&before, &earlier), token);
-                }
-                _ => {}
-            }
-            earlier = std::mem::replace(&mut before, token.start..token.end());
-        }
-        for_update
-    }
-
-    /// What follows is the name of something that the statement makes.
-    fn is_named(&self, before: &Range<usize>) -> bool {
-        self.words.again(before).is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]))
-    }
-
-    fn is_qualified(&self, before: &Range<usize>) -> bool {
-        self.words.again(before).is_some_and(|b| b.is_sign(b'.'))
-    }
-
-    /// `schema.` in front of it.
-    fn qualifier(&self, before: &Range<usize>, earlier: &Range<usize>) -> Option<Token<'a>> {
-        self.words.again(earlier).filter(|e| self.is_qualified(before) && e.kind != Kind::Sign)
-    }
-
-    /// Whether `@` after this token and what follows is the host of an account, which is nowhere assigned.
-    fn names_account(&self, before: &Range<usize>) -> bool {
-        let mut after = self.words.clone();
-        if after.skip_variable() == self.words.position() {
-            after.next();
-        }
-        self.words.again(before).is_some_and(|user| user.kind != Kind::Sign) && !after.is_before(b':')
-    }
-
-    /// After `@`: a user variable, or after `@@` a variable of the server.
-    fn variable(&mut self, rest: Rest) {
-        let Some(name) = self.words.peek() else { return };
-        if !name.is_sign(b'@') {
-            self.class.reads |= Reads::USER_VARIABLE;
-            let at = self.words.position();
-            let quoted = matches!(name.kind, Kind::Name | Kind::String);
-            if quoted || self.words.skip_variable() == at && name.kind == Kind::Word {
-                self.words.next();
-            }
-            let mut after = self.words.clone();
-            let sign = after.next();
-            let assigned = sign.is_some_and(|t| t.is_sign(b':')) || self.class.sets && sign.is_some_and(|t| t.is_sign(b'='));
-            if assigned || rest.assigns {
-                self.leaves(Leaves::USER_VARIABLE);
-            }
-            return;
-        }
-        self.words.next();
-        let Some(mut name) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
-        self.words.next();
-        let mut global = false;
-        if self.words.is_before(b'.') {
-            global = name.is("GLOBAL");
-            self.words.next();
-            let Some(inner) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
-            self.words.next();
-            name = inner;
-        }
-        let plain = unquote(name.text);
-        if crate::reading::is_of_one_server(&plain) {
-            self.only_here(Against::Server);
-        }
-        if global {
-            return;
-        }
-        let is = |names: &[&str]| names.iter().any(|n| plain.eq_ignore_ascii_case(n.as_bytes()));
-        self.class.reads |= if is(&["warning_count", "error_count"]) {
-            Reads::WARNINGS
-        } else if is(&["last_insert_id", "identity", "insert_id"]) {
-            Reads::LAST_INSERT_ID
-        } else if is(&["pseudo_thread_id"]) {
-            Reads::CONNECTION_ID
-        } else {
-            Reads::SESSION_VARIABLE
-        };
-    }
-
-    /// `word(`; `qualified` by a schema, which is `None` if it cannot be read.
-    fn call(&mut self, word: Token<'a>, qualified: Option<Option<Token<'a>>>, functions: bool) {
-        if let Some(schema) = qualified {
-            if functions {
-                self.unknown_function(schema, word);
-            }
-            return;
-        }
-        match word.text.first().map(u8::to_ascii_uppercase) {
-            Some(b'G') if word.is("GET_LOCK") => self.leaves(Leaves::GET_LOCK),
-            Some(b'R') if word.is_any(&["RELEASE_LOCK", "RELEASE_ALL_LOCKS"]) => self.leaves(Leaves::RELEASE_LOCK),
-            Some(b'R') if word.is("ROW_COUNT") => self.class.reads |= Reads::ROW_COUNT,
-            Some(b'F') if word.is("FOUND_ROWS") => self.class.reads |= Reads::FOUND_ROWS,
-            Some(b'C') if word.is("CONNECTION_ID") => self.class.reads |= Reads::CONNECTION_ID,
-            Some(b'P') if word.is("PS_CURRENT_THREAD_ID") => self.class.reads |= Reads::CONNECTION_ID,
-            Some(b'L') if word.is("LAST_INSERT_ID") => {
-                self.class.reads |= Reads::LAST_INSERT_ID;
-                let mut after = self.words.clone();
-                after.next();
-                if !after.next().is_some_and(|t| t.is_sign(b')')) {
-                    self.leaves(Leaves::LAST_INSERT_ID);
-                }
-            }
-            Some(b'L') if word.is("LASTVAL") => self.class.reads |= Reads::SEQUENCE,
-            Some(b'N' | b'S') if word.is_any(&["NEXTVAL", "SETVAL"]) => self.leaves(Leaves::SEQUENCE),
-            Some(b'S') if word.is_any(&["SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS"]) => {
-                self.leaves(Leaves::GET_LOCK);
-            }
-            Some(b'S') if word.is("SERVICE_RELEASE_LOCKS") => self.leaves(Leaves::RELEASE_LOCK),
-            Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
-            Some(b'U' | b'D') if word.is_any(&["UPDATE", "DELETE"]) => self.not_a_read(Against::Change),
-            Some(b'I' | b'L' | b'M' | b'B' | b'W') if crate::reading::asks_one_server(word) => self.only_here(Against::Server),
-            _ if functions && !functions::is_known(word.text) => self.unknown_function(None, word),
-            _ => {}
-        }
-    }
-
-    /// A word that is not before `(`.
-    fn keyword(&mut self, word: Token<'_>, rest: &mut Rest, for_update: &mut bool) {
-        match word.text.first().map(u8::to_ascii_uppercase) {
-            Some(b'I') if word.is("INTO") => {
-                self.not_a_read(Against::Into);
-                if self.words.is_before(b'@') {
-                    self.leaves(Leaves::USER_VARIABLE);
-                }
-            }
-            Some(b'F') if word.is("FOR") => {
-                if self.peek_is("UPDATE") {
-                    *for_update = true;
-                    self.not_a_read(Against::Lock);
-                } else if self.peek_is("SHARE") {
-                    self.not_a_read(Against::Lock);
-                } else if self.peek_is("CONNECTION") {
-                    self.only_here(Against::Server);
-                } else if self.peek_is("EXPORT") && self.class.ddl {
-                    self.leaves(Leaves::FLUSH_READ_LOCK);
-                }
-            }
-            Some(b'L') if word.is("LOCK") && self.peek_is("IN") => self.not_a_read(Against::Lock),
-            Some(b'R') if word.is("READ") && self.class.ddl && self.peek_is("LOCK") => {
-                self.leaves(Leaves::FLUSH_READ_LOCK);
-            }
-            Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
-            Some(b'S') if word.is("SESSION_VARIABLES") => self.class.reads |= Reads::SESSION_VARIABLE,
-            Some(b'S') if word.is("SELECT") => (rest.functions, rest.accounts) = (true, false),
-            Some(b'S') if word.is("SET") => rest.functions = true,
-            Some(b'W') if word.is("WHERE") => rest.accounts = false,
-            Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
-            Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => {
-                self.not_a_read(Against::Change);
-            }
-            Some(b'N') if word.is("NEXT") && self.peek_is("VALUE") => self.leaves(Leaves::SEQUENCE),
-            Some(b'P') if word.is("PREVIOUS") && self.peek_is("VALUE") => self.class.reads |= Reads::SEQUENCE,
-            _ => {}
-        }
     }
 }
 
