@@ -40,6 +40,10 @@ impl Backend {
     }
 
     async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
+        if self.holds.has(Hold::Xa) {
+            // After the reset of a prepared XA transaction MariaDB 10.11 takes no table of InnoDB there any more (error 1031), whoever asks.
+            return Err(BackendFailed::Unfit);
+        }
         let takes_roles = by_login && !self.hello.is_mariadb();
         let may_set_one = [Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
         if !takes_roles && may_set_one.iter().any(|hold| self.holds.has(*hold)) {

@@ -1,0 +1,161 @@
+//! What a server keeps for a session and shows nobody else: XA transactions, handlers, locks for backups, savepoints. It is held as long
+//! as it is there, nobody is let to it, and nothing of it is left, whether it was given back or its session left in the middle.
+#![forbid(unsafe_code)]
+
+use conformance::beside::{asked, held, narrow, set, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::Vendor;
+use conformance::trials::{self, expect};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[("what_a_server_keeps_for_a_session_is_held_and_given_back", kept_and_given_back)])
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// Statements, and what holds the connection after each.
+type Steps = &'static [(&'static str, &'static str)];
+
+/// What takes something, what gives it back, and what the next session on the connection asks then, with its error if it must have one.
+struct Kept {
+    only_on: Option<Vendor>,
+    takes: Steps,
+    gives_back: Steps,
+    then: (&'static str, &'static str),
+}
+
+const fn kept(takes: Steps, gives_back: Steps, then: (&'static str, &'static str)) -> Kept {
+    Kept { only_on: None, takes, gives_back, then }
+}
+
+const KEPT: &[Kept] = &[
+    Kept {
+        only_on: Some(Vendor::MariaDb),
+        takes: &[
+            ("XA START 'x'", "Transaction Xa"),
+            (WRITE, "Transaction Xa"),
+            ("XA END 'x'", "Transaction Xa"),
+            ("XA PREPARE 'x'", "Transaction Xa"),
+        ],
+        gives_back: &[("XA ROLLBACK 'x'", "")],
+        then: ("XA END 'x'", "1399"),
+    },
+    // It says by itself that a prepared one is the session's no more; what it was made by is asked to end it all the same.
+    Kept {
+        only_on: Some(Vendor::MySql),
+        takes: &[
+            ("XA START 'x'", "Transaction Xa"),
+            (WRITE, "Transaction Xa"),
+            ("XA END 'x'", "Transaction Xa"),
+            ("XA PREPARE 'x'", "Xa"),
+        ],
+        gives_back: &[("XA COMMIT 'x'", "")],
+        then: ("XA END 'x'", "1399"),
+    },
+    kept(
+        &[
+            ("HANDLER conf.scratch OPEN", "Handler"),
+            ("HANDLER conf.numbers OPEN AS n", "Handler"),
+            ("HANDLER n READ `PRIMARY` FIRST", "Handler"),
+        ],
+        &[("HANDLER n CLOSE", "Handler"), ("HANDLER scratch CLOSE", "")],
+        ("HANDLER n READ `PRIMARY` FIRST", "1109"),
+    ),
+    kept(&[("FLUSH TABLES WITH READ LOCK", "TableLock")], &[("UNLOCK TABLES", "")], (WRITE, "")),
+    kept(&[("FLUSH TABLES conf.scratch WITH READ LOCK", "TableLock")], &[("UNLOCK TABLES", "")], (WRITE, "")),
+    kept(&[("FLUSH TABLES conf.scratch FOR EXPORT", "TableLock")], &[("UNLOCK TABLES", "")], (WRITE, "")),
+    kept(
+        &[
+            ("BEGIN", "Transaction"),
+            ("SAVEPOINT s", "Transaction"),
+            (WRITE, "Transaction"),
+            ("ROLLBACK TO SAVEPOINT s", "Transaction"),
+        ],
+        &[("RELEASE SAVEPOINT s", "Transaction"), ("COMMIT", "")],
+        ("ROLLBACK TO SAVEPOINT s", "1305"),
+    ),
+    kept(
+        &[("SET autocommit = 0", "AutocommitOff"), ("SAVEPOINT s", "AutocommitOff")],
+        &[("ROLLBACK", "AutocommitOff"), ("SET autocommit = 1", "")],
+        ("ROLLBACK TO SAVEPOINT s", "1305"),
+    ),
+    Kept {
+        only_on: Some(Vendor::MySql),
+        takes: &[("LOCK INSTANCE FOR BACKUP", "TableLock")],
+        gives_back: &[("UNLOCK INSTANCE", "")],
+        then: ("CREATE TABLE IF NOT EXISTS conf.made (a INT)", ""),
+    },
+    Kept {
+        only_on: Some(Vendor::MariaDb),
+        takes: &[("BACKUP STAGE START", "UnknownState"), ("BACKUP STAGE BLOCK_COMMIT", "UnknownState")],
+        gives_back: &[("BACKUP STAGE END", "UnknownState")],
+        then: ("CREATE TABLE IF NOT EXISTS conf.made (a INT)", ""),
+    },
+    Kept {
+        only_on: Some(Vendor::MariaDb),
+        takes: &[("BACKUP LOCK conf.scratch", "UnknownState")],
+        gives_back: &[("BACKUP UNLOCK", "UnknownState")],
+        then: ("ALTER TABLE conf.scratch COMMENT = 'made'", ""),
+    },
+];
+
+const WRITE: &str = "REPLACE INTO conf.scratch (id) VALUES (7)";
+
+fn kept_and_given_back(driver: Driver) -> Outcome {
+    let mut wrong = Vec::new();
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        narrow(&proxy)?;
+        let patience = |ms: u32| set(&proxy, &format!("SET mysql-connect_timeout_server_max={ms}"));
+        // A session of its own, and the error that it is told.
+        let asks = |sql: &str| -> Result<String, String> {
+            let said = log_in(&proxy)?.ask(sql);
+            Ok(said.err().map_or_else(String::new, |error| error.to_string().split(' ').next().unwrap_or_default().to_owned()))
+        };
+        for Kept { only_on, takes, gives_back, then } in KEPT {
+            if only_on.is_some_and(|only| only != vendor) {
+                continue;
+            }
+            let mut check = |what: &str, found: &str, wanted: &str| {
+                if found != wanted {
+                    wrong.push(format!("{vendor}, {takes:?}, {what}: {found:?} instead of {wanted:?}"));
+                }
+            };
+            let follow = |client: &mut Raw, steps: Steps, check: &mut dyn FnMut(&str, &str, &str)| -> Outcome {
+                for (sql, hold) in steps {
+                    asked(client, sql)?;
+                    check(sql, &held(&proxy, client)?, hold);
+                }
+                Ok(())
+            };
+            let mut client = Some(log_in(&proxy)?);
+            let taker = client.as_mut().ok_or("nobody")?;
+            check("before", &held(&proxy, taker)?, "");
+            follow(taker, takes, &mut check)?;
+            // There is no other connection, and nobody is let to this one.
+            patience(200)?;
+            check("a neighbour meanwhile", &asks("SELECT 1")?, "9001");
+            patience(15_000)?;
+            follow(taker, gives_back, &mut check)?;
+            // What has not been understood is kept until the session's end.
+            client.take_if(|taker| held(&proxy, taker).is_ok_and(|left| !left.is_empty()));
+            check(then.0, &asks(then.0)?, then.1);
+            drop(client);
+            // Who leaves in the middle leaves nothing on the connection. What is prepared is everybody's to end.
+            let mut leaves = log_in(&proxy)?;
+            follow(&mut leaves, takes, &mut check)?;
+            drop(leaves);
+            let _where_it_is = server.root("XA ROLLBACK 'x'");
+            for sql in [then.0, WRITE] {
+                let wanted = if sql == WRITE || then.1.is_empty() { "" } else { then.1 };
+                check(&format!("{sql} after one who left"), &asks(sql)?, wanted);
+            }
+        }
+    }
+    expect(wrong.is_empty(), || wrong.join("\n"))
+}
