@@ -22,6 +22,8 @@ fn main() {
         ("during_a_drain_the_cores_still_answer", draining),
         ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
         ("what_happens_is_counted", counted),
+        ("errors_know_their_client_and_times_their_hostgroup_and_class_also_without_digests", told_apart),
+        ("a_statistics_user_changes_nothing_by_preparing", statistics_user),
         ("the_log_says_why_a_client_got_no_connection", no_connection),
         ("a_start_that_cannot_be_says_what_to_do_and_harms_nobody", refused_starts),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
@@ -192,6 +194,42 @@ fn counted(driver: Driver) -> Outcome {
     let took =
         proxy.admin("SELECT Variable_Value > 0 FROM stats_mysql_global WHERE Variable_Name = 'Backend_query_time_nsec'")?;
     same(&took, "1")
+}
+
+fn told_apart(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin(
+        "SET mysql-query_digests = 'false'; SET mysql-query_digests_track_hostname = 'true'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    let mut client = log_in(&proxy)?;
+    for _ in 0..2 {
+        expect(client.ask("SELECT * FROM conf.nowhere").is_err(), || "a table that is not there was read".to_owned())?;
+        asked(&mut client, "DO 1")?;
+    }
+    let is = |sql: &'static str, wanted: &'static str| {
+        let proxy = &proxy;
+        soon(sql, move || Ok(proxy.admin(sql)?.trim() == wanted))
+    };
+    is("SELECT client_address, count_star FROM stats_mysql_errors WHERE errno = 1146", "127.0.0.1\t2")?;
+    is("SELECT count_star >= 4 AND max_us >= p50_us FROM stats_mysql_hostgroup_latency WHERE hostgroup = 0", "1")?;
+    is("SELECT count_star >= 2 AND histogram LIKE '[[%' FROM stats_mysql_command_latency WHERE Command = 'SELECT'", "1")?;
+    is("SELECT count(*) FROM stats_mysql_query_digest", "0")
+}
+
+fn statistics_user(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let told = |sql: &str| command_line(proxy.admin_port, "stats", "stats", &[], sql);
+    for text in [
+        "PRAGMA query_only=0",
+        "EXPLAIN PRAGMA query_only=0",
+        "SELECT 1 FROM information_schema.tables LIMIT 1; PRAGMA query_only=0",
+    ] {
+        let said = told(text);
+        expect(said.is_err() || text.contains(';'), || format!("{text}: {said:?}"))?;
+        let write = told("DELETE FROM stats_history.history_mysql_query_digest");
+        expect(write.as_ref().is_err_and(|words| words.contains("readonly")), || format!("after {text}: {write:?}"))?;
+    }
+    same(&told("SELECT count(*) > 1 FROM stats_mysql_global")?, "1")
 }
 
 fn no_connection(driver: Driver) -> Outcome {
