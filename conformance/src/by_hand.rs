@@ -4,6 +4,10 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use wire::auth;
+use wire::handshake::Greeting;
+
+use crate::clients::Login;
 use crate::proxy::{Driver, Proxy, Wish};
 use crate::servers::{Server, Vendor};
 
@@ -85,6 +89,43 @@ impl Raw {
         match Self::log_in_after(port, b"")? {
             (raw, answer) if answer.first() == Some(&0) => Ok(raw),
             (_, answer) => Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned())),
+        }
+    }
+
+    /// Connects and logs in with a password. Of the flags in `mask` those of `flags` are said.
+    pub fn log_in_as(login: &Login<'_>, flags: u32, mask: u32) -> io::Result<Self> {
+        let mut raw = Self::connect(login.port, b"")?;
+        let greeting = Greeting::read(&raw.packet()?).map_err(|error| io::Error::other(format!("{error:?}")))?;
+        raw.id = greeting.thread_id;
+        let password = login.password.as_bytes();
+        let mut said = (CAPABILITIES & !mask | flags & mask).to_le_bytes().to_vec();
+        said.extend_from_slice(&(64_u32 << 20).to_le_bytes());
+        said.push(45);
+        said.extend_from_slice(&[0; 23]);
+        said.extend_from_slice(login.user.as_bytes());
+        said.extend_from_slice(b"\0\x14");
+        said.extend_from_slice(&auth::native_scramble(password, &greeting.scramble));
+        said.extend_from_slice(b"mysql_native_password\0");
+        raw.send(&said)?;
+        loop {
+            let answer = raw.packet()?;
+            match answer.first() {
+                Some(0) => return Ok(raw),
+                // The quick answer of caching_sha2_password was right.
+                Some(1) if answer.get(1) == Some(&3) => {}
+                Some(0xfe) => {
+                    let words = &answer[1..];
+                    let end = words.iter().position(|byte| *byte == 0).unwrap_or(words.len());
+                    let nonce = words.get(end + 1..end + 21).and_then(|nonce| nonce.try_into().ok());
+                    let nonce = nonce.ok_or_else(|| io::Error::other("a plugin without a nonce"))?;
+                    let scramble = match &words[..end] {
+                        b"mysql_native_password" => auth::native_scramble(password, &nonce),
+                        _ => auth::sha2_scramble(password, &nonce),
+                    };
+                    raw.send(&scramble)?;
+                }
+                _ => return Err(complaint(&answer)),
+            }
         }
     }
 

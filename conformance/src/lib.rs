@@ -14,4 +14,5 @@ pub mod proxy;
 pub mod raw;
 pub mod relay;
 pub mod servers;
+pub mod strangers;
 pub mod trials;

@@ -36,7 +36,8 @@ fn carry(client: TcpStream, to: u16, words: &LastWords) {
     let _ = back.join();
 }
 
-fn pour(mut from: TcpStream, mut into: TcpStream, words: &LastWords) {
+/// Carries one direction until it ends.
+pub(crate) fn pour(mut from: TcpStream, mut into: TcpStream, words: &LastWords) {
     let _ = into.set_nodelay(true);
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {

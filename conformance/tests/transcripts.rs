@@ -14,6 +14,7 @@ use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
 use conformance::relay;
 use conformance::servers::{Server, Vendor};
+use conformance::strangers::{self, Strangers};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// What stands between the client and the server.
@@ -25,6 +26,8 @@ enum Between {
     Moved,
     /// Millrace that answers every read from its cache that it may answer from there.
     Cache,
+    /// Millrace with two connections to the server, on which sessions of others leave all that they can.
+    Shared,
     /// Millrace whose connections to the server are compressed.
     Packed,
     /// Millrace with nothing between the sockets: its users have `fast_forward`.
@@ -44,6 +47,7 @@ struct Stand {
     proxies: [OnceLock<Result<Proxy, String>>; 2],
     cached: OnceLock<Result<Proxy, String>>,
     moved: OnceLock<Result<Proxy, String>>,
+    shared: OnceLock<Result<(Proxy, Strangers), String>>,
     packed: OnceLock<Result<Proxy, String>>,
     through: [OnceLock<Result<Proxy, String>>; 3],
     direct: Mutex<HashMap<String, Result<String, String>>>,
@@ -64,6 +68,7 @@ impl Stand {
             }
             Between::Moved => self.moved().map(|proxy| proxy.port),
             Between::Cache => self.cached().map(|proxy| proxy.port),
+            Between::Shared => self.shared().map(|(_, strangers)| strangers.port),
             Between::Packed => {
                 let mut wish = Wish::in_front_of(&self.server);
                 wish.servers = wish.servers.replace("hostgroup = 0", "hostgroup = 0, compression = 1");
@@ -96,6 +101,28 @@ impl Stand {
                      attributes = \"{\\\"cache_invalidate\\\":true}\", apply = 1 }";
         let wish = || Wish { rules: rules.into(), ..Wish::in_front_of(&self.server) };
         self.cached.get_or_init(|| Proxy::start(Driver::Uring, &wish())).as_ref().map_err(Clone::clone)
+    }
+
+    fn shared(&self) -> Result<&(Proxy, Strangers), String> {
+        let start = || {
+            self.server.root(strangers::FIXTURE)?;
+            let mut wish = Wish::in_front_of(&self.server);
+            wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 2");
+            let proxy = Proxy::start(Driver::Uring, &wish)?;
+            let strangers = Strangers::start(app(proxy.port)).map_err(|error| error.to_string())?;
+            Ok((proxy, strangers))
+        };
+        self.shared.get_or_init(start).as_ref().map_err(Clone::clone)
+    }
+
+    /// Beside sessions of others, who have to have been there.
+    fn run_shared(&self, client: Client, scenario: &Path) -> Result<String, String> {
+        let (_, strangers) = self.shared()?;
+        let seen = self.run(client, strangers.port, scenario);
+        match strangers.leave()? {
+            0..50 => Err("next to nothing was said by others".into()),
+            _ => seen,
+        }
     }
 
     fn moved(&self) -> Result<&Proxy, String> {
@@ -147,6 +174,7 @@ impl Stand {
         let direct = self.direct(client, scenario)?;
         let through = match between {
             Between::Cache => self.run_cached(client, scenario)?,
+            Between::Shared => self.run_shared(client, scenario)?,
             Between::Moved => {
                 let seen = self.run(client, self.port(between)?, scenario)?;
                 moved::was_used(self.moved()?)?;
@@ -182,7 +210,7 @@ fn main() {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
             }
-            let ways = [Between::Relay, Between::Cache, Between::Moved, Between::Packed, Between::ThroughPacked]
+            let ways = [Between::Relay, Between::Cache, Between::Shared, Between::Moved, Between::Packed, Between::ThroughPacked]
                 .into_iter()
                 .chain(DRIVERS.iter().copied().map(Between::Through))
                 .chain(DRIVERS.iter().copied().map(Between::Millrace));
@@ -199,6 +227,22 @@ fn main() {
                 // Nothing between the sockets, by another driver or into frames: what is large, and who comes in, is enough to see that.
                 let again = matches!(between, Between::Through(Driver::Epoll) | Between::ThroughPacked);
                 if again && !["compressed", "connect", "large", "multi", "prepared"].contains(&name.as_str()) {
+                    continue;
+                }
+                // What is packed on the way to a server, or carried from socket to socket, differs by what is said, hardly by who says it.
+                let some = [Client::MariaDbCli, Client::MySqlCli, Client::Java, Client::Rust].contains(client);
+                let by_size = ["connect", "large", "multi", "prepared", "session", "types"].contains(&name.as_str());
+                if matches!(between, Between::Packed | Between::Through(_)) && !some && !by_size {
+                    continue;
+                }
+                // MySQL derives the type of a parameter from the execution before it, which another connection has not seen (docs/features/prepared-statements.md).
+                if between == Between::Shared && *vendor == Vendor::MySql && name == "prepared" {
+                    continue;
+                }
+                // What a session is matters there, not how it comes in or how much it is sent.
+                if between == Between::Shared
+                    && ["attributes", "compressed", "connect", "empty", "large"].contains(&name.as_str())
+                {
                     continue;
                 }
                 // The others cannot say any, and MariaDB knows none.
@@ -219,6 +263,7 @@ fn main() {
                 let way = match between {
                     Between::Relay => "relay".to_owned(),
                     Between::Cache => "millrace_cache".to_owned(),
+                    Between::Shared => "millrace_shared".to_owned(),
                     Between::Moved => "millrace_moved".to_owned(),
                     Between::Packed => "millrace_packed".to_owned(),
                     Between::Through(driver) => format!("millrace_through_{driver}"),
@@ -267,6 +312,7 @@ fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
         proxies: [OnceLock::new(), OnceLock::new()],
         cached: OnceLock::new(),
         moved: OnceLock::new(),
+        shared: OnceLock::new(),
         packed: OnceLock::new(),
         through: [OnceLock::new(), OnceLock::new(), OnceLock::new()],
         direct: Mutex::default(),
