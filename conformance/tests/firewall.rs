@@ -59,6 +59,9 @@ fn mysql_is_protected_as_mariadb_is(driver: Driver) -> Outcome {
     injected(one_of(Vendor::MySql, driver)?)
 }
 
+/// To GBK the backslash belongs to the character before it.
+const GBK: &[u8] = b"SELECT a FROM conf.things WHERE b='\xbf\\' UNION SELECT password FROM conf.secrets -- '";
+
 /// Statements that have the digest of one that may run, and read what it does not: servers run them, and no rule names them.
 fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
@@ -69,29 +72,42 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     let application = [
         "SET NAMES gbk",
         "SET NAMES utf8mb4",
+        "SET NAMES latin1",
+        "SET character_set_client=28",
+        "SET character_set_client=x'67626b'",
+        "SET @g='gbk'; SET character_set_client=@g; SET character_set_client=\"gbk\"",
+        "BEGIN; ROLLBACK",
         "SET sql_mode='NO_BACKSLASH_ESCAPES'",
         "SET sql_mode=''",
         "SELECT a FROM conf.things WHERE id=1",
         "SELECT a FROM conf.things WHERE b='x'",
         "SELECT a AS `#` FROM conf.things",
     ];
-    let attacks: [(&str, &[u8]); 5] = [
+    let attacks: [(&str, &[u8]); 10] = [
         ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 --\nUNION SELECT password FROM conf.secrets"),
         ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 /*M! UNION SELECT password FROM conf.secrets */"),
         (
             "SET sql_mode='NO_BACKSLASH_ESCAPES'",
             b"SELECT a FROM conf.things WHERE b='\\' UNION SELECT password FROM conf.secrets -- '",
         ),
-        ("SET NAMES gbk", b"SELECT a FROM conf.things WHERE b='\xbf\\' UNION SELECT password FROM conf.secrets -- '"),
+        ("SET NAMES gbk", GBK),
         ("SET sql_mode=''", b"SELECT a AS `#` FROM conf.things UNION SELECT password FROM conf.secrets"),
+        // GBK in other words, and before anybody was asked what it is.
+        ("SET character_set_client=28", GBK),
+        ("SET character_set_client=x'67626b'", GBK),
+        ("BEGIN; SET character_set_client=\"gbk\"", GBK),
+        ("SET @g='gbk'; BEGIN; SET character_set_client=@g", GBK),
+        // A backquote is a part of it where a backslash escapes nothing.
+        (
+            "SET NAMES gbk; SET sql_mode='NO_BACKSLASH_ESCAPES'",
+            b"SELECT 'x' AS `\xe9` # ` UNION SELECT password FROM conf.secrets",
+        ),
     ];
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
     let mut tried = |before: &str, attack: &[u8]| {
-        client
-            .ask("SET sql_mode=''")
-            .and_then(|_| client.ask("SET NAMES utf8mb4"))
-            .and_then(|_| client.ask(before))
-            .map_err(|error| error.to_string())?;
+        for sql in ["ROLLBACK", "SET sql_mode=''", "SET NAMES utf8mb4"].into_iter().chain(before.split("; ")) {
+            client.ask(sql).map_err(|error| format!("{sql}: {error}"))?;
+        }
         client.command(&[b"\x03", attack].concat()).map_err(|error| error.to_string())?;
         Ok::<_, String>(client.rows())
     };
@@ -113,6 +129,7 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     for sql in application {
         tried(sql, b"SELECT a FROM conf.things WHERE id=1")?.map_err(|error| error.to_string())?;
     }
+    tried("SET NAMES latin1", b"SELECT 'x' AS `\xe9`")?.map_err(|error| error.to_string())?;
     proxy.admin(&format!(
         "{} LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}{ON}",
         DETECTING.replace("'app'", "'open'")

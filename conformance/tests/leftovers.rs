@@ -21,6 +21,7 @@ fn main() {
         ("what_cannot_be_taken_back_is_not_the_next_sessions_fault", not_its_fault),
         ("a_kept_connection_is_told_what_the_session_has_unset", unset_elsewhere),
         ("what_was_prepared_in_a_schema_runs_for_a_session_without_one", without_schema),
+        ("our_own_questions_are_not_what_found_rows_is_about", found_rows),
     ])
 }
 
@@ -249,5 +250,36 @@ fn without_schema(driver: Driver) -> Outcome {
             is(&mut client, "SELECT DATABASE()", &["NULL"])?;
         }
         Ok(())
+    })
+}
+
+/// The first statement that a server shall tell about has it asked; and a reset forgets.
+fn found_rows(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        let mut client = log_in(proxy)?;
+        let mut both = |client: &mut Raw, sql: &str| -> Outcome {
+            let (wanted, found) = (asked(&mut direct, sql)?, asked(client, sql)?);
+            expect(found == wanted, || format!("{sql}: {found:?} instead of {wanted:?}"))
+        };
+        both(&mut client, "SELECT SQL_CALC_FOUND_ROWS 1 FROM conf.numbers LIMIT 1")?;
+        both(&mut client, "DELETE FROM conf.counted WHERE words = 'here'")?;
+        both(&mut client, "SELECT FOUND_ROWS()")?;
+        // As in `unset_elsewhere`.
+        proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); \
+             INSERT INTO mysql_hostgroup_attributes (hostgroup_id, init_connect) VALUES (1, 'SET @@SESSION.time_zone=''+02:00'''); \
+             LOAD MYSQL SERVERS TO RUNTIME; \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'there', 1, 1); \
+             LOAD MYSQL QUERY RULES TO RUNTIME",
+            server.port
+        ))?;
+        both(&mut client, "SET time_zone = '+05:00'")?;
+        both(&mut client, "SELECT SQL_CALC_FOUND_ROWS 'there' FROM conf.numbers LIMIT 1")?;
+        both(&mut client, "SET time_zone = DEFAULT")?;
+        let said = asked(&mut client, "SELECT FOUND_ROWS() /* there */");
+        expect(said.as_ref().is_err_and(|error| error.contains(": 1235")), || format!("{said:?}"))?;
+        both(&mut client, "DELETE FROM conf.counted WHERE words = 'there'")?;
+        both(&mut client, "SELECT FOUND_ROWS()")
     })
 }

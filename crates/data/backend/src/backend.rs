@@ -358,6 +358,12 @@ impl Backend {
         self.need(want, sees, remembered, tracking) == Need::Nothing
     }
 
+    /// Whether [`Backend::sync`] would reset it.
+    #[must_use]
+    pub fn needs_reset(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> bool {
+        !self.holds.is_empty() && !self.holds.carry_state() && self.need(want, sees, remembered, tracking) == Need::Reset
+    }
+
     /// Whether [`Backend::sync`] would have to say a SET, or reset it.
     #[must_use]
     pub fn needs_sets(&self, want: &State, sees: Sees) -> bool {

@@ -82,6 +82,7 @@ impl Pools {
             Ok((conn, hello)) => {
                 let now = self.rt.now();
                 place.connected(now - begun);
+                self.note_collation(place, hello.collation);
                 place.lets_in(want);
                 place.begin_use();
                 self.tally.up(Counter::ServerConnectionsCreated);
@@ -175,9 +176,10 @@ impl Pools {
                     }
                 }
                 if let Attempt::Again(why) | Attempt::Unreached(why) = &failed {
-                    // Who comes back may be another version.
+                    // Who comes back may be another version, or be configured otherwise.
                     place.tracks.take();
                     place.made_of.take();
+                    place.own_modes.take();
                     place.failed(
                         self.rt.now(),
                         variables.mysql_shun_on_failures,

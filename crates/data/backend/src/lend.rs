@@ -381,6 +381,7 @@ impl Pools {
         if let Some(place) = place.filter(|place| place.keeps() && place.is_alike(&lent.row))
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
+            self.note_collation(&place, lent.hello.collation);
             let user: UserVariables = std::mem::take(&mut lent.user_variables)
                 .into_iter()
                 .map(|sent| (sent.name, UserValue { literal: sent.literal, names: sent.names.as_ref().map(Names::from) }))

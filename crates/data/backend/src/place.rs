@@ -43,6 +43,8 @@ pub struct Place {
     /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its connections have had, and that any of them has had (an operator may
     /// change them, or its `init_connect`, and connections stay as they are); `None` before it has said.
     pub(crate) own_modes: Cell<Option<(u16, u16)>>,
+    /// The collation that it gives to sessions by itself, as its last greeting said; 0 before it has.
+    pub(crate) own_collation: Cell<u8>,
     host: Arc<str>,
 }
 
@@ -91,6 +93,7 @@ impl Place {
             tracks: RefCell::default(),
             made_of: RefCell::default(),
             own_modes: Cell::new(None),
+            own_collation: Cell::new(0),
             host,
         })
     }

@@ -95,7 +95,12 @@ pub struct OwnModes {
     pub flags: u16,
     /// Not all of them read a backslash alike.
     pub differ: bool,
+    /// By itself one gives a session a character set in which a backslash or a backquote may be part of a character.
+    pub shifts: bool,
 }
+
+/// The character sets in which a backslash or a backquote may be the second byte of a character.
+pub const SHIFTING: [&str; 5] = ["big5", "cp932", "gb18030", "gbk", "sjis"];
 
 impl OwnModes {
     /// Of servers, by what all connections of each have said and what any of them has: a flag that a client is told wrongly makes it quote so that
@@ -103,7 +108,7 @@ impl OwnModes {
     fn of(said: &[Option<(u16, u16)>]) -> Self {
         let all = said.iter().map(|said| said.map_or(0, |(all, _)| all)).reduce(|a, b| a & b).unwrap_or(0);
         let any = said.iter().flatten().fold(0, |flags, (_, any)| flags | any);
-        Self { flags: all, differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0 }
+        Self { flags: all, differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0, shifts: false }
     }
 }
 
@@ -151,7 +156,7 @@ impl Pools {
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),
             free_pct: Cell::new(10),
-            own_modes: Cell::new(OwnModes { flags: 0, differ: false }),
+            own_modes: Cell::new(OwnModes { flags: 0, differ: false, shifts: false }),
         }
     }
 
@@ -318,13 +323,24 @@ impl Pools {
         }
     }
 
+    /// What a server's greeting says of character sets.
+    pub(crate) fn note_collation(&self, place: &Place, collation: u8) {
+        if place.own_collation.replace(collation) != collation {
+            self.compare_modes();
+        }
+    }
+
     #[cold]
     fn compare_modes(&self) {
-        let mut said = Vec::new();
+        let (mut said, mut shifts) = (Vec::new(), false);
         for group in self.groups.borrow().values() {
-            said.extend(group.places.borrow().iter().filter(|place| !place.has_left()).map(|place| place.own_modes.get()));
+            for place in group.places.borrow().iter().filter(|place| !place.has_left()) {
+                said.push(place.own_modes.get());
+                let collation = wire::charset::by_id(u16::from(place.own_collation.get()));
+                shifts |= collation.is_some_and(|collation| SHIFTING.contains(&collation.charset));
+            }
         }
-        self.own_modes.set(OwnModes::of(&said));
+        self.own_modes.set(OwnModes { shifts, ..OwnModes::of(&said) });
     }
 
     /// Idle connections that all cores together keep of a server.

@@ -6,6 +6,7 @@ use crate::session::Session;
 use crate::settings::{Meaning, leaves_texts, may_run_programs, meaning, mentions_texts, put_back};
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
+use crate::tracked::OF_NAMES;
 use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
@@ -63,10 +64,11 @@ impl Session {
             self.state.autocommit = autocommit;
             backend.state_mut().autocommit = autocommit;
         }
-        if (job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE))
-            && (mentions_a_role(job.sent()) || mentions_texts(job.sent()))
-        {
-            backend.retire();
+        if job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE) {
+            if mentions_a_role(job.sent()) || mentions_texts(job.sent()) {
+                backend.retire();
+            }
+            self.doubt_charset(job.sent());
         }
         backend.plain_quotes &= !job.class.leaves.intersects(Leaves::SET | Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE);
         if response.is_session_track_lost() || response.results() > 1 && !may_answer_often(job) {
@@ -167,13 +169,17 @@ impl Session {
         if class.leaves.intersects(Leaves::SET) && !class.multi {
             match sql::set::parse_in(text, lexing != Lexing::NoEscapes) {
                 // What it seems to set may be in a string.
-                Ok(_) if lexing.hides(text) => backend.holds.add(Hold::UnknownState),
+                Ok(_) if lexing.hides(text) => {
+                    backend.holds.add(Hold::UnknownState);
+                    self.doubt_charset(text);
+                }
                 Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error.is_some()),
                 // Of several parts some may have been done before one failed, unless none was read.
                 Err(_) if error == Some(errors::PARSE.number) => {}
                 Err(_) => {
                     backend.holds.add(Hold::UnknownState);
-                    if mentions_a_role(text) {
+                    self.doubt_charset(text);
+                    if mentions_a_role(text) || mentions_texts(text) {
                         backend.retire();
                     }
                 }
@@ -208,6 +214,9 @@ impl Session {
                         _ => backend.unread.session.insert(one.name.clone()),
                     };
                 }
+                (_, Setting::Names { .. } | Setting::CharacterSet(_)) if error && settings.len() > 1 => {
+                    backend.unread.session.extend(OF_NAMES.map(str::to_owned));
+                }
                 (Meaning::Ask(name), _) if !error => drop(backend.unread.session.insert(name.to_owned())),
                 (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
                 (Meaning::Keep(_), _) if error && settings.len() == 1 => {}
@@ -221,6 +230,9 @@ impl Session {
                     }
                 }
                 (Meaning::Travels(change), _) => {
+                    if matches!(setting, Setting::Names { .. } | Setting::CharacterSet(_)) {
+                        self.knows_charset();
+                    }
                     if matches!(setting, Setting::CharacterSet(_)) {
                         // It sets the collation of the schema, as it is now.
                         backend.unread.session.insert("collation_connection".to_owned());

@@ -10,7 +10,7 @@ use plan::{AnsiQuotes, SplitFacts};
 use sql::template::Rewritten;
 use sql::{Class, Leaves, Lexing, Reads, Shift};
 
-/// Character sets whose characters may have a backslash or a quote as their second byte.
+/// The character sets of [`backend::SHIFTING`].
 const SHIFTING: [(&str, Shift); 5] =
     [("big5", Shift::Big5), ("cp932", Shift::Sjis), ("gb18030", Shift::Gb18030), ("gbk", Shift::Gbk), ("sjis", Shift::Sjis)];
 
@@ -30,6 +30,8 @@ impl Reading {
     const UNSURE: u16 = 2;
     /// A server has read a text otherwise than it was read here.
     const DOUBTS: u16 = 4;
+    /// A statement may have set a character set, and its text does not tell which.
+    const CHARSET: u16 = 8;
 
     /// Of the status flags those that tell of its `sql_mode`: [`MODES`].
     pub(crate) const fn flags(self) -> u16 {
@@ -49,18 +51,21 @@ impl Reading {
     }
 }
 
-const _: () = assert!(MODES & (Reading::TOLD | Reading::UNSURE | Reading::DOUBTS) == 0, "a flag of servers is one of ours");
+const _: () = assert!(
+    MODES & (Reading::TOLD | Reading::UNSURE | Reading::DOUBTS | Reading::CHARSET) == 0,
+    "a flag of servers is one of ours"
+);
 
 impl Session {
     /// How this session's statements are read.
     pub(crate) fn lexing(&self) -> Lexing {
-        if self.is_unsure() {
-            return Lexing::Unsure { shifts: self.shift().is_some() };
+        match (self.shift(), self.is_unsure(), self.escapes()) {
+            (shift, true, _) => Lexing::Unsure { shifts: shift.is_some() },
+            // A backquote may be part of a character all the same.
+            (Some(_), _, false) => Lexing::Unsure { shifts: true },
+            (None, _, false) => Lexing::NoEscapes,
+            (shift, _, true) => shift.map_or(Lexing::Escapes, Lexing::Shifts),
         }
-        if !self.escapes() {
-            return Lexing::NoEscapes;
-        }
-        self.shift().map_or(Lexing::Escapes, Lexing::Shifts)
     }
 
     /// How servers read what this runs: a statement that was prepared as it was read then.
@@ -85,19 +90,39 @@ impl Session {
 
     /// The character set, if one of its characters may have a backslash or a quote in it.
     fn shift(&self) -> Option<Shift> {
+        if self.reading.is(Reading::CHARSET)
+            || !self.held.is_empty() && self.held.iter().any(|(_, backend)| is_to_be_asked(backend))
+        {
+            return Some(Shift::Unknown);
+        }
+        let by_itself = || self.core.pools.own_modes().shifts.then_some(Shift::Unknown);
         let written = self.state.variable("character_set_client");
         let names = match &self.state.names {
             Names::Collation(id) if SHIFTING_COLLATIONS.contains(id) => Some(shift_of_collation(*id)),
+            // Of an id that it does not know, a server makes its own.
+            Names::Collation(0 | 248..) => by_itself(),
             Names::Collation(_) => None,
-            Names::Written(words) => shift_in(words),
+            Names::Written(words) => shift_of(named_in(words), by_itself),
             Names::Unknown => Some(Shift::Unknown),
         };
-        match (names, written.map(shift_in)) {
+        match (names, written.map(|written| shift_of(written, by_itself))) {
             // It was set besides.
             (Some(_), Some(_)) | (None, Some(Some(_))) => Some(Shift::Unknown),
             (shift, None) => shift,
             (None, _) => None,
         }
+    }
+
+    /// A statement whose parts are not known may have set a character set, if its text mentions one.
+    pub(crate) fn doubt_charset(&mut self, text: &[u8]) {
+        if mentions_charset(text) {
+            self.reading.put(Reading::CHARSET, true);
+        }
+    }
+
+    /// A statement has said which it is.
+    pub(crate) fn knows_charset(&mut self) {
+        self.reading.put(Reading::CHARSET, false);
     }
 
     /// Before a command: how servers will read it, as far as anybody knows. [`Session::is_read_alike`] is asked again when it is known where it goes.
@@ -205,17 +230,43 @@ impl Session {
     }
 }
 
+/// Whether the character set was set there to what nobody has asked yet.
+pub(crate) fn is_to_be_asked(backend: &Backend) -> bool {
+    backend.holds.has(Hold::Unread) && backend.unread.session.contains("character_set_client")
+}
+
+/// Whether a text names something that sets the character set in which it is read: a shifting one, or one that is not named at all.
+fn mentions_charset(text: &[u8]) -> bool {
+    let has = |word: &str| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()));
+    has("character_set_client") || (has("names") || has("char")) && SHIFTING.iter().any(|(name, _)| has(name))
+}
+
 /// The character set that words such as `NAMES gbk COLLATE gbk_bin` name.
-fn shift_in(words: &str) -> Option<Shift> {
-    let words = words.to_ascii_lowercase();
-    let mut named = SHIFTING.iter().filter(|(name, _)| words.contains(name)).map(|(_, shift)| *shift);
-    let first = named.next()?;
-    // Of two, nobody can tell.
-    Some(if named.any(|other| other != first) { Shift::Unknown } else { first })
+fn named_in(words: &str) -> &str {
+    let name = words.strip_prefix("NAMES ").or_else(|| words.strip_prefix("CHARACTER SET ")).unwrap_or(words);
+    name.split_once(" COLLATE ").map_or(name, |(name, _)| name)
+}
+
+/// What the name of a character set means for its characters, as it was written. `by_itself`: what a server's own means. A number, or whatever else names one,
+/// is not known.
+fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shift> {
+    let is = |name: &str, other: &&str| name.eq_ignore_ascii_case(other);
+    if is(written, &backend::DEFAULT) {
+        return by_itself();
+    }
+    let name = written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(written);
+    if ["utf8mb4", "utf8", "utf8mb3", "latin1", "binary"].iter().any(|usual| is(name, usual)) {
+        return None;
+    }
+    match SHIFTING.iter().find(|(shifting, _)| is(name, shifting)) {
+        Some((_, shift)) => Some(*shift),
+        None if wire::charset::default_of(name).is_some() => None,
+        None => Some(Shift::Unknown),
+    }
 }
 
 fn shift_of_collation(id: u16) -> Shift {
-    wire::charset::by_id(id).and_then(|collation| shift_in(collation.charset)).unwrap_or_default()
+    wire::charset::by_id(id).and_then(|collation| shift_of(collation.charset, || None)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -229,6 +280,31 @@ mod tests {
                 let shifts = SHIFTING.iter().any(|(name, _)| *name == collation.charset);
                 assert_eq!(SHIFTING_COLLATIONS.contains(&id), shifts, "{} {}", id, collation.name);
             }
+        }
+        assert_eq!(SHIFTING.map(|(name, _)| name), backend::SHIFTING);
+    }
+
+    #[test]
+    fn what_does_not_name_a_character_set_may_be_any() {
+        let of = |written: &str| shift_of(written, || Some(Shift::Big5));
+        for written in ["utf8mb4", "'UTF8'", "latin2", "'ascii'", "cp1251", "binary"] {
+            assert_eq!(of(written), None, "{written}");
+        }
+        assert_eq!((of("GBK"), of("'gbk'"), of("default")), (Some(Shift::Gbk), Some(Shift::Gbk), Some(Shift::Big5)));
+        for written in ["28", "x'67626b'", "0x67626b", "_utf8'gbk'", "'default'", "tibetan", ""] {
+            assert_eq!(of(written), Some(Shift::Unknown), "{written}");
+        }
+        assert_eq!(named_in("NAMES gbk COLLATE gbk_bin"), "gbk");
+        assert_eq!(named_in("CHARACTER SET 'sjis'"), "'sjis'");
+    }
+
+    #[test]
+    fn what_may_set_a_shifting_character_set_mentions_it() {
+        for text in ["SELECT 1; SET NAMES gbk", "set CHARACTER SET 'Big5'; DO 1", "BEGIN SET @@character_set_client = @a; END"] {
+            assert!(mentions_charset(text.as_bytes()), "{text}");
+        }
+        for text in ["SET NAMES utf8mb4; SELECT 1", "SELECT 'gbk'; SELECT 2", ""] {
+            assert!(!mentions_charset(text.as_bytes()), "{text}");
         }
     }
 }

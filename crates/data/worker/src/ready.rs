@@ -1,6 +1,7 @@
 //! What a connection must have before a statement is sent over it, and what is asked of a server on the side.
 
 use crate::answer::Complaint;
+use crate::lexing::is_to_be_asked;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
@@ -117,6 +118,8 @@ impl Session {
             && !self.has_old_warnings(backend, job)
             // What a statement is prepared under has to be known.
             && !(matches!(job.what, What::Prepare(_)) && backend.holds.has(Hold::Unread))
+            // Nor how the text of the next is read.
+            && !is_to_be_asked(backend)
     }
 
     /// Whether a server would tell warnings of another statement than the session's last, which left none or went elsewhere.
@@ -175,20 +178,31 @@ impl Session {
 
     /// Brings the session's state and its prepared statement onto a connection.
     pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
-        let unread = backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing;
-        if unread && !job.class.reads.intersects(Reads::WARNINGS) {
-            // What is brought there, or what a statement is prepared in, would be set over it.
-            if backend.holds.has(Hold::FoundRows)
-                && backend.unreported == Unreported::Nothing
-                && !job.class.reads.intersects(Reads::FOUND_ROWS)
-            {
-                // Our questions would be what FOUND_ROWS() is about.
-                let found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
-                self.keep_found_rows(found, backend.hello.is_mariadb());
+        if !job.class.reads.intersects(Reads::WARNINGS) {
+            if backend.holds.has(Hold::FoundRows) && !job.class.reads.intersects(Reads::FOUND_ROWS) {
+                // Our questions, of which this and what follows may have some, would be what FOUND_ROWS() is about; and it would take what is not told yet.
+                let (mariadb, mut found) = (backend.hello.is_mariadb(), None);
+                let untold = backend.unreported != Unreported::Nothing;
+                if untold {
+                    self.hear(backend, self.limit_ms(job), false).await?;
+                }
+                if untold && !mariadb {
+                    // MySQL has it changed by what we said to hear the rest.
+                    backend.holds.remove(Hold::FoundRows);
+                } else {
+                    found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
+                }
+                self.keep_found_rows(found, mariadb);
             }
-            self.read_back(backend, self.limit_ms(job), false).await?;
+            if backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing {
+                // What is brought there, or what a statement is prepared in, would be set over it.
+                self.read_back(backend, self.limit_ms(job), false).await?;
+            }
         }
         let sees = sees_there(backend, job);
+        if backend.needs_reset(&self.wanted(backend, job), sees, self.remembered(job), self.tracking(job)) {
+            self.remember_before_reset(backend, job).await?;
+        }
         let work = async {
             let state = self.wanted(backend, job);
             if knows_what_is_asked(backend, job) && !backend.hello.is_mariadb() && backend.needs_sets(&state, sees) {
@@ -233,6 +247,19 @@ impl Session {
         done?;
         if self.lacks_insert_id(backend, job) {
             self.bring_insert_id(backend, job).await?;
+        }
+        Ok(())
+    }
+
+    /// A reset makes the server forget what it remembers of the session's statements.
+    async fn remember_before_reset(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+        let asks = |reads, hold| job.class.reads.intersects(reads) && backend.holds.has(hold);
+        if asks(Reads::FOUND_ROWS, Hold::FoundRows) || asks(Reads::WARNINGS, Hold::Diagnostics) {
+            let message = "What the statement asks for is on a connection that only a reset brings to the session's state, which would end it".to_owned();
+            return Err(Failed::Backend(BackendFailed::Sync { code: 1235, state: *b"42000", message }));
+        }
+        if backend.holds.has(Hold::InsertId) {
+            self.ask_insert_id(job.plan.hostgroup(), backend, self.limit_ms(job)).await?;
         }
         Ok(())
     }

@@ -14,6 +14,10 @@ use wire::track::Change;
 /// In a statement that names them somebody asks what the server tells, or says it.
 const OURS: &[u8] = b"session_track_";
 
+/// What `SET NAMES` sets.
+pub(crate) const OF_NAMES: [&str; 4] =
+    ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"];
+
 impl Session {
     /// Whether the server has to tell what this statement changes.
     pub(crate) fn tracking(&self, job: &Job<'_>) -> Tracking {
@@ -137,8 +141,7 @@ fn set_by(text: &[u8], escapes: bool) -> Option<Vec<String>> {
         match setting {
             Setting::Variable(one) if one.scope == Scope::Session => names.push(one.name),
             Setting::Names { .. } | Setting::CharacterSet(_) => {
-                let sets = ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"];
-                names.extend(sets.map(str::to_owned));
+                names.extend(OF_NAMES.map(str::to_owned));
             }
             Setting::Transaction { .. } => {
                 let sets = ["transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"];

@@ -87,6 +87,8 @@ pub struct Hello {
     pub caps: Caps,
     /// SERVER_STATUS_* flags.
     pub status: u16,
+    /// The id of the collation that it gives to sessions by itself; of one above 255 the low byte.
+    pub collation: u8,
     /// What let us in, to be said again by [`log_in_again`].
     pub proof: Arc<Proof>,
 }
@@ -218,7 +220,8 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         conn.compress_to_server(algorithm, level);
     }
     let proof = Arc::new(Proof { secret: account.secret.clone(), plugin, nonce, charset: account.charset });
-    Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status, proof })
+    let collation = greeting.charset;
+    Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status, collation, proof })
 }
 
 /// COM_CHANGE_USER to who we are already: the session is as after a login, in this schema. Returns the SERVER_STATUS_* flags.
