@@ -77,7 +77,7 @@ impl Two {
     }
 }
 
-/// A69: one of the reasons to understand SQL. The copy is rewritten on its own way, and the client's is not.
+/// The copy is rewritten on its own way, and the client's is not.
 fn a_copy_arrives_with_the_sessions_schema_and_variables(driver: Driver) -> Outcome {
     let two = two(driver)?;
     two.rules("(1, 1, '^INSERT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, 'client', 'mirror', '')")?;
