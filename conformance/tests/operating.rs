@@ -24,6 +24,7 @@ fn main() {
         ("what_happens_is_counted", counted),
         ("errors_know_their_client_and_times_their_hostgroup_and_class_also_without_digests", told_apart),
         ("a_statistics_user_changes_nothing_by_preparing", statistics_user),
+        ("hits_of_rules_are_counted_until_rules_are_loaded", hits),
         ("the_log_says_why_a_client_got_no_connection", no_connection),
         ("a_start_that_cannot_be_says_what_to_do_and_harms_nobody", refused_starts),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
@@ -49,6 +50,28 @@ fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
 
 fn is_error(said: &io::Result<Vec<Vec<String>>>, code: &str) -> Outcome {
     expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("error {code} was wanted: {said:?}"))
+}
+
+fn hits(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest) VALUES (1, 1, '^SELECT'), (2, 1, '^DO'); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    // Of both cores.
+    let mut clients = [log_in(&proxy)?, log_in(&proxy)?, log_in(&proxy)?];
+    let mut counted = |wanted: &str| {
+        for client in &mut clients {
+            asked(client, "SELECT 1")?;
+        }
+        same(&proxy.admin("SELECT rule_id, hits FROM stats_mysql_query_rules ORDER BY rule_id")?, wanted)
+    };
+    counted("1\t3\n2\t0")?;
+    proxy.admin("UPDATE mysql_users SET max_connections = max_connections - 1; LOAD MYSQL USERS TO RUNTIME")?;
+    counted("1\t6\n2\t0")?;
+    proxy.admin("UPDATE mysql_servers SET weight = 2; LOAD MYSQL SERVERS TO RUNTIME")?;
+    counted("1\t9\n2\t0")?;
+    proxy.admin("SET mysql-long_query_time = 1234; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    counted("1\t12\n2\t0")?;
+    proxy.admin("UPDATE mysql_query_rules SET match_digest = '^DONE' WHERE rule_id = 2; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    counted("1\t3\n2\t0")
 }
 
 /// What the client is told without having asked, and that it is the last.

@@ -19,6 +19,7 @@ fn main() {
         ("a_connection_that_nothing_holds_any_more_is_given_back", given_back),
         ("a_server_that_reads_no_long_data_keeps_nobody", long_data_unread),
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
+        ("hints_make_no_other_statement_of_what_is_prepared", hinted),
         ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
     ])
 }
@@ -196,6 +197,37 @@ fn slow_rows(driver: Driver) -> Outcome {
     proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
     let whole = up_to_eof(&mut client, 1);
     expect(whole.is_err(), || "600 kB came at once".to_owned())
+}
+
+/// Each has its own hint, and is what it is without.
+fn hinted(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    let cached = || {
+        proxy
+            .admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Cached'")
+            .map(|said| said.trim().to_owned())
+    };
+    same(&cached()?, "0")?;
+    for n in 0..300 {
+        let id = prepare(&mut client, format!("/* trace={n} */ SELECT SLEEP(0.3)").as_bytes())?;
+        if n % 100 == 0 {
+            execute(&mut client, id, false)?;
+        }
+        client.command(&[&b"\x19"[..], &id.to_le_bytes()].concat()).map_err(said)?;
+    }
+    same(&cached()?, "1")?;
+    let patient = prepare(&mut client, b"/* query_timeout=5000 */ SELECT SLEEP(0.3)")?;
+    let hasty = prepare(&mut client, b"/* query_timeout=100 */ SELECT SLEEP(0.3)")?;
+    for _ in 0..2 {
+        execute(&mut client, patient, false)?;
+        let late = execute(&mut client, hasty, false);
+        expect(late.as_ref().is_err_and(|words| words.starts_with("1907")), || format!("{late:?}"))?;
+    }
+    // What is no plain comment stays.
+    prepare(&mut client, b"/*!50000 SELECT */ SLEEP(0)")?;
+    prepare(&mut client, b"SELECT /* inside */ SLEEP(0)")?;
+    same(&cached()?, "3")
 }
 
 fn retired(driver: Driver) -> Outcome {

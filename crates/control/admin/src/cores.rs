@@ -162,7 +162,10 @@ impl Cores {
     pub(crate) async fn load(&self, snapshot: &Snapshot, aside: &Aside) -> (usize, usize) {
         let behind = Arc::new(AtomicUsize::new(self.senders.len()));
         self.behind.replace(behind.clone());
-        let all = RefCell::new(self.for_cores(snapshot, aside).await);
+        let mut all = self.for_cores(snapshot, aside).await;
+        // The first core's is taken first: rules that are the same stay with who counts their hits.
+        all.reverse();
+        let all = RefCell::new(all);
         self.note(snapshot);
         all.borrow().iter().for_each(|snapshot| self.note(snapshot));
         let message = |done: bridge::Reply<()>| {

@@ -310,7 +310,7 @@ fn is_too_long(entry: &Entry, job: &Job<'_>) -> bool {
 
 /// A comment before the first word changes nothing of the answer, and often has what is different each time. Further in it may
 /// be a part of a column's name.
-fn without_comment(text: &[u8]) -> &[u8] {
+pub(crate) fn without_comment(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii_start();
     if !text.starts_with(b"/*") {
         return text;

@@ -342,8 +342,8 @@ impl Core {
         while let Some(message) = mailbox.recv().await {
             match message {
                 ToCore::Load { snapshot, done } => {
-                    let epoch = Rc::new(Epoch::new(&snapshot));
                     let before = self.epoch();
+                    let epoch = Rc::new(before.next(&snapshot));
                     let same = Arc::ptr_eq(&before.snapshot.servers, &epoch.snapshot.servers)
                         && Arc::ptr_eq(&before.snapshot.variables, &epoch.snapshot.variables);
                     if same {

@@ -3,6 +3,8 @@
 use config::Snapshot;
 use sql::DigestOptions;
 use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// One generation of the configuration on this core.
 #[derive(Debug)]
@@ -16,9 +18,9 @@ pub(crate) struct Epoch {
     /// Whether a statement is logged whose rules do not say; none is at all if `None`.
     pub(crate) logs: Option<bool>,
     /// Matches of each rule, by its position in the chain.
-    pub(crate) hits: RefCell<Vec<u64>>,
+    hits: Rc<RefCell<Vec<u64>>>,
     /// Which rules match which digests, as far as statements have asked.
-    pub(crate) memo: RefCell<plan::Memo>,
+    pub(crate) memo: Rc<RefCell<plan::Memo>>,
 }
 
 impl Epoch {
@@ -27,10 +29,20 @@ impl Epoch {
         let snapshot = snapshot.clone();
         let digest = snapshot.variables.digest_options();
         let digests = snapshot.needs_digests();
-        let hits = RefCell::new(vec![0; snapshot.rules.chain().len()]);
+        let hits = Rc::new(RefCell::new(vec![0; snapshot.rules.chain().len()]));
         let pipelines = snapshot.servers.iter().any(|hostgroup| hostgroup.attributes.pipelining > 1);
         let logs = snapshot.logs();
-        Self { snapshot, digest, digests, pipelines, logs, hits, memo: RefCell::default() }
+        Self { snapshot, digest, digests, pipelines, logs, hits, memo: Rc::default() }
+    }
+
+    /// The one after this. Only a LOAD of rules begins to count them anew.
+    pub(crate) fn next(&self, snapshot: &Snapshot) -> Self {
+        let next = Self::new(snapshot);
+        if !Arc::ptr_eq(&self.snapshot.rules, &next.snapshot.rules) {
+            return next;
+        }
+        // Shared: what runs by the one before is still counted.
+        Self { hits: self.hits.clone(), memo: self.memo.clone(), ..next }
     }
 
     /// Whose server we say we are: the vendors differ in what a reset and a refused change of user leave.

@@ -1,6 +1,7 @@
 //! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its parameters go there.
 
 use crate::answer::Complaint;
+use crate::cached::without_comment;
 use crate::dynamic::Naming;
 use crate::epoch::Epoch;
 use crate::prepared::{ClientStatement, seen_params};
@@ -123,8 +124,9 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What this text means now.
+    /// What this text means now. A comment before it is for rules and hints, which are asked with the client's text, and may be another one each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8]) -> Rc<Prepared> {
+        let sql = Some(without_comment(sql)).filter(|bare| !bare.is_empty()).unwrap_or(sql);
         let remembered = usize::try_from(epoch.snapshot.variables.mysql_max_stmts_cache).unwrap_or(usize::MAX);
         self.core.statements.intern(&self.user_name, &self.state, sql, remembered)
     }

@@ -1,6 +1,7 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
 use crate::answer::Complaint;
+use crate::cached::without_comment;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
 use crate::inside::may_hold_others;
@@ -340,7 +341,7 @@ impl Session {
         if v.mysql_query_digests && !refused {
             // Rules are asked with the digest of what came; counted is what went.
             let sent = job.sent();
-            if !std::ptr::eq(sent, job.text) {
+            if !std::ptr::eq(sent, job.text) && sent != without_comment(job.text) {
                 hash = sql::digest(sent, &epoch.digest, &mut text);
             }
             let unnamed;
