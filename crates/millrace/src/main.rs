@@ -4,7 +4,6 @@
 mod certificate;
 mod flags;
 mod folder;
-mod log;
 mod start;
 
 use clap::Parser;

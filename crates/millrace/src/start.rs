@@ -3,11 +3,11 @@
 use crate::certificate::Pair;
 use crate::flags::Flags;
 use crate::folder;
-use crate::log::Log;
 use admin::{Admin, Hooks, Options, Renewed, Start};
 use bridge::ToCore;
 use config::{Snapshot, Variables};
 use events::Letter;
+use events::lines::Log;
 use net::tls::Acceptor;
 use rt::mailbox::{self, Receiver, SendError, Sender};
 use rt::permits::Registry;

@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 4096;
 
 /// Where lines go.
 #[derive(Clone)]
-pub(crate) struct Log {
+pub struct Log {
     path: Option<PathBuf>,
     to: To,
 }
@@ -37,17 +37,17 @@ enum Letter {
 
 impl Log {
     /// To standard error.
-    pub(crate) fn stderr() -> io::Result<Self> {
+    pub fn stderr() -> io::Result<Self> {
         Ok(Self { path: None, to: to(File::from(io::stderr().as_fd().try_clone_to_owned()?))? })
     }
 
     /// To a file, which is appended to.
-    pub(crate) fn file(path: &Path) -> io::Result<Self> {
+    pub fn file(path: &Path) -> io::Result<Self> {
         Ok(Self { path: Some(path.to_owned()), to: to(appended(path)?)? })
     }
 
     /// After the file was moved away.
-    pub(crate) fn reopen(&self) -> io::Result<()> {
+    pub fn reopen(&self) -> io::Result<()> {
         if let (Some(path), To::File(file)) = (&self.path, &self.to) {
             *file.lock().unwrap_or_else(PoisonError::into_inner) = appended(path)?;
         }
@@ -55,7 +55,7 @@ impl Log {
     }
 
     /// One line.
-    pub(crate) fn line(&self, words: &str) {
+    pub fn line(&self, words: &str) {
         let thread = thread::current();
         let line = format!("{} [{}] {words}\n", now(), thread.name().unwrap_or("-"));
         match &self.to {
@@ -72,7 +72,7 @@ impl Log {
     }
 
     /// Waits until what was said is written, but not for ever.
-    pub(crate) fn finish(&self, within: Duration) {
+    pub fn finish(&self, within: Duration) {
         if let To::Thread { letters, .. } = &self.to {
             let (tell, written) = channel();
             if letters.try_send(Letter::Written(tell)).is_ok() {
