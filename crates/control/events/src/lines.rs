@@ -11,10 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Lines that wait for a reader at most.
 const WAITING_MAX: usize = 4096;
+
+/// Between two attempts to find room for a last letter.
+const FULL_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where lines go.
 #[derive(Clone)]
@@ -74,10 +77,18 @@ impl Log {
     /// Waits until what was said is written, but not for ever.
     pub fn finish(&self, within: Duration) {
         if let To::Thread { letters, .. } = &self.to {
+            let until = Instant::now() + within;
             let (tell, written) = channel();
-            if letters.try_send(Letter::Written(tell)).is_ok() {
-                let _late = written.recv_timeout(within);
+            let mut letter = Letter::Written(tell);
+            // Its reader may be slow, and no more than that.
+            while let Err(TrySendError::Full(unsent)) = letters.try_send(letter) {
+                if Instant::now() >= until {
+                    return;
+                }
+                thread::sleep(FULL_PAUSE);
+                letter = unsent;
             }
+            let _late = written.recv_timeout(until.saturating_duration_since(Instant::now()));
         }
     }
 }
@@ -100,8 +111,9 @@ fn to(file: File) -> io::Result<To> {
 fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64) {
     for letter in unread {
         // Nobody may be reading any more, and there is nobody else to tell.
-        let Letter::Line(line) = letter else { continue };
-        let _unwritable = file.write_all(line.as_bytes());
+        if let Letter::Line(line) = &letter {
+            let _unwritable = file.write_all(line.as_bytes());
+        }
         let lost = lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let _unwritable = writeln!(file, "{} [log] {lost} lines were dropped here: nobody has read the log", now());
@@ -138,6 +150,47 @@ mod tests {
         log.line("the last");
         assert!(lines.any(|line| line.ends_with("] the last")));
         log.finish(Duration::from_secs(60));
+    }
+
+    #[test]
+    fn the_end_waits_for_a_pipe_that_is_read_slowly() {
+        let (reads, writes) = io::pipe().unwrap();
+        let mut behind = writes.try_clone().unwrap();
+        let log = Log { path: None, to: to(File::from(OwnedFd::from(writes))).unwrap() };
+        let words = "x".repeat(200);
+        let all = WAITING_MAX + 5_000;
+        (0..all).for_each(|_| log.line(&words));
+        let reader = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            let mut lines = Vec::new();
+            for line in BufReader::new(reads).lines() {
+                lines.push(line.unwrap());
+                if lines.len() % 500 == 0 {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+            lines
+        });
+        log.finish(Duration::from_secs(60));
+        writeln!(behind, "finished").unwrap();
+        drop((log, behind));
+        let lines = reader.join().unwrap();
+        assert_eq!(lines.last().unwrap(), "finished");
+        let written = lines.iter().filter(|line| line.ends_with(&words)).count();
+        let dropped = |line: &String| line.split_once(" lines were dropped")?.0.rsplit(' ').next()?.parse::<usize>().ok();
+        assert_eq!(written + lines.iter().filter_map(dropped).sum::<usize>(), all);
+        assert!(written >= WAITING_MAX, "{written}");
+    }
+
+    #[test]
+    fn the_end_says_what_was_dropped_after_the_last_line() {
+        let (reads, writes) = io::pipe().unwrap();
+        let (letters, unread) = sync_channel(1);
+        letters.send(Letter::Written(channel().0)).unwrap();
+        drop(letters);
+        write(File::from(OwnedFd::from(writes)), &unread, &AtomicU64::new(3));
+        let said: Vec<_> = BufReader::new(reads).lines().map(Result::unwrap).collect();
+        assert!(said.len() == 1 && said[0].contains("[log] 3 lines were dropped here"), "{said:?}");
     }
 
     #[test]
