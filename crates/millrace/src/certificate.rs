@@ -24,14 +24,19 @@ impl Pair {
     pub(crate) fn in_folder(datadir: &Path) -> Result<Self, String> {
         let at = |name: &str| datadir.join(name);
         let said = |name: &str, error: io::Error| format!("{}: {error}", at(name).display());
-        let there: Vec<_> = [CA, KEY, CERTIFICATE].into_iter().filter(|name| at(name).exists()).collect();
+        let there: Vec<_> = [CA, KEY, CERTIFICATE].into_iter().filter(|name| is_taken(&at(name))).collect();
         if there.is_empty() {
             let made = SelfSigned::generate()?;
-            for (name, pem, mode) in [(CA, &made.ca, 0o644), (KEY, &made.key, 0o600), (CERTIFICATE, &made.certificate, 0o644)] {
+            // One of before would say that all were written.
+            let _missing = fs::remove_file(unfinished(datadir, CERTIFICATE));
+            for (name, pem, mode) in [(CA, &made.ca, 0o644), (KEY, &made.key, 0o600)] {
                 write(&unfinished(datadir, name), pem, mode).map_err(|e| said(name, e))?;
             }
+            let (written, complete) = (begun(datadir), unfinished(datadir, CERTIFICATE));
+            write(&written, &made.certificate, 0o644).map_err(|e| said(CERTIFICATE, e))?;
+            fs::rename(written, complete).map_err(|e| said(CERTIFICATE, e))?;
             finish(datadir)?;
-        } else if !at(CERTIFICATE).exists() && unfinished(datadir, CERTIFICATE).exists() {
+        } else if !is_taken(&at(CERTIFICATE)) && is_taken(&unfinished(datadir, CERTIFICATE)) {
             // All were written, and an end came while they got their names.
             finish(datadir)?;
         } else if !there.contains(&CERTIFICATE) || !there.contains(&KEY) {
@@ -65,11 +70,21 @@ fn unfinished(datadir: &Path, name: &str) -> PathBuf {
     datadir.join(format!(".{name}.millrace.tmp"))
 }
 
+/// Where the certificate is until all of it is written.
+fn begun(datadir: &Path) -> PathBuf {
+    unfinished(datadir, CERTIFICATE).with_extension("new")
+}
+
+/// Something has this name, be it a link that leads nowhere.
+fn is_taken(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
 /// Gives them their names, where they do not have them yet: the certificate last, whose other name says that all were written.
 fn finish(datadir: &Path) -> Result<(), String> {
     for name in [KEY, CA, CERTIFICATE] {
         let (from, to) = (unfinished(datadir, name), datadir.join(name));
-        if !to.exists() {
+        if !is_taken(&to) {
             fs::rename(&from, &to).map_err(|error| format!("{}: {error}", to.display()))?;
         }
     }
@@ -120,6 +135,14 @@ mod tests {
             assert_eq!(folder.names(), [name]);
             assert_eq!(fs::read_to_string(folder.0.join(name)).unwrap(), text);
         }
+        let folder = Folder::new("link");
+        std::os::unix::fs::symlink("not-mounted-yet.pem", folder.0.join(CERTIFICATE)).unwrap();
+        let refused = Pair::in_folder(&folder.0).err().unwrap();
+        assert!(refused.contains(&format!("has {CERTIFICATE}, but")), "{refused}");
+        fs::write(folder.0.join(KEY), "mine").unwrap();
+        assert!(Pair::in_folder(&folder.0).is_err());
+        assert_eq!(folder.names(), [CERTIFICATE, KEY]);
+        assert!(folder.0.join(CERTIFICATE).is_symlink());
         let folder = Folder::new("pair");
         fs::write(folder.0.join(KEY), "key").unwrap();
         fs::write(folder.0.join(CERTIFICATE), "certificate").unwrap();
@@ -136,9 +159,16 @@ mod tests {
         // Half of them written: they are made anew.
         let folder = Folder::new("half");
         fs::write(unfinished(&folder.0, CA), "ha").unwrap();
+        fs::write(begun(&folder.0), "ha").unwrap();
         fs::write(unfinished(&folder.0, CERTIFICATE), "").unwrap();
         Pair::in_folder(&folder.0).unwrap().acceptor().unwrap();
         assert_eq!(folder.names(), [CA, CERTIFICATE, KEY]);
+        // The name that says that all were written is gone while they are not.
+        let folder = Folder::new("begun");
+        fs::write(unfinished(&folder.0, CERTIFICATE), "of before").unwrap();
+        fs::create_dir(unfinished(&folder.0, KEY)).unwrap();
+        assert!(Pair::in_folder(&folder.0).is_err());
+        assert!(!is_taken(&unfinished(&folder.0, CERTIFICATE)));
         // All written, and some named.
         for named in [&[KEY][..], &[KEY, CA]] {
             let folder = Folder::new("named");
