@@ -135,9 +135,35 @@ fn answers_to_statistics_users_that_nobody_reads_have_a_bound_together() {
         let refused = asked(View::Stats).await.unwrap_err();
         assert!(matches!(&refused, Said::Sql(words) if words.ends_with("or when others have read theirs")), "{refused:?}");
         assert!(asked(View::Admin).await.is_ok());
-        assert!(bench.ask(View::Stats, "SELECT 1").await.is_ok());
-        drop(unread);
+        let more = bench.shared.hold(View::Stats, 100 << 20);
+        assert!(bench.ask(View::Stats, "SELECT 1").await.is_ok(), "a small one has no bound but its own");
+        drop((unread, more));
         assert!(asked(View::Stats).await.is_ok());
+    });
+}
+
+#[test]
+fn a_large_answer_is_not_refused_to_a_statistics_user_after_it_has_zeroed_what_it_reads() {
+    testing::with(Options::default(), |bench| async move {
+        let large = |table| {
+            let sql = format!(
+                "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 400) \
+                 SELECT zeroblob(200000), (SELECT count(*) FROM {table}) FROM c"
+            );
+            let bench = &bench;
+            async move { bench.ask(View::Stats, &sql).await }
+        };
+        let refused = large("stats_mysql_query_digest").await.unwrap_err();
+        assert!(
+            matches!(&refused, Said::Sql(words) if words.starts_with("the answer has more than 67108864 bytes")),
+            "{refused:?}"
+        );
+        assert!(large("stats_mysql_query_digest_reset").await.is_ok());
+        let _unread = bench.shared.hold(View::Stats, 128 << 20);
+        assert!(large("STATS_mysql_query_digest_reset").await.is_ok(), "also while others have not read theirs");
+        let _more = bench.shared.hold(View::Stats, 384 << 20);
+        let refused = large("stats_mysql_query_digest_reset").await.unwrap_err();
+        assert!(matches!(&refused, Said::Sql(words) if words.ends_with("or when others have read theirs")), "{refused:?}");
     });
 }
 

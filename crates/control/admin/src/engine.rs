@@ -108,6 +108,8 @@ const ANSWER_BYTES: usize = 512 << 20;
 const STATS_ANSWER_BYTES: usize = 64 << 20;
 /// All answers to statistics users that wait to be read.
 const STATS_ANSWERS_BYTES: usize = 128 << 20;
+/// The largest answer of which nobody asks how many others wait.
+const SMALL_ANSWER_BYTES: usize = 1 << 20;
 /// The largest single value in a statement of a statistics user, in bytes, and the text of the statement itself; SQLite's own limit is a billion. Some
 /// of its functions take the square of it, and none is interrupted: two seconds for `instr` of this much.
 pub(crate) const STATS_VALUE_BYTES: i32 = 256 << 10;
@@ -374,15 +376,22 @@ impl Engine {
         outcome
     }
 
-    /// The rows of an answer.
-    fn gather(&self, names: Vec<String>, rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
+    /// The rows of an answer to `sql`.
+    fn gather(&self, sql: &str, names: Vec<String>, rows: rusqlite::Rows<'_>) -> Result<Reply, SqlError> {
         let mut grid = Grid::new(names);
-        let left = STATS_ANSWERS_BYTES.saturating_sub(self.held.load(Ordering::Relaxed));
-        match self.view {
-            View::Admin => fill(&mut grid, rows, ANSWER_BYTES)?,
-            View::Stats if left >= STATS_ANSWER_BYTES => fill(&mut grid, rows, STATS_ANSWER_BYTES)?,
-            View::Stats => fill(&mut grid, rows, left)
-                .map_err(|SqlError(words)| SqlError(format!("{words}, or when others have read theirs")))?,
+        let resets = || self.filled_tables_in(sql).iter().any(|copy| copy.role == Role::Reset);
+        let (one_max, all_max) = match self.view {
+            View::Admin => (ANSWER_BYTES, usize::MAX),
+            // The cores count from zero again by now: what is refused is lost.
+            View::Stats if resets() => (ANSWER_BYTES, ANSWER_BYTES),
+            View::Stats => (STATS_ANSWER_BYTES, STATS_ANSWERS_BYTES),
+        };
+        let left = all_max.saturating_sub(self.held.load(Ordering::Relaxed)).max(SMALL_ANSWER_BYTES);
+        if left >= one_max {
+            fill(&mut grid, rows, one_max)?;
+        } else {
+            fill(&mut grid, rows, left)
+                .map_err(|SqlError(words)| SqlError(format!("{words}, or when others have read theirs")))?;
         }
         Ok(Reply::Rows(grid))
     }
@@ -421,7 +430,7 @@ impl Engine {
             return Ok(Reply::Done { affected, info: String::new() });
         }
         let names = statement.column_names().into_iter().map(str::to_owned).collect();
-        self.gather(names, statement.query(params_from_iter(values))?)
+        self.gather(sql, names, statement.query(params_from_iter(values))?)
     }
 
     /// A statement of ours that answers for an operator; what it asks by name, `named` knows, and its `?` are `values`.
@@ -442,7 +451,7 @@ impl Engine {
             }
         }
         let names = statement.column_names().into_iter().map(str::to_owned).collect();
-        self.gather(names, statement.raw_query())
+        self.gather(sql, names, statement.raw_query())
     }
 
     /// How many values a statement needs, without those of which `named` knows the name, and its columns.
