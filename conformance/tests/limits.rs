@@ -33,6 +33,7 @@ fn main() {
         ("a_transaction_is_silent_for_so_long", idle_transaction),
         ("last_words_are_numbered_as_the_answer", last_words),
         ("who_waits_for_his_own_variables_hears_a_kill", asks_own_variables),
+        ("kill_query_while_something_is_asked_ends_no_transaction", asks_in_a_transaction),
         ("a_kill_query_that_comes_too_late_ends_nothing", late_kill),
         ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
         ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
@@ -416,6 +417,28 @@ fn asks_own_variables(driver: Driver) -> Outcome {
         expect(seq == 1 && words.starts_with(&wanted), || format!("{command}: {seq} {}", words.escape_ascii()))?;
     }
     Ok(())
+}
+
+/// What its next statement needs has to be asked for first: KILL QUERY ends the statement, and not the connection with the transaction.
+fn asks_in_a_transaction(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    let mut client = log_in(&proxy)?;
+    for sql in ["BEGIN", "INSERT INTO conf.scratch VALUES (1, 'kept')", "SET @text = CONCAT('SELECT ', 5)"] {
+        asked(&mut client, sql)?;
+    }
+    server.signal("STOP");
+    client.query("PREPARE s FROM @text").map_err(|error| error.to_string())?;
+    let listed = format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {} AND command = 'Query'", client.id);
+    let killed = trials::soon("1", || Ok(proxy.admin(&listed)?.trim().to_owned()))
+        .and_then(|()| proxy.admin(&format!("KILL QUERY {}", client.id)));
+    server.signal("CONT");
+    killed?;
+    // Whether it came in time for the statement itself is nobody's concern.
+    if let Err(error) = client.rows() {
+        expect(error.to_string().starts_with("1317"), || error.to_string())?;
+    }
+    let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
+    expect(kept == [["1"]], || format!("the transaction has {kept:?}"))
 }
 
 /// It was for a statement that had ended: it does not end what the session does next, not even becoming somebody else.

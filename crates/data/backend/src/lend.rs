@@ -346,10 +346,12 @@ impl Pools {
     }
 
     /// Who waits elsewhere has begun just now. What it asks is on its way, and the connection is lent to it, or closed for it, when that is heard.
-    pub(crate) fn is_about_to_be_asked_for(&self, place: &Place, backend: &Backend) -> bool {
+    pub(crate) fn is_about_to_be_asked_for(&self, group: &Group, place: &Place, backend: &Backend) -> bool {
         let now = self.rt.now().as_ns();
         let just_now = |since: u64| now.saturating_sub(since) < JUST_NOW.as_nanos() as u64;
-        may_travel(backend) && place.permits.waits_elsewhere(self.line).is_some_and(just_now)
+        group.wishes.0.borrow().is_empty()
+            && may_travel(backend)
+            && place.permits.waits_elsewhere(self.line).is_some_and(just_now)
     }
 
     fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {

@@ -257,7 +257,7 @@ impl Pools {
                 return group.queue.call();
             }
         }
-        let will_travel = |backend: &Backend| since.is_none() && self.is_about_to_be_asked_for(&place, backend);
+        let will_travel = |backend: &Backend| since.is_none() && self.is_about_to_be_asked_for(&group, &place, backend);
         let goes = kept.as_ref().is_some_and(|backend| self.gives_way(&place, since, GIVE_WAY) && !will_travel(backend));
         match kept.filter(|_| !goes) {
             Some(backend) => {

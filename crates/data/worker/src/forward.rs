@@ -145,6 +145,8 @@ impl Session {
                         Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise)
                     );
                 if alive && !kept.is_empty() {
+                    // What would have run in another schema did not.
+                    backend.strays_no_more();
                     // What held it may have been asked for by now.
                     if backend.holds.is_empty() {
                         self.core.pools.release(backend);
@@ -155,7 +157,9 @@ impl Session {
                 }
                 if !matches!(
                     why,
-                    Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::ReadsOtherwise | BackendFailed::Unfit)
+                    Failed::Backend(
+                        BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise | BackendFailed::Unfit
+                    )
                 ) {
                     // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;

@@ -76,7 +76,12 @@ impl Session {
             backend.holds.add(Hold::UnknownState);
         }
         self.learn_recall(job, response, error);
-        let mut schema = self.learn_changes(backend, job.class, job.sent(), response);
+        let escapes = match self.lexing_of(job.what) {
+            Lexing::NoEscapes => false,
+            Lexing::Escapes | Lexing::Shifts(_) => true,
+            Lexing::Unsure { .. } => self.escapes(),
+        };
+        let mut schema = self.learn_changes(backend, job.class, (job.sent(), escapes), response);
         if error && is_dynamic(job) {
             backend.has_failed(Unreported::Noise);
         } else if error && may_run_programs(job.class) {

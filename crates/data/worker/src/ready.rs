@@ -11,7 +11,7 @@ use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, State, Unreported
 use bridge::Failure;
 use rt::{Chunk, Either};
 use sql::words::Words;
-use sql::{CommandCounter, Leaves, Reads};
+use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
@@ -71,6 +71,12 @@ fn only_sets_variables(text: &[u8]) -> bool {
         before = Some(token);
     }
     true
+}
+
+/// COMMIT, ROLLBACK and UNLOCK TABLES mean the same in any state of a session.
+fn ends_what_is_held(class: &Class<'_>) -> bool {
+    let ends = class.ends_transaction && !class.begins_transaction && class.leaves.is_empty();
+    !class.multi && (ends || class.leaves == Leaves::UNLOCK_TABLES)
 }
 
 impl Session {
@@ -210,6 +216,10 @@ impl Session {
                                ask for them without naming a variable";
                 return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() });
             }
+            if ends_what_is_held(job.class) && backend.is_kept_from(&state, sees, self.remembered(job), self.tracking(job)) {
+                // It needs nothing, and is what brings the session back.
+                return Ok(());
+            }
             match backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await {
                 Err(BackendFailed::Sync { code, .. })
                     if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) =>
@@ -307,7 +317,8 @@ impl Session {
             return Ok(());
         }
         let mut state = self.state.clone();
-        let done = self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_while_asking(answered)).await;
+        let done =
+            self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_while_asking(&self.core.rt, answered)).await;
         self.state = state;
         done
     }

@@ -5,16 +5,19 @@ use crate::pace::Pace;
 use backend::{Backend, Hold, Lingers};
 use bridge::Killed;
 use config::Snapshot;
-use rt::Instant;
 use rt::local::Bell;
+use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
 
 /// Bytes of a running statement that the processlist shows.
 const INFO_MAX: usize = 100;
+/// So long a question of ours may take once its statement was interrupted.
+const QUESTION_AT_MOST: Duration = Duration::from_secs(1);
 
 /// A connection that a session holds.
 pub(crate) struct Holding {
@@ -204,9 +207,17 @@ impl Entry {
         }
     }
 
-    /// What may stop a question of ours: of KILL QUERY nobody hears where the statement is `answered`, for which that came too late.
-    pub(crate) async fn told_while_asking(&self, answered: bool) {
-        if answered { self.told_to_leave().await } else { self.told(false).await }
+    /// What may stop a question of ours: of KILL QUERY nobody hears where the statement is `answered`, for which that came too late. Else the question has a
+    /// moment to be answered, so that the statement is ended and not the connection with all that it is held for.
+    pub(crate) async fn told_while_asking(&self, rt: &Rt, answered: bool) {
+        if !answered {
+            self.told(false).await;
+            if !self.killed.get() && !self.cut.get() {
+                let _late = rt.timeout(QUESTION_AT_MOST, self.told_to_leave()).await;
+            }
+            return;
+        }
+        self.told_to_leave().await;
     }
 
     /// As [`Entry::told_to_end`], or when the server of the statement is cut off; and once the statement was `interrupted`: when the session is to end, or

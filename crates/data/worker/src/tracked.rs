@@ -38,7 +38,7 @@ impl Session {
         &mut self,
         backend: &mut Backend,
         class: &Class<'_>,
-        text: &[u8],
+        (text, escapes): (&[u8], bool),
         response: &Response,
     ) -> Option<String> {
         if response.session_track().is_empty() {
@@ -46,7 +46,7 @@ impl Session {
         }
         let nothing =
             std::mem::replace(&mut backend.unreported, Unreported::Nothing) == Unreported::Noise && !may_run_programs(class);
-        let own = if class.leaves.intersects(Leaves::SET) { set_by(text, self.escapes()) } else { Some(Vec::new()) };
+        let own = if class.leaves.intersects(Leaves::SET) { set_by(text, escapes) } else { Some(Vec::new()) };
         let (mut schema, mut changed, mut named) = (None, false, false);
         for change in response.changes() {
             match change {
@@ -89,9 +89,9 @@ impl Session {
     /// `answered`: as [`Session::read_back`].
     pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
         let unreported = backend.unreported;
-        let response = self.watched(limit_ms, backend.hear(), self.entry.told_while_asking(answered)).await?;
+        let response = self.watched(limit_ms, backend.hear(), self.entry.told_while_asking(&self.core.rt, answered)).await?;
         backend.unreported = unreported;
-        let schema = self.learn_changes(backend, &sql::class(b"DO 0"), b"DO 0", &response);
+        let schema = self.learn_changes(backend, &sql::class(b"DO 0"), (b"DO 0", true), &response);
         backend.unreported = Unreported::Nothing;
         if let Some(name) = schema {
             self.is_in(backend, &name);

@@ -164,7 +164,7 @@ impl Session {
             }
         };
         // A statement that failed has not told what it changed before; this answer may.
-        if let Some(name) = self.learn_changes(backend, &sql::class(b"SHOW WARNINGS"), b"SHOW WARNINGS", &response) {
+        if let Some(name) = self.learn_changes(backend, &sql::class(b"SHOW WARNINGS"), (b"SHOW WARNINGS", true), &response) {
             self.is_in(backend, &name);
         }
         if !backend.hello.is_mariadb() {
