@@ -232,10 +232,13 @@ fn unset_elsewhere(driver: Driver) -> Outcome {
 }
 
 fn without_schema(driver: Driver) -> Outcome {
-    each(driver, |_, server, proxy| {
+    each(driver, |vendor, server, proxy| {
         server.root("CREATE DATABASE stays; CREATE TABLE stays.t (a INT); INSERT INTO stays.t VALUES (7);")?;
         let mut client = log_in(proxy)?;
-        for sql in ["CREATE DATABASE goes", "USE stays", "PREPARE p FROM 'SELECT a FROM t'", "USE goes", "DROP DATABASE goes"] {
+        // MySQL prepares none that begins a transaction.
+        let begins = if vendor == Vendor::MariaDb { "PREPARE b FROM 'START TRANSACTION'" } else { "DO 0" };
+        let prepared = ["CREATE DATABASE goes", "USE stays", "PREPARE p FROM 'SELECT a FROM t'", begins];
+        for sql in prepared.into_iter().chain(["USE goes", "DROP DATABASE goes"]) {
             asked(&mut client, sql)?;
         }
         // Whatever is free is taken, and the rest is new.
@@ -247,6 +250,15 @@ fn without_schema(driver: Driver) -> Outcome {
             is(&mut client, "EXECUTE p", &["7"])?;
             let said = asked(&mut client, "SELECT a FROM t");
             expect(said.as_ref().is_err_and(|error| error.contains(": 1046")), || format!("{said:?}"))?;
+            is(&mut client, "SELECT DATABASE()", &["NULL"])?;
+        }
+        drop(others);
+        if vendor == Vendor::MariaDb {
+            // What has begun in that schema holds its connection there: nothing else goes there, but it can be ended.
+            asked(&mut client, "EXECUTE b")?;
+            let said = asked(&mut client, "SELECT a FROM stays.t");
+            expect(said.as_ref().is_err_and(|error| error.contains(": 1235")), || format!("{said:?}"))?;
+            asked(&mut client, "ROLLBACK")?;
             is(&mut client, "SELECT DATABASE()", &["NULL"])?;
         }
         Ok(())

@@ -527,27 +527,26 @@ impl Backend {
         way: Way<'_>,
         max: u64,
     ) -> Result<u32, BackendFailed> {
-        let kept = self.holds.carry_state();
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
-        let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max, kept).await };
+        let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
         let back =
             sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false, strange: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);
-            return self.prepare_in_schema(statement, way, max, kept).await;
+            return self.prepare_in_schema(statement, way, max).await;
         }
         match self.sync(&then, Sees::Nothing, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
             Err(BackendFailed::Unfit | BackendFailed::Kept) => {
                 self.holds.add(Hold::UnknownState);
-                return self.prepare_in_schema(statement, way, max, kept).await;
+                return self.prepare_in_schema(statement, way, max).await;
             }
             Err(failed) => return Err(failed),
         }
-        let prepared = self.prepare_in_schema(statement, way, max, kept).await;
+        let prepared = self.prepare_in_schema(statement, way, max).await;
         if matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             let schema = self.state.schema.clone();
             self.sync(&State { schema, ..now }, Sees::Nothing, None, Tracking::Any).await?;
@@ -555,19 +554,13 @@ impl Backend {
         prepared
     }
 
-    /// In the schema that it was prepared in, wherever its session is now. `kept`: the connection is held for what it has.
-    async fn prepare_in_schema(
-        &mut self,
-        statement: &Rc<Prepared>,
-        way: Way<'_>,
-        max: u64,
-        kept: bool,
-    ) -> Result<u32, BackendFailed> {
+    /// In the schema that it was prepared in, wherever its session is now.
+    async fn prepare_in_schema(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
         let now = self.state.schema.clone();
         if statement.schema.is_empty() || statement.schema == now {
             return self.prepare_here(statement, way, max).await;
         }
-        if now.is_empty() && kept {
+        if now.is_empty() && self.holds.carry_state() {
             // There is no way back to none.
             return Err(BackendFailed::Kept);
         }

@@ -73,7 +73,14 @@ fn only_sets_variables(text: &[u8]) -> bool {
     true
 }
 
-/// COMMIT, ROLLBACK and UNLOCK TABLES mean the same in any state of a session.
+/// Whether a transaction ends alike in two states: in the one the next begins by itself, in the other not, and COMMIT may mean more than it says.
+fn ends_alike(one: &State, other: &State) -> bool {
+    // The modes are what the answer tells.
+    let alike = |name| one.variable(name) == other.variable(name);
+    one.autocommit == other.autocommit && alike("completion_type") && alike("sql_mode")
+}
+
+/// COMMIT, ROLLBACK and UNLOCK TABLES mean the same in almost any state of a session.
 fn ends_what_is_held(class: &Class<'_>) -> bool {
     let ends = class.ends_transaction && !class.begins_transaction && class.leaves.is_empty();
     !class.multi && (ends || class.leaves == Leaves::UNLOCK_TABLES)
@@ -216,7 +223,12 @@ impl Session {
                                ask for them without naming a variable";
                 return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() });
             }
-            if ends_what_is_held(job.class) && backend.is_kept_from(&state, sees, self.remembered(job), self.tracking(job)) {
+            let kept_from = || backend.is_kept_from(&state, sees, self.remembered(job), self.tracking(job));
+            if matches!(job.what, What::Query(_))
+                && ends_what_is_held(job.class)
+                && ends_alike(backend.state(), &state)
+                && kept_from()
+            {
                 // It needs nothing, and is what brings the session back.
                 return Ok(());
             }
