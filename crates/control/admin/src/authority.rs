@@ -9,21 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// They tell something and change nothing, whatever their argument.
-const HARMLESS: &[&str] = &[
-    "table_info",
-    "table_xinfo",
-    "table_list",
-    "index_list",
-    "index_info",
-    "index_xinfo",
-    "foreign_key_list",
-    "database_list",
-    "compile_options",
-    "function_list",
-    // ALTER TABLE looks through the rows with it.
-    "quick_check",
-    "integrity_check",
-];
+pub(crate) const HARMLESS: &[&str] =
+    &["table_info", "table_list", "index_list", "index_info", "database_list", "compile_options", "function_list"];
+/// So do these, which nobody has to say: ALTER TABLE looks through the rows with the checks, and functions with the names of PRAGMAs need the others.
+const HARMLESS_INSIDE: &[&str] = &["table_xinfo", "index_xinfo", "foreign_key_list", "quick_check", "integrity_check"];
 /// These do so without an argument.
 const READ: &[&str] = &["page_count", "page_size", "data_version", "query_only"];
 
@@ -57,7 +46,9 @@ fn may_be_anybodys(action: &AuthAction<'_>) -> bool {
     let is_one_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     match action {
         AuthAction::Pragma { pragma_name, pragma_value } => {
-            is_one_of(HARMLESS, pragma_name) || (pragma_value.is_none() && is_one_of(READ, pragma_name))
+            is_one_of(HARMLESS, pragma_name)
+                || is_one_of(HARMLESS_INSIDE, pragma_name)
+                || (pragma_value.is_none() && is_one_of(READ, pragma_name))
         }
         // VACUUM works in a file without a name. What is no literal arrives as Unknown.
         AuthAction::Attach { filename } => filename.is_empty(),

@@ -6,7 +6,7 @@
 //! state before or after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose its last seconds.
 
 use crate::aside::give_way;
-use crate::authority::Ours;
+use crate::authority::{HARMLESS, Ours};
 use crate::functions;
 use crate::grid::Grid;
 use crate::shape::Shape;
@@ -482,16 +482,6 @@ impl Engine {
             }
             "PRAGMA" => {
                 let name = words.next().unwrap_or_default().to_ascii_lowercase();
-                const HARMLESS: &[&str] = &[
-                    "table_info",
-                    "table_xinfo",
-                    "table_list",
-                    "index_list",
-                    "index_info",
-                    "database_list",
-                    "compile_options",
-                    "function_list",
-                ];
                 (!HARMLESS.contains(&name.as_str())).then(|| format!("PRAGMA {name} is not allowed"))
             }
             "VACUUM" => words.any(|word| word.eq_ignore_ascii_case("into")).then(|| "VACUUM INTO is not allowed".into()),
