@@ -3,7 +3,9 @@
 use crate::engine::{SqlError, View};
 use crate::extended;
 use crate::rows::{self, Mapped};
-use bridge::{Ask, CommandRow, Counter, DigestRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width};
+use bridge::{
+    Ask, CommandRow, Counter, DigestRow, HostgroupPoolRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width,
+};
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
 use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
@@ -19,6 +21,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Processes | Observe::Holds => Ask::Processes,
         Observe::Digests | Observe::DigestLatency => Ask::Digests,
         Observe::HostgroupLatency => Ask::Hostgroups,
+        Observe::HostgroupPool => Ask::HostgroupPool,
         Observe::Rules => Ask::Rules,
         Observe::Commands | Observe::CommandLatency => Ask::Commands,
         Observe::Users => Ask::Users,
@@ -171,6 +174,7 @@ pub(crate) fn report(
             }
         }
         Report::Hostgroups(groups) => hostgroup_latency(conn, table, groups)?,
+        Report::HostgroupPool(groups) => hostgroup_pool(conn, table, groups)?,
         Report::Commands(commands) => {
             let mut into = Into::table(conn, table, 15)?;
             for row in commands {
@@ -337,6 +341,22 @@ fn hostgroup_latency(conn: &Connection, table: &str, groups: &[HostgroupRow]) ->
     let mut groups: Vec<_> = groups.iter().collect();
     groups.sort_unstable_by_key(|row| row.hostgroup);
     groups.iter().try_for_each(|row| spread_row(&mut into, &row.hostgroup, row.count, &row.latency, row.max_us))
+}
+
+/// Fills `stats_mysql_hostgroup_pool`.
+fn hostgroup_pool(conn: &Connection, table: &str, groups: &[HostgroupPoolRow]) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 7)?;
+    let mut groups: Vec<_> = groups.iter().collect();
+    groups.sort_unstable_by_key(|row| row.hostgroup);
+    for row in groups {
+        let numbers = [row.used, row.free, row.waiting, row.longest_wait_ms].map(signed);
+        let mut values: Vec<&dyn ToSql> = vec![&row.hostgroup, &row.max];
+        let connections = signed(row.connections);
+        values.push(&connections);
+        values.extend(numbers.iter().map(|number| number as &dyn ToSql));
+        into.row(&values)?;
+    }
+    Ok(())
 }
 
 /// Fills `stats_mysql_command_latency`.

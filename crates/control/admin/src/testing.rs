@@ -160,6 +160,7 @@ fn empty(what: Ask) -> Report {
         Ask::Rules => Report::Rules(Vec::new()),
         Ask::Commands => Report::Commands(Vec::new()),
         Ask::Hostgroups => Report::Hostgroups(Vec::new()),
+        Ask::HostgroupPool => Report::HostgroupPool(Vec::new()),
         Ask::Users => Report::Users(Vec::new()),
         Ask::Errors => Report::Errors(Vec::new()),
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),

@@ -46,7 +46,7 @@ pub(crate) struct Taken(Option<Rc<Place>>);
 impl Taken {
     /// One of a server of which no more than `max` are taken yet.
     pub(crate) fn of(place: &Rc<Place>, max: u32) -> Option<Self> {
-        place.permits.try_take(max).then(|| Self(Some(place.clone())))
+        place.try_take(max).then(|| Self(Some(place.clone())))
     }
 
     pub(crate) fn place(&self) -> &Rc<Place> {
@@ -62,7 +62,7 @@ impl Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         if let Some(place) = &self.0 {
-            place.permits.give();
+            place.room.give();
         }
     }
 }
@@ -156,7 +156,10 @@ impl Pools {
             (None, false) if !places.iter().any(|place| place.takes(now) && place.weight() > 0) => {
                 "its servers are shunned after failures to connect".to_owned()
             }
-            (None, false) => "all its connections are in use, as many as max_connections allows".to_owned(),
+            (None, false) => {
+                "all its connections are in use, as many as max_connections of its servers, or of its hostgroup_settings, allows"
+                    .to_owned()
+            }
         };
         let (id, user) = (want.hostgroup, want.user);
         self.note(&format!("user '{user}' got no connection to hostgroup {id} within {waited_ms} ms: {why}"));
@@ -296,10 +299,10 @@ impl Pools {
     /// Does somebody on another core wait so much longer for this server than whoever came to us at `since`?
     pub(crate) fn gives_way(&self, place: &Place, since: Option<Instant>, longer: Duration) -> bool {
         // One look at a counter is all that it costs while nobody waits.
-        if place.permits.wanted() == 0 {
+        if place.room.of_server.wanted() == 0 {
             return false;
         }
-        place.permits.waits_elsewhere(self.line).is_some_and(|other| {
+        place.room.of_server.waits_elsewhere(self.line).is_some_and(|other| {
             since.is_none_or(|since| other.saturating_add(u64::try_from(longer.as_nanos()).unwrap_or(u64::MAX)) < since.as_ns())
         })
     }
@@ -316,20 +319,12 @@ impl Pools {
                 continue;
             }
             let max = place.server().max_connections;
-            if place.permits.try_take(max) {
+            if place.try_take(max) {
                 return Some(place.clone());
             }
-            // This one goes to somebody with another user or schema: its room is worth more than itself.
-            let oldest = {
-                let mut idle = place.idle.borrow_mut();
-                if idle.is_empty() { None } else { Some(idle.remove(0)) }
-            };
-            if oldest.is_some() {
-                self.tally.up(Counter::MyhgmPoolDestroy);
-                drop(oldest);
-                if place.permits.try_take(max) {
-                    return Some(place.clone());
-                }
+            // One goes that is for somebody with another user or schema: its room is worth more than itself.
+            if place.make_room(&places, &self.tally) && place.try_take(max) {
+                return Some(place.clone());
             }
         }
         None
@@ -350,7 +345,7 @@ impl Pools {
             return Some(backend);
         }
         // Rather a new connection to the chosen server than always the old ones to another, while it has room.
-        if place.permits.taken() < place.server().max_connections {
+        if !place.is_full() {
             return None;
         }
         open.into_iter().find_map(|place| self.take_from(place, want))
@@ -409,7 +404,8 @@ impl Told {
     fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
         // Only where it would take room: others would make it for nobody.
         let places = group.places.borrow();
-        let permits: Vec<_> = places.iter().filter(|p| p.takes(now) && p.weight() > 0).map(|p| p.permits.clone()).collect();
+        let permits: Vec<_> =
+            places.iter().filter(|p| p.takes(now) && p.weight() > 0).map(|p| p.room.of_server.clone()).collect();
         for one in &permits {
             one.wait_since(line, since.as_ns());
         }

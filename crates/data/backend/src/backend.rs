@@ -132,7 +132,7 @@ pub struct Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         if !self.lent {
-            self.place.permits.give();
+            self.place.room.give();
         }
         if self.in_use {
             self.place.end_use();

@@ -9,6 +9,7 @@ use crate::connect::OF_CLIENT;
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::Here;
+use crate::room::Room;
 use crate::slots::Slots;
 use crate::state::{UserValue, UserVariables, Variables};
 use crate::sync::Ways;
@@ -19,7 +20,6 @@ use config::Server;
 use net::{Hello, Parted};
 use rt::Instant;
 use rt::local::Notify;
-use rt::permits::Permits;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct Wanted {
 /// A connection on its way. Dropped, it is closed and its permit given back.
 pub struct Lent {
     conn: Option<Parted>,
-    permit: Option<Arc<Permits>>,
+    permit: Option<Room>,
     hostgroup: u32,
     host: Arc<str>,
     port: u16,
@@ -249,7 +249,7 @@ impl Pools {
     pub(crate) fn others_have(&self, place: &Place) -> bool {
         let own = place.numbers.used.get() + place.idle.borrow().len() as u64;
         // The room that was taken for a new one counts, too.
-        u64::from(place.permits.taken()) > own + 1 && !self.neighbours.others.borrow().is_empty()
+        u64::from(place.taken()) > own + 1 && !self.neighbours.others.borrow().is_empty()
     }
 
     /// Asks all others, and waits a moment for what comes.
@@ -324,7 +324,7 @@ impl Pools {
     /// One that fits nobody there keeps others out.
     fn make_room(&self, group: &Group) {
         for place in group.places.borrow().iter() {
-            let full = place.permits.taken() >= place.server().max_connections;
+            let full = place.is_full();
             let mut idle = place.idle.borrow_mut();
             if full && !idle.is_empty() {
                 self.tally.up(Counter::MyhgmPoolDestroy);
@@ -351,7 +351,7 @@ impl Pools {
         let just_now = |since: u64| now.saturating_sub(since) < JUST_NOW.as_nanos() as u64;
         group.wishes.0.borrow().is_empty()
             && may_travel(backend)
-            && place.permits.waits_elsewhere(self.line).is_some_and(just_now)
+            && place.room.of_server.waits_elsewhere(self.line).is_some_and(just_now)
     }
 
     fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {
@@ -466,7 +466,7 @@ impl Lent {
         let server = backend.place.server();
         Self {
             conn: Some(conn),
-            permit: Some(backend.place.permits.clone()),
+            permit: Some(backend.place.room.clone()),
             hostgroup: server.hostgroup,
             host: backend.place.host().clone(),
             port: server.port,

@@ -23,6 +23,7 @@ mod pools;
 mod prepared;
 mod queue;
 mod reset;
+mod room;
 mod slots;
 mod state;
 mod sync;

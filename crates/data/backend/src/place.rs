@@ -1,11 +1,11 @@
 //! What this core knows of one server in one hostgroup: its row, its idle connections, its health and its numbers.
 
 use crate::Backend;
+use crate::room::{self, Room};
 use bridge::{PoolRow, ServerState};
 use config::{Server, Status};
 use hashbrown::HashSet;
 use rt::Instant;
-use rt::permits::Permits;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,8 +18,10 @@ pub struct Place {
     gone: Cell<bool>,
     #[expect(clippy::vec_box, reason = "it goes in and out with every command; a pointer moves cheaper than all of it")]
     pub(crate) idle: RefCell<Vec<Box<Backend>>>,
-    /// `max_connections`, over all cores.
-    pub(crate) permits: Arc<Permits>,
+    /// What its connections count in, over all cores.
+    pub(crate) room: Room,
+    /// Connections that its hostgroup may have, to all servers together.
+    pub(crate) group_max: Cell<u32>,
     shunned_until: Cell<Option<Instant>>,
     failures: Cell<u64>,
     failures_since: Cell<Option<Instant>>,
@@ -73,13 +75,14 @@ pub(crate) fn bump(cell: &Cell<u64>, by: u64) {
 }
 
 impl Place {
-    pub(crate) fn new(row: Arc<Server>, permits: Arc<Permits>) -> Rc<Self> {
+    pub(crate) fn new(row: Arc<Server>, room: Room) -> Rc<Self> {
         let host = row.hostname.as_ref().into();
         Rc::new(Self {
             row: RefCell::new(row),
             gone: Cell::new(false),
             idle: RefCell::default(),
-            permits,
+            room,
+            group_max: Cell::new(room::UNLIMITED),
             shunned_until: Cell::new(None),
             failures: Cell::new(0),
             failures_since: Cell::new(None),

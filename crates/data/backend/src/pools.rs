@@ -8,8 +8,9 @@ use crate::lend::{Neighbours, Wishes};
 use crate::linger::{Lingering, Lingers};
 use crate::place::Place;
 use crate::queue::Queue;
+use crate::room::{self, Room};
 use crate::{Like, Sees, State, Tally, Tracking};
-use bridge::{Counter, FreeConnectionRow, PoolRow};
+use bridge::{Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow};
 use config::{Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
 use net::Secret;
@@ -207,12 +208,15 @@ impl Pools {
                 known.iter().map(|server| (&*server.hostname, server.port)).collect();
             for row in rows {
                 if !known.contains(&(&*row.hostname, row.port)) {
-                    let key = format!("server {} {}:{}", row.hostgroup, row.hostname, row.port);
-                    places.push(Place::new(row.clone(), self.registry.get(&key)));
+                    let room = Room::of(&self.registry, row.hostgroup, &row.hostname, row.port);
+                    places.push(Place::new(row.clone(), room));
                 }
             }
             let header = snapshot.servers.hostgroup(*id).map_or(0, |h| h.attributes.proxy_protocol);
+            let max = snapshot.servers.hostgroup(*id).and_then(|h| h.attributes.max_connections);
             for place in places.iter() {
+                place.group_max.set(max.unwrap_or(room::UNLIMITED));
+                place.shrink();
                 place.speaks(header);
                 place.resets_by_login.set(snapshot.variables.mysql_reset_connection_algorithm == 1);
             }
@@ -250,6 +254,10 @@ impl Pools {
         // Others shall not have in clear what is to be encrypted since.
         let alike = place.is_alike(&backend.row);
         let mut kept = (shareable && young && alike && !stranger && place.keeps()).then_some(backend);
+        if place.is_over() {
+            // A LOAD has lowered a limit: it goes, whoever waits.
+            kept = None;
+        }
         if kept.is_some() && self.gives_way(&place, since, LEND_WAY) {
             kept = kept.and_then(|backend| self.pass_on(&group, backend));
             if kept.is_none() {
@@ -346,7 +354,7 @@ impl Pools {
     /// Idle connections that all cores together keep of a server.
     pub(crate) fn kept_free(&self, group: &Group, place: &Place) -> u32 {
         let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
-        u32::try_from((u64::from(place.server().max_connections) * free_pct).div_ceil(100)).unwrap_or(u32::MAX)
+        u32::try_from((u64::from(place.connections_max()) * free_pct).div_ceil(100)).unwrap_or(u32::MAX)
     }
 
     /// A session fell silent at `since`, and until a certain time only what this connection remembers for it keeps that: it may be asked for.
@@ -378,7 +386,7 @@ impl Pools {
                 let mut surplus = if wanted { idle.len() } else { idle.len().saturating_sub(keep) };
                 if group.warms.get() && !wanted {
                     // They are opened where a client came, and go to the cores that need them.
-                    surplus = surplus.min(place.permits.taken().saturating_sub(keep_of_all) as usize);
+                    surplus = surplus.min(place.taken().saturating_sub(keep_of_all) as usize);
                 }
                 idle.drain(..surplus);
                 drop(idle);
@@ -399,6 +407,13 @@ impl Pools {
         let now = self.rt.now();
         let groups = self.groups.borrow();
         groups.values().flat_map(|g| g.places.borrow().iter().map(|p| p.report(now, reset)).collect::<Vec<_>>()).collect()
+    }
+
+    /// Rows of `stats_mysql_hostgroup_pool`.
+    #[must_use]
+    pub fn report_groups(&self) -> Vec<HostgroupPoolRow> {
+        let now = self.rt.now();
+        self.groups.borrow().iter().filter_map(|(id, group)| group.report(*id, now)).collect()
     }
 
     /// Rows of `stats_mysql_free_connections`.

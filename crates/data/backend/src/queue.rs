@@ -23,6 +23,11 @@ impl Queue {
         self.0.borrow().is_empty()
     }
 
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
     /// Since when the first waits.
     pub(crate) fn first_since(&self) -> Option<Instant> {
         self.0.borrow().front().map(|ticket| ticket.since)

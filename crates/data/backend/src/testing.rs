@@ -1,5 +1,6 @@
 //! For tests: a core in a simulated world with one server that several addresses answer for.
 
+use crate::room::Room;
 use crate::{Place, Pools, Tally};
 use config::{Server, Status};
 use rt::Rt;
@@ -15,7 +16,7 @@ pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, 
     rt::sim::run_with(1, Faults::perfect(), limits, |rt| {
         let registry = Registry::new();
         let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
-        let place = Place::new(Arc::new(server("several")), registry.get("several"));
+        let place = Place::new(Arc::new(server("several")), Room::of(&registry, 0, "several", 3306));
         test(rt, pools, place)
     });
 }

@@ -45,7 +45,7 @@ impl Place {
 impl Pools {
     /// Opens what is missing at a server, one after another, aside.
     pub(crate) fn warm(self: &Rc<Self>, group: &Rc<Group>, place: &Rc<Place>, snapshot: &Snapshot) {
-        if place.warming.get() || place.permits.taken() >= self.kept_free(group, place) || !self.may_warm(group, place) {
+        if place.warming.get() || place.taken() >= self.kept_free(group, place) || !self.may_warm(group, place) {
             return;
         }
         let Some(who) = place.last_in.borrow().clone() else { return };

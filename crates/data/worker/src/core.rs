@@ -449,6 +449,7 @@ impl Core {
             // They are listed piece by piece.
             Ask::Digests => Report::Digests(Vec::new()),
             Ask::Hostgroups => Report::Hostgroups(self.latencies.rows(reset)),
+            Ask::HostgroupPool => Report::HostgroupPool(self.pools.report_groups()),
             Ask::Rules => Report::Rules(self.epoch().hits(reset)),
             Ask::Commands => Report::Commands(self.commands.rows(reset)),
             Ask::Users => Report::Users(

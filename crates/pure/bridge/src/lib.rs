@@ -19,8 +19,8 @@ pub use failure::{Blame, Failure, Retry};
 pub use latency::{Latency, Width};
 pub use mirror::MirrorRow;
 pub use report::{
-    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, HostgroupRow, LATENCY_BOUNDS_US,
-    PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
+    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, HostgroupPoolRow, HostgroupRow,
+    LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
 };
 
 use config::Snapshot;
@@ -165,6 +165,8 @@ pub enum Ask {
     Commands,
     /// A row per hostgroup: [`Report::Hostgroups`].
     Hostgroups,
+    /// A row per hostgroup: [`Report::HostgroupPool`].
+    HostgroupPool,
     /// A row per user: [`Report::Users`].
     Users,
     /// A row per error: [`Report::Errors`].

@@ -25,6 +25,8 @@ pub enum Report {
     Commands(Vec<CommandRow>),
     /// Hostgroups.
     Hostgroups(Vec<HostgroupRow>),
+    /// Connections of hostgroups.
+    HostgroupPool(Vec<HostgroupPoolRow>),
     /// Users.
     Users(Vec<UserRow>),
     /// Errors.
@@ -100,6 +102,25 @@ pub struct PoolRow {
     pub bytes_received: u64,
     /// Microseconds that the last connect took.
     pub latency_us: u64,
+}
+
+/// A row of `stats_mysql_hostgroup_pool`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostgroupPoolRow {
+    /// Hostgroup.
+    pub hostgroup: u32,
+    /// Connections to its servers, also those that are being opened: of all cores, as each of them reports it.
+    pub connections: u64,
+    /// As many as there may be, if that is limited.
+    pub max: Option<u32>,
+    /// Connections a session uses now.
+    pub used: u64,
+    /// Idle connections.
+    pub free: u64,
+    /// Commands that wait for a connection.
+    pub waiting: u64,
+    /// Milliseconds that the one of them has waited that came first.
+    pub longest_wait_ms: u64,
 }
 
 /// A row of `stats_mysql_processlist`.
@@ -402,6 +423,7 @@ impl Report {
             }
             (Self::Commands(a), Self::Commands(b)) => merge_commands(a, &b),
             (Self::Hostgroups(a), Self::Hostgroups(b)) => merge_hostgroups(a, b),
+            (Self::HostgroupPool(a), Self::HostgroupPool(b)) => merge_hostgroup_pool(a, b),
             (Self::Users(a), Self::Users(b)) => {
                 let mut sums: BTreeMap<Arc<str>, u64> = BTreeMap::new();
                 for row in a.drain(..).chain(b) {
@@ -496,6 +518,28 @@ fn merge_hostgroups(a: &mut Vec<HostgroupRow>, b: Vec<HostgroupRow>) {
                 x.count += row.count;
                 x.latency.add(&row.latency);
                 x.max_us = x.max_us.max(row.max_us);
+            }
+            None => {
+                at.insert(row.hostgroup, a.len());
+                a.push(row);
+            }
+        }
+    }
+}
+
+fn merge_hostgroup_pool(a: &mut Vec<HostgroupPoolRow>, b: Vec<HostgroupPoolRow>) {
+    let mut at: BTreeMap<u32, usize> = a.iter().enumerate().map(|(i, row)| (row.hostgroup, i)).collect();
+    for row in b {
+        match at.get(&row.hostgroup) {
+            Some(&i) => {
+                let x = &mut a[i];
+                // Each core has said how many all have.
+                x.connections = x.connections.max(row.connections);
+                x.max = x.max.or(row.max);
+                x.used += row.used;
+                x.free += row.free;
+                x.waiting += row.waiting;
+                x.longest_wait_ms = x.longest_wait_ms.max(row.longest_wait_ms);
             }
             None => {
                 at.insert(row.hostgroup, a.len());
@@ -601,6 +645,23 @@ mod tests {
         let Report::Hostgroups(rows) = a else { panic!("hostgroups stay hostgroups") };
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].count, rows[0].max_us, rows[0].latency.total()), (2, 90, 2));
+    }
+
+    #[test]
+    fn the_connections_of_a_hostgroup_are_counted_once() {
+        let row = |used, waiting, longest_wait_ms| HostgroupPoolRow {
+            hostgroup: 1,
+            connections: 5,
+            max: Some(7),
+            used,
+            free: 1,
+            waiting,
+            longest_wait_ms,
+        };
+        let mut a = Report::HostgroupPool(vec![row(1, 2, 30)]);
+        a.merge(Report::HostgroupPool(vec![row(2, 3, 10)]));
+        let Report::HostgroupPool(rows) = a else { panic!("they stay what they are") };
+        assert_eq!(rows, [HostgroupPoolRow { free: 2, ..row(3, 5, 30) }]);
     }
 
     #[test]

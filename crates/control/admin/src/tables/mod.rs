@@ -149,6 +149,7 @@ pub enum Observe {
     Digests,
     DigestLatency,
     HostgroupLatency,
+    HostgroupPool,
     CommandLatency,
     Rules,
     Commands,

@@ -260,6 +260,19 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed { observe: Observe::HostgroupLatency, reset: true },
     },
     Table {
+        name: "stats_mysql_hostgroup_pool",
+        about: "The connections of each hostgroup over all cores, as many as it may have (NULL: no limit of its own), and who waits for one. Ours.",
+        columns: "(
+    hostgroup INTEGER PRIMARY KEY,
+    max_connections INTEGER,
+    connections INTEGER NOT NULL,
+    used INTEGER NOT NULL,
+    free INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    longest_wait_ms INTEGER NOT NULL)",
+        kind: Kind::Observed { observe: Observe::HostgroupPool, reset: false },
+    },
+    Table {
         name: "stats_mysql_command_latency",
         about: "How the times of each class of statements are spread, in microseconds. Ours.",
         columns: "(

@@ -25,6 +25,8 @@ pub struct HostgroupAttributes {
     pub ignore_session_variables: Box<[Box<str>]>,
     /// `hostgroup_settings.handle_warnings`; `None` for mysql-handle_warnings.
     pub handle_warnings: Option<bool>,
+    /// `hostgroup_settings.max_connections`: connections to all its servers together; `None` for no limit of its own.
+    pub max_connections: Option<u32>,
     /// `hostgroup_settings.pipelining`: so many statements of several sessions may be in flight on one connection; 0 for none but one.
     pub pipelining: u32,
     /// `hostgroup_settings.read_hostgroup` and what belongs to it: this hostgroup writes, that one reads.
@@ -50,6 +52,7 @@ impl Default for HostgroupAttributes {
             throttle_connections_per_sec: 1_000_000,
             ignore_session_variables: Box::default(),
             handle_warnings: None,
+            max_connections: None,
             pipelining: 0,
             split: None,
             proxy_protocol: 0,
@@ -93,6 +96,7 @@ impl HostgroupAttributes {
         let mut settings = Members::of(&row.hostgroup_settings, "hostgroup_settings", &key, refusals);
         let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
         let monitor_slave_lag_when_null = settings.number("monitor_slave_lag_when_null", (0, 604_800));
+        let max_connections = settings.number("max_connections", (1, i64::from(u32::MAX) - 1));
         let pipelining = settings.number("pipelining", (0, 64)).unwrap_or(0);
         let proxy_protocol = settings.number("proxy_protocol", (0, 2)).map_or(0, |version| version as u8);
         let split = settings.split();
@@ -127,6 +131,7 @@ impl HostgroupAttributes {
             ),
             ignore_session_variables: ignored,
             handle_warnings,
+            max_connections,
             pipelining,
             split,
             proxy_protocol,
@@ -207,7 +212,7 @@ mod tests {
             hostgroup_id: 7,
             autocommit: 0,
             ignore_session_variables: r#"["SQL_MODE","time_zone"]"#.into(),
-            hostgroup_settings: r#"{"handle_warnings":0,"pipelining":16}"#.into(),
+            hostgroup_settings: r#"{"handle_warnings":0,"pipelining":16,"max_connections":40}"#.into(),
             servers_defaults: r#"{"weight":5,"use_ssl":1}"#.into(),
             ..HostgroupAttributesRow::default()
         };
@@ -215,10 +220,24 @@ mod tests {
         let attributes = &servers.hostgroup(7).unwrap().attributes;
         assert_eq!(attributes.autocommit, Some(false));
         assert_eq!(attributes.ignore_session_variables.iter().map(|n| &**n).collect::<Vec<_>>(), ["sql_mode", "time_zone"]);
-        assert_eq!((attributes.handle_warnings, attributes.pipelining), (Some(false), 16));
+        assert_eq!((attributes.handle_warnings, attributes.pipelining, attributes.max_connections), (Some(false), 16, Some(40)));
         let defaults = ServersDefaults { weight: Some(5), max_connections: None, use_ssl: Some(true) };
         assert_eq!(attributes.servers_defaults, defaults);
         assert_eq!(servers.attributes_rows(), [row]);
+    }
+
+    #[test]
+    fn a_limit_of_connections_that_is_no_number_of_them_is_refused() {
+        for strange in ["0", "-1", "4294967295", "1.5", "\"40\"", "null", "true"] {
+            let row = HostgroupAttributesRow {
+                hostgroup_id: 7,
+                hostgroup_settings: format!("{{\"max_connections\":{strange}}}"),
+                ..HostgroupAttributesRow::default()
+            };
+            let refusals = Servers::build([], [row], []).unwrap_err();
+            let words = refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            assert!(words.contains("'max_connections', which must be from 1 to 4294967294"), "{strange}: {words}");
+        }
     }
 
     #[test]

@@ -1,0 +1,220 @@
+//! Settings of a hostgroup, `mysql_hostgroup_attributes`: how many connections it may have.
+#![forbid(unsafe_code)]
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same, soon};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("all_servers_of_a_hostgroup_together_have_no_more_connections_than_it_may_have", crowded),
+        ("who_waits_for_a_hostgroup_is_served_in_the_order_in_which_they_came", in_order),
+        ("the_limit_of_a_hostgroup_is_changed_while_it_is_in_use", changed),
+        ("an_idle_connection_to_another_server_makes_room_in_its_hostgroup", idle_elsewhere),
+    ])
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    client.ask(sql).map_err(|error| format!("{sql}: {error}"))
+}
+
+/// Two servers in hostgroup 0, and the first of them in hostgroup 1, too, where statements with the word `besides` go.
+fn two(driver: Driver) -> Result<([Server; 2], Proxy), String> {
+    let servers = [Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?];
+    for server in &servers {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    let mut wish = Wish::in_front_of(&servers[0]);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let of = |server: &Server, hostgroup: u32| {
+        format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 2000 }}", server.port)
+    };
+    wish.servers = [of(&servers[0], 0), of(&servers[1], 0), of(&servers[0], 1)].join(",\n");
+    wish.rules = "{ rule_id = 7, active = 1, match_digest = \"besides\", destination_hostgroup = 1, apply = 1 }".to_owned();
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((servers, proxy))
+}
+
+/// `settings` of hostgroup 0 from now on.
+fn settle(proxy: &Proxy, settings: &str) -> Result<String, String> {
+    proxy.admin(&format!(
+        "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{settings}'); LOAD MYSQL SERVERS TO RUNTIME"
+    ))
+}
+
+/// Columns of the row of hostgroup 0.
+fn shown(proxy: &Proxy, columns: &str) -> Result<String, String> {
+    let said = proxy.admin(&format!("SELECT {columns} FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0"))?;
+    Ok(said.trim().replace('\t', " "))
+}
+
+fn crowded(driver: Driver) -> Outcome {
+    const MAX: usize = 4;
+    let (servers, proxy) = two(driver)?;
+    proxy.admin("SET mysql-connect_timeout_server_max = 120000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    settle(&proxy, &format!("{{\"max_connections\": {MAX}}}"))?;
+    // The same server in another hostgroup has its own connections, and more of them.
+    let mut besides: Vec<Raw> = (0..MAX * 2).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    for client in &mut besides {
+        asked(client, "CREATE TEMPORARY TABLE conf.besides (id INT)")?;
+    }
+    let clients: Vec<Raw> = (0..60).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let mut working = Vec::new();
+    for (tag, mut client) in clients.into_iter().enumerate() {
+        working.push(thread::spawn(move || -> Outcome {
+            for turn in 0..5 {
+                if tag.is_multiple_of(2) {
+                    asked(&mut client, "BEGIN")?;
+                }
+                let said = asked(&mut client, &format!("SELECT 'crowd', {tag}, {turn}, SLEEP(0.01)"))?.concat();
+                same(&said.join(" "), &format!("crowd {tag} {turn} 0"))?;
+                if tag.is_multiple_of(2) {
+                    asked(&mut client, "COMMIT")?;
+                }
+            }
+            Ok(())
+        }));
+    }
+    let (mut most, mut on_both) = (0, false);
+    while working.iter().any(|one| !one.is_finished()) {
+        let running = |server: &Server| -> Result<usize, String> {
+            Ok(server.root("SHOW FULL PROCESSLIST")?.lines().filter(|line| line.contains("'crowd'")).count())
+        };
+        // What begins between the two looks, on the second, is not beside what has ended on the first.
+        let (first, second, again) = (running(&servers[0])?, running(&servers[1])?, shown(&proxy, "connections")?);
+        on_both |= first > 0 && second > 0;
+        most = most.max(first).max(second);
+        expect(first.max(second) <= MAX, || format!("{first} and {second} statements run at once"))?;
+        expect(again.parse().is_ok_and(|open: usize| open <= MAX), || format!("{again} connections are open"))?;
+        for (at, client) in besides.iter_mut().enumerate() {
+            same(&asked(client, &format!("SELECT 'besides', {at}"))?.concat().join(" "), &format!("besides {at}"))?;
+        }
+    }
+    for one in working {
+        one.join().map_err(|_| "a client panicked".to_owned())??;
+    }
+    expect(on_both && most > 1, || format!("{most} ran at once at most, on both servers: {on_both}"))?;
+    let opened = "SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool WHERE hostgroup =";
+    let here: usize = proxy.admin(&format!("{opened} 0"))?.trim().parse().map_err(|_| "no number".to_owned())?;
+    expect(here <= MAX, || format!("{here} connections are in hostgroup 0"))?;
+    same(&shown(&proxy, "max_connections, used, waiting")?, "4 0 0")?;
+    let others = proxy
+        .admin("SELECT max_connections, used, connections = used + free FROM stats_mysql_hostgroup_pool WHERE hostgroup = 1")?;
+    same(others.trim(), &format!("NULL\t{}\t1", MAX * 2))
+}
+
+fn in_order(driver: Driver) -> Outcome {
+    let (_servers, proxy) = two(driver)?;
+    settle(&proxy, "{\"max_connections\": 1}")?;
+    let mut holder = log_in(&proxy)?;
+    asked(&mut holder, "BEGIN")?;
+    // Sessions of both cores, one after another. Each is served for so long that the ends are in the order of the beginnings.
+    let clients: Vec<Raw> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let mut waiting = Vec::new();
+    for (n, mut client) in clients.into_iter().enumerate() {
+        let served = served.clone();
+        waiting.push(thread::spawn(move || -> Outcome {
+            asked(&mut client, "SELECT SLEEP(0.1)")?;
+            served.lock().map_err(|error| error.to_string())?.push(n);
+            Ok(())
+        }));
+        soon(&(n + 1).to_string(), || shown(&proxy, "waiting"))?;
+        thread::sleep(Duration::from_millis(60));
+    }
+    same(&shown(&proxy, "longest_wait_ms > 250, max_connections, connections")?, "1 1 1")?;
+    asked(&mut holder, "COMMIT")?;
+    for one in waiting {
+        one.join().map_err(|_| "a client panicked".to_owned())??;
+    }
+    same(&format!("{:?}", served.lock().map_err(|error| error.to_string())?), "[0, 1, 2, 3, 4, 5]")?;
+    // Nobody waits longer than is allowed, and the log says what for.
+    proxy.admin("SET mysql-connect_timeout_server_max = 300; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    asked(&mut holder, "BEGIN")?;
+    for mut other in [log_in(&proxy)?, log_in(&proxy)?] {
+        let said = other.ask("SELECT 1");
+        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
+    }
+    let log = proxy.log();
+    expect(log.contains("as many as max_connections of its servers, or of its hostgroup_settings, allows"), || log)?;
+    asked(&mut holder, "COMMIT").map(drop)
+}
+
+fn changed(driver: Driver) -> Outcome {
+    let (_servers, proxy) = two(driver)?;
+    proxy.admin("SET mysql-connect_timeout_server_max = 300; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut clients: Vec<Raw> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    for client in &mut clients {
+        asked(client, "BEGIN")?;
+    }
+    same(&shown(&proxy, "max_connections, connections, used")?, "NULL 6 6")?;
+    settle(&proxy, "{\"max_connections\": 2}")?;
+    // What is in use stays, and no more is opened.
+    for (at, client) in clients.iter_mut().enumerate() {
+        same(&asked(client, &format!("SELECT {at}"))?.concat().concat(), &at.to_string())?;
+    }
+    let no_more = |proxy: &Proxy| -> Outcome {
+        for mut other in [log_in(proxy)?, log_in(proxy)?] {
+            let said = other.ask("SELECT 1");
+            expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
+        }
+        Ok(())
+    };
+    no_more(&proxy)?;
+    // What is given back is closed while there are too many.
+    for (at, client) in clients.iter_mut().enumerate().take(4) {
+        asked(client, "COMMIT")?;
+        soon(&format!("2 {}", 5 - at), || shown(&proxy, "max_connections, connections"))?;
+    }
+    no_more(&proxy)?;
+    asked(&mut clients[4], "COMMIT")?;
+    for client in &mut clients[..5] {
+        asked(client, "SELECT 1")?;
+    }
+    same(&shown(&proxy, "max_connections, connections")?, "2 2")?;
+    for (strange, words) in [
+        ("{\"max_connections\": 0}", "must be from 1 to 4294967294"),
+        ("{\"max_connections\": \"2\"}", "must be from 1 to 4294967294"),
+        ("{\"max_connection\": 2}", "which is not known"),
+        ("[2]", "must be a JSON object"),
+    ] {
+        let said = settle(&proxy, strange);
+        expect(said.as_ref().is_err_and(|said| said.contains(words) && said.contains("hostgroup_settings")), || {
+            format!("{strange}: {said:?}")
+        })?;
+    }
+    same(&shown(&proxy, "max_connections, connections")?, "2 2")?;
+    asked(&mut clients[5], "COMMIT")?;
+    settle(&proxy, "")?;
+    for client in &mut clients {
+        asked(client, "BEGIN")?;
+    }
+    same(&shown(&proxy, "max_connections, connections, used")?, "NULL 6 6")
+}
+
+/// Users of both cores, and two servers: whose idle connection it is does not matter where the hostgroup is full.
+fn idle_elsewhere(driver: Driver) -> Outcome {
+    let (_servers, proxy) = two(driver)?;
+    settle(&proxy, "{\"max_connections\": 1}")?;
+    let mut clients: Vec<Raw> = (0..4).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let begun = Instant::now();
+    for _ in 0..6 {
+        for client in &mut clients {
+            asked(client, "SELECT 1")?;
+        }
+        same(proxy.query("SELECT 2")?.trim(), "2")?;
+        same(&shown(&proxy, "connections")?, "1")?;
+    }
+    expect(begun.elapsed() < Duration::from_secs(20), || format!("it took {:?}", begun.elapsed()))
+}
