@@ -122,11 +122,10 @@ async fn a_slow_reader_stops_its_writer(rt: Rt) {
             count.set(count.get() + 32 * 1024);
         }
     });
-    rt.sleep(Duration::from_millis(200)).await;
+    rt.sleep(Duration::from_millis(400)).await;
     let at_rest = sent.get();
-    rt.sleep(Duration::from_millis(200)).await;
-    assert_eq!(sent.get(), at_rest, "the writer goes on although nobody reads");
-    // What the two kernels' buffers hold, and our 64 KiB on either side.
+    // What the two kernels' buffers hold, and our 64 KiB on either side. A writer whom nobody stops has sent more than that a hundred times. (No longer than
+    // this: with net.ipv4.tcp_notsent_lowat a kernel fills its buffer by and by, for half a minute.)
     assert!(at_rest < 16 << 20, "{at_rest} bytes");
     let (free, all) = rt.buffers();
     assert!(free >= all * 3 / 4, "{free} of {all} buffers are free");

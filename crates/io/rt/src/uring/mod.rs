@@ -40,7 +40,11 @@ const BUFFERS_AT_FIRST: usize = 64;
 /// So many accepted connections may wait for `accept`; then they wait in the kernel.
 const ACCEPTED_MAX: usize = 256;
 
-const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+/// A first try, which is over when the call that hands it over returns: it sends what there is room for, or nothing.
+const QUICK: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+
+/// What there was no room for waits in the kernel until all of it has gone.
+const PATIENT: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
 /// Several pieces on their way in one send. `pieces` points into `chunks`, `header` to `pieces`.
 pub(crate) struct Gathered {
@@ -326,7 +330,7 @@ impl Uring {
         for conn in news.drain(..) {
             let mut state = conn.state.borrow_mut();
             state.dirty = false;
-            self.send(&conn, &mut state);
+            self.send(&conn, &mut state, QUICK);
             let dropped = state.dropped;
             drop(state);
             if dropped {
@@ -336,7 +340,7 @@ impl Uring {
     }
 
     /// Starts a send, if there is something to send and none in the kernel.
-    fn send(&self, conn: &Conn, state: &mut State) {
+    fn send(&self, conn: &Conn, state: &mut State, flags: i32) {
         if !matches!(state.flying, Flying::None) || conn.place.get() == NOWHERE {
             return;
         }
@@ -351,12 +355,17 @@ impl Uring {
         let entry = match &state.flying {
             Flying::One(chunk) => {
                 let len = chunk.len().min(SEND_MAX) as u32;
-                opcode::Send::new(fd, chunk.as_ptr(), len).flags(SEND_FLAGS).build()
+                opcode::Send::new(fd, chunk.as_ptr(), len).flags(flags).build()
             }
-            Flying::Many(many) => opcode::SendMsg::new(fd, &raw const many.header).flags(SEND_FLAGS as u32).build(),
+            Flying::Many(many) => opcode::SendMsg::new(fd, &raw const many.header).flags(flags as u32).build(),
             Flying::None | Flying::Connect(_) => return,
         };
         self.push(entry, Kind::Send, conn.place.get());
+        if flags == QUICK
+            && let Some(ring) = &mut *self.ring.borrow_mut()
+        {
+            ring.one_is_quick();
+        }
     }
 
     fn sent(&self, conn: &Rc<Conn>, result: i32) {
@@ -364,12 +373,14 @@ impl Uring {
         let flown = std::mem::take(&mut state.flying);
         let mut n = usize::try_from(result).unwrap_or(0);
         state.unsent -= n;
-        // What did not go goes back to the front, in order.
+        // What did not go goes back to the front, in order, and waits for room.
+        let mut next = QUICK;
         match flown {
             Flying::One(mut chunk) => {
                 chunk.advance(n);
                 if !chunk.is_empty() {
                     state.outbox.push_front(chunk);
+                    next = PATIENT;
                 }
             }
             Flying::Many(many) => {
@@ -382,6 +393,7 @@ impl Uring {
                 });
                 for chunk in rest.into_iter().rev() {
                     state.outbox.push_front(chunk);
+                    next = PATIENT;
                 }
             }
             Flying::None | Flying::Connect(_) => {}
@@ -396,7 +408,7 @@ impl Uring {
             let code = state.send_error;
             state.send_failed(code);
         }
-        self.send(conn, &mut state);
+        self.send(conn, &mut state, next);
         let dropped = state.dropped;
         drop(state);
         if dropped {
