@@ -90,6 +90,7 @@ fi
 case $mode in
   test)
     install "$needs_servers" || missing "MariaDB, so the conformance tests against it are skipped"
+    "$here/get-mariadb-plugins.sh" || missing "MariaDB's auth_ed25519, so no server asks for it"
     install "$needs_clients" || missing "some client languages, so their conformance tests are skipped"
     "$here/get-mysql.sh" || missing "MySQL, so the conformance tests against it and with its client are skipped"
     for client in python go node java; do
