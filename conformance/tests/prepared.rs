@@ -21,6 +21,9 @@ fn main() {
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
         ("hints_make_no_other_statement_of_what_is_prepared", hinted),
         ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
+        ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
+        ("a_user_variable_has_the_type_that_it_had_when_its_statement_was_prepared", typed),
+        ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
     ])
 }
 
@@ -58,6 +61,21 @@ fn prepare(client: &mut Raw, text: &[u8]) -> Result<u32, String> {
 fn execute(client: &mut Raw, id: u32, cursor: bool) -> Outcome {
     client.command(&[&b"\x17"[..], &id.to_le_bytes(), &[u8::from(cursor), 1, 0, 0, 0]].concat()).map_err(said)?;
     up_to_eof(client, if cursor { 1 } else { 2 }).map(drop)
+}
+
+/// COM_STMT_EXECUTE without parameters; its rows as they came.
+fn rows_of(client: &mut Raw, id: u32) -> Result<String, String> {
+    client.command(&[&b"\x17"[..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat()).map_err(said)?;
+    let packets = up_to_eof(client, 2)?;
+    // The number of columns, and a definition for each.
+    let columns = packets.first().and_then(|packet| packet.first()).map_or(0, |columns| usize::from(*columns));
+    Ok(packets
+        .get(1 + columns..)
+        .unwrap_or_default()
+        .iter()
+        .map(|row| row.escape_ascii().to_string())
+        .collect::<Vec<_>>()
+        .join(" / "))
 }
 
 fn fetch(client: &mut Raw, id: u32, rows: u32) -> Result<usize, String> {
@@ -243,4 +261,92 @@ fn retired(driver: Driver) -> Outcome {
     same(&after(1900)?, &first)?;
     let next = after(2100)?;
     expect(next != first, || format!("still {next}"))
+}
+
+/// Two sessions on one connection, each with its own, as on two connections without a proxy: MySQL takes for good what is set when it prepares.
+fn taken(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        narrow(&proxy)?;
+        for (first_set, then_set, text) in [
+            ("SET default_week_format = 3", "SET default_week_format = 0", "SELECT WEEK('2027-01-01')"),
+            ("SET lc_time_names = 'de_DE'", "SET lc_time_names = 'fr_FR'", "SELECT MONTHNAME('2027-01-01')"),
+            ("SET time_zone = '+05:00'", "SET time_zone = '+00:00'", "SELECT FROM_UNIXTIME(0)"),
+        ] {
+            let play = |port: u16| {
+                let mut first = Raw::log_in(port).map_err(said)?;
+                let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+                asked(&mut first, first_set)?;
+                let one = prepare(&mut first, text.as_bytes())?;
+                let mut seen = vec![rows_of(&mut first, one)?];
+                let two = prepare(&mut second, text.as_bytes())?;
+                seen.push(rows_of(&mut second, two)?);
+                seen.push(rows_of(&mut first, one)?);
+                asked(&mut first, then_set)?;
+                seen.push(rows_of(&mut first, one)?);
+                let anew = prepare(&mut first, text.as_bytes())?;
+                seen.push(rows_of(&mut first, anew)?);
+                Ok::<_, String>(seen.join(", "))
+            };
+            same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {text}: {words}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// MySQL looks at a user variable when it prepares what names it. A session's own are there then, and nobody else's.
+fn typed(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        narrow(&proxy)?;
+        server.root("CREATE TABLE conf.cents (n INT); INSERT INTO conf.cents VALUES (100)")?;
+        let play = |port: u16| {
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+            let mut seen = Vec::new();
+            asked(&mut first, "SET @rate = 1.5")?;
+            let one = prepare(&mut first, b"SELECT @rate + 1")?;
+            seen.push(rows_of(&mut first, one)?);
+            for (value, then) in [("'abc'", "7"), ("9007199254740993", "1.5"), ("1e3", "'x'"), ("CAST(-1 AS SIGNED)", "2.5")] {
+                asked(&mut second, &format!("SET @rate = {value}"))?;
+                let two = prepare(&mut second, b"SELECT @rate + 1")?;
+                seen.push(rows_of(&mut second, two)?);
+                seen.push(rows_of(&mut first, one)?);
+                asked(&mut second, &format!("SET @rate = {then}"))?;
+                seen.push(rows_of(&mut second, two)?);
+            }
+            // It is not set yet, and in SQL.
+            let mut third = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+            asked(&mut third, "PREPARE s FROM 'SELECT @rate + 1'")?;
+            asked(&mut third, "SET @rate = 1.5")?;
+            seen.push(format!("{:?}", asked(&mut third, "EXECUTE s")?));
+            asked(&mut third, "PREPARE u FROM 'UPDATE conf.cents SET n = n * @rate'")?;
+            for sql in ["EXECUTE u", "EXECUTE s", "SELECT n FROM conf.cents"] {
+                seen.push(format!("{:?}", asked(&mut third, sql)?));
+            }
+            asked(&mut third, "UPDATE conf.cents SET n = 100")?;
+            Ok::<_, String>(seen.join(", "))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// A fetch is no SELECT. Whoever else comes meanwhile gets another connection.
+fn found_by_a_cursor(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        let play = |port: u16| {
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+            let id = prepare(&mut first, b"SELECT SQL_CALC_FOUND_ROWS id FROM conf.numbers LIMIT 2")?;
+            execute(&mut first, id, true)?;
+            let fetched = fetch(&mut first, id, 100)?;
+            asked(&mut second, "BEGIN")?;
+            asked(&mut second, "SELECT id FROM conf.numbers LIMIT 1")?;
+            Ok::<_, String>(format!("{fetched}: {:?}", asked(&mut first, "SELECT FOUND_ROWS()")?))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
 }

@@ -530,14 +530,15 @@ impl Backend {
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
         let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
-        let back =
-            sync::whole_need(&then, &now, false, Foreign { statement: false, variables: false, strange: false }, self.ways);
+        let sees = statement.meant.sees();
+        let user = sees == Sees::Variables;
+        let back = sync::whole_need(&then, &now, user, Foreign { statement: false, variables: user, strange: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);
             return self.prepare_in_schema(statement, way, max).await;
         }
-        match self.sync(&then, Sees::Nothing, None, Tracking::Any).await {
+        match self.sync(&then, sees, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
             Err(BackendFailed::Unfit | BackendFailed::Kept) => {
@@ -549,7 +550,7 @@ impl Backend {
         let prepared = self.prepare_in_schema(statement, way, max).await;
         if matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             let schema = self.state.schema.clone();
-            self.sync(&State { schema, ..now }, Sees::Nothing, None, Tracking::Any).await?;
+            self.sync(&State { schema, ..now }, sees, None, Tracking::Any).await?;
         }
         prepared
     }

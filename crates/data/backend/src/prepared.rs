@@ -37,7 +37,7 @@ impl Prepared {
     /// Whether it would mean the same if its session prepared it now.
     #[must_use]
     pub fn means_as_now(&self, state: &State) -> bool {
-        self.meant == Meant::of(state)
+        self.meant.is_of(state)
     }
 
     /// Clients that may execute it, and connections that know it.
@@ -89,7 +89,7 @@ impl Statements {
     /// as far as clients have them.
     pub fn intern(&self, user: &Rc<str>, state: &State, sql: &[u8], max: usize) -> Rc<Prepared> {
         let schema = &state.schema;
-        let meant = Meant::of(state);
+        let meant = Meant::of(state, sql);
         let mut key = Vec::with_capacity(user.len() + schema.len() + 2 + sql.len());
         key.extend_from_slice(user.as_bytes());
         key.push(0);
@@ -313,9 +313,15 @@ mod tests {
         assert_eq!((here.id(piped.number, 0), here.id(latin.number, 0)), (None, None));
         assert!(here.insert(&piped, 12, 9).is_empty(), "both stay");
         assert_eq!((here.id(a.number, 0), here.id(piped.number, 0)), (Some(11), Some(12)));
+        // MySQL keeps the locale of the names of months, and the like, of when it was prepared.
+        for (name, value) in [("lc_time_names", "'de_DE'"), ("default_week_format", "3"), ("time_zone", "'+01:00'")] {
+            let mut there = plain();
+            there.set(name, value);
+            assert_ne!(statements.intern(&"u".into(), &there, text, 9).number, a.number, "{name}");
+        }
         // What decides nothing about the text makes no other statement of it.
         let mut elsewhere = plain();
-        elsewhere.set("time_zone", "'+01:00'");
+        elsewhere.set("max_execution_time", "1000");
         assert_eq!(statements.intern(&"u".into(), &elsewhere, text, 9).number, a.number);
     }
 

@@ -1,5 +1,7 @@
 //! What a client has set and a connection must have before it may serve that client.
 
+use crate::Sees;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -246,8 +248,17 @@ fn other_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Variables besides those of character sets that decide how a text is read when it is prepared.
-const READ_BY: [&str; 4] = ["sql_mode", "old_mode", "div_precision_increment", "group_concat_max_len"];
+/// Variables besides those of character sets that decide what a text means when it is prepared: how it is read, and what MySQL, which resolves a
+/// statement once, takes from them for good (`WEEK(d)`, `MONTHNAME(d)`, a literal with an offset). MariaDB looks at most of them in each execution.
+const READ_BY: [&str; 7] = [
+    "sql_mode",
+    "old_mode",
+    "div_precision_increment",
+    "group_concat_max_len",
+    "default_week_format",
+    "lc_time_names",
+    "time_zone",
+];
 
 /// What decides how servers read the text of a statement: it stays with a statement that is prepared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,6 +266,9 @@ pub(crate) struct Meant {
     names: Names,
     /// Most often none.
     variables: Vec<(&'static str, Box<str>)>,
+    /// The user variables that it names, each with a value of the type that it had, if it was set: to MySQL it has that type in the statement from then on
+    /// (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>). Most often none.
+    user: Vec<(Box<str>, Option<UserValue>)>,
 }
 
 impl Meant {
@@ -262,11 +276,26 @@ impl Meant {
         READ_BY.into_iter().chain(CHARSET_VARIABLES)
     }
 
-    /// By what this session has set.
-    pub(crate) fn of(state: &State) -> Self {
+    /// This text, by what its session has set.
+    pub(crate) fn of(state: &State, text: &[u8]) -> Self {
+        let with_type = |name: Box<str>| {
+            let value = typed(state, &name);
+            (name, value)
+        };
+        let user = named_in(text, state).into_iter().map(with_type).collect();
+        Self { names: state.names.clone(), variables: Self::set_in(state), user }
+    }
+
+    fn set_in(state: &State) -> Vec<(&'static str, Box<str>)> {
         let set = |name: &'static str| Some((name, state.variable(name)?.into()));
-        let variables = if state.variables.is_none() { Vec::new() } else { Self::read_by().filter_map(set).collect() };
-        Self { names: state.names.clone(), variables }
+        if state.variables.is_none() { Vec::new() } else { Self::read_by().filter_map(set).collect() }
+    }
+
+    /// Whether the same text would mean the same by what is set here.
+    pub(crate) fn is_of(&self, state: &State) -> bool {
+        self.names == state.names
+            && self.variables == Self::set_in(state)
+            && self.user.iter().all(|(name, value)| typed(state, name) == *value)
     }
 
     /// Appends it to a key.
@@ -283,20 +312,82 @@ impl Meant {
             part(out, 4, name);
             part(out, 5, value);
         }
+        for (name, value) in &self.user {
+            part(out, 6, name);
+            if let Some(value) = value {
+                part(out, 7, &value.literal);
+                part(out, 8, &value.names.as_ref().and_then(Names::words).unwrap_or_default());
+            }
+        }
         out.push(0);
+    }
+
+    /// Whether the user variables of its session have to be there when it is prepared.
+    pub(crate) fn sees(&self) -> Sees {
+        if self.user.is_empty() { Sees::Nothing } else { Sees::Variables }
     }
 
     /// A state that is as it was then; `None` if this one is.
     pub(crate) fn put_into(&self, now: &State) -> Option<State> {
-        if self.names == Names::Unknown || Self::of(now) == *self {
+        if self.names == Names::Unknown || self.is_of(now) {
             return None;
         }
         let mut then = now.clone();
         Self::read_by().for_each(|name| then.unset(name));
         then.names = self.names.clone();
         self.variables.iter().for_each(|(name, value)| then.set(name, value));
+        for (name, value) in self.user.iter().filter(|(name, value)| typed(now, name) != *value) {
+            then.unset_user(name);
+            if let Some(value) = value {
+                then.set_user(name, value.clone());
+            }
+        }
         Some(then)
     }
+}
+
+/// The user variables that a text may name: in either reading of a backslash; all of the session's where that is not certain.
+fn named_in(text: &[u8], state: &State) -> Vec<Box<str>> {
+    if !text.contains(&b'@') {
+        return Vec::new();
+    }
+    let read = |escapes| sql::user_variables::mentioned(text, escapes);
+    let mut names: Vec<Box<str>> = match (read(true), read(false)) {
+        (Some(one), Some(other)) => one.into_iter().chain(other).map(String::into_boxed_str).collect(),
+        _ => state.user_variables().map(|(name, _)| name.into()).collect(),
+    };
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A value of the type that this user variable has; `None` if it is not set.
+fn typed(state: &State, name: &str) -> Option<UserValue> {
+    let value = state.user.as_ref()?.get(name)?;
+    Some(UserValue { literal: of_its_type(&value.literal).into(), names: value.names.clone() })
+}
+
+/// The same literal for all that are of one type.
+fn of_its_type(literal: &str) -> Cow<'_, str> {
+    if let (Some(first), Some(last)) = (literal.find('\''), literal.rfind('\'')) {
+        return format!("{}{}", &literal[..=first], &literal[last..]).into();
+    }
+    let has = |words: &str| literal.to_ascii_uppercase().contains(words);
+    match literal {
+        _ if has("UNSIGNED") => "CAST(0 AS UNSIGNED)",
+        _ if has("DECIMAL") => "0.0",
+        _ if has("SIGNED") || has("TRUE") || has("FALSE") => "0",
+        _ if literal.eq_ignore_ascii_case("NULL") => "NULL",
+        _ if has("0X") || has("0B") => "X''",
+        _ if has("E") => "0e0",
+        _ if literal.contains('.') => "0.0",
+        _ => match literal.parse::<i128>() {
+            Ok(number) if i64::try_from(number).is_ok() => "0",
+            Ok(number) if u64::try_from(number).is_ok() => "CAST(0 AS UNSIGNED)",
+            _ => "0.0",
+        },
+    }
+    .into()
 }
 
 fn part(out: &mut Vec<u8>, kind: u8, text: &str) {
@@ -323,6 +414,42 @@ mod tests {
         assert!(state.set_user("b", literal("2")));
         state.unset_user("b");
         assert_eq!(state, State::new("", 45));
+    }
+
+    #[test]
+    fn a_statement_keeps_the_types_of_the_variables_that_it_names() {
+        let with = |value: &str| {
+            let mut state = State::new("", 45);
+            state.set_user("a", literal(value));
+            state.set_user("b", literal("1"));
+            state
+        };
+        let meant = |value: &str| Meant::of(&with(value), b"SELECT @A + 1");
+        for alike in [
+            &["1", "-5", "+7", "TRUE", "CAST(NULL AS SIGNED)", "9223372036854775807"][..],
+            &["9223372036854775808", "18446744073709551615", "CAST(5 AS UNSIGNED)"],
+            &["1.5", "-.5", "18446744073709551616", "CAST(-15 AS DECIMAL(2,0))"],
+            &["1e3", "-1.5E0", "NULL+0e0"],
+            &["'a'", "'it''s @b'", "''"],
+            &["_latin1 x'41' COLLATE latin1_bin", "_latin1 x'' COLLATE latin1_bin"],
+            &["X'41'", "0x41"],
+            &["NULL", "null"],
+        ] {
+            let first = meant(alike[0]);
+            alike.iter().for_each(|other| assert_eq!(meant(other), first, "{other}"));
+            for strange in ["1", "9223372036854775808", "1.5", "1e3", "'a'", "NULL"].iter().filter(|one| !alike.contains(one)) {
+                assert_ne!(meant(strange), first, "{strange}");
+            }
+            // Wherever it is prepared, the variable has the type that it had; others are as they are.
+            let then = first.put_into(&with("'another'"));
+            assert_eq!(
+                then.map(|then| (first.is_of(&then), then.user_variables().count())),
+                (alike[0] != "'a'").then_some((true, 2))
+            );
+        }
+        let unset = Meant::of(&State::new("", 45), b"SELECT @a");
+        assert_eq!(unset.put_into(&with("1")).map(|then| then.user_variables().count()), Some(1));
+        assert_eq!(Meant::of(&with("1"), b"SELECT '@a', @@a"), Meant::of(&State::new("", 45), b"SELECT 1"));
     }
 
     #[test]
