@@ -207,7 +207,13 @@ fn quotes(driver: Driver) -> Outcome {
         expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || format!("{vendor}: {told:?}"))?;
         let told = client.ask(attack);
         expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || format!("{vendor}: {told:?}"))?;
-        let (_server, proxy) = behind_a_firewall(driver, vendor, "ANSI_QUOTES", &[r#"SELECT 1 AS "x""#])?;
+        let utf16 = "SET character_set_results = 'utf16'";
+        let (_server, proxy) = behind_a_firewall(driver, vendor, "ANSI_QUOTES", &[r#"SELECT 1 AS "x""#, utf16])?;
+        // The server answers our question as it answers the session.
+        let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+        client.ask(utf16).map_err(|error| error.to_string())?;
+        let told = client.ask(attack);
+        expect(told.is_err(), || format!("{vendor}: in UTF-16: {told:?}"))?;
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         let told = client.ask(attack);
         expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || {

@@ -22,6 +22,7 @@ fn main() {
         ("a_kept_connection_is_told_what_the_session_has_unset", unset_elsewhere),
         ("what_was_prepared_in_a_schema_runs_for_a_session_without_one", without_schema),
         ("our_own_questions_are_not_what_found_rows_is_about", found_rows),
+        ("commit_release_ends_its_session_and_nobody_elses_statement", released),
     ])
 }
 
@@ -293,5 +294,33 @@ fn found_rows(driver: Driver) -> Outcome {
         expect(said.as_ref().is_err_and(|error| error.contains(": 1235")), || format!("{said:?}"))?;
         both(&mut client, "DELETE FROM conf.counted WHERE words = 'there'")?;
         both(&mut client, "SELECT FOUND_ROWS()")
+    })
+}
+
+/// The server closes the connection behind its OK: the session ends, as it does directly, and who waits for the connection gets another one.
+fn released(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        server.root("CREATE TABLE conf.released (a INT)")?;
+        narrow(proxy)?;
+        let mut writer = log_in(proxy)?;
+        for (round, ends) in ["COMMIT RELEASE", "ROLLBACK WORK RELEASE", "COMMIT"].into_iter().cycle().take(30).enumerate() {
+            let mut client = beside(proxy, &writer)?;
+            if ends == "COMMIT" {
+                asked(&mut client, "SET completion_type = 2")?;
+            }
+            for sql in ["BEGIN", "INSERT INTO conf.released VALUES (1)"] {
+                asked(&mut client, sql)?;
+            }
+            writer.query("INSERT INTO conf.released VALUES (2)").map_err(|error| error.to_string())?;
+            asked(&mut client, ends)?;
+            writer.rows().map_err(|error| format!("round {round}: {error}"))?;
+            let gone = client.ask("SELECT 1");
+            expect(gone.is_err(), || format!("round {round}: {ends}: the session goes on: {gone:?}"))?;
+        }
+        let mut kept = log_in(proxy)?;
+        asked(&mut kept, "SET completion_type = 'RELEASE'")?;
+        asked(&mut kept, "BEGIN")?;
+        asked(&mut kept, "COMMIT NO RELEASE")?;
+        is(&mut kept, "SELECT COUNT(*) FROM conf.released", &["50"])
     })
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use conformance::beside::beside;
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
@@ -419,26 +420,56 @@ fn asks_own_variables(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What its next statement needs has to be asked for first: KILL QUERY ends the statement, and not the connection with the transaction.
+/// What its next statement needs has to be asked for first, or prepared there: KILL QUERY ends the statement, and not the connection with the transaction.
 fn asks_in_a_transaction(driver: Driver) -> Outcome {
-    let (server, proxy) = one(driver, Vendor::MariaDb)?;
-    let mut client = log_in(&proxy)?;
-    for sql in ["BEGIN", "INSERT INTO conf.scratch VALUES (1, 'kept')", "SET @text = CONCAT('SELECT ', 5)"] {
-        asked(&mut client, sql)?;
+    for prepared in [false, true] {
+        let (server, proxy) = one(driver, Vendor::MariaDb)?;
+        let mut client = log_in(&proxy)?;
+        client.command(b"\x16SELECT 7").map_err(|error| error.to_string())?;
+        let id = client.packet().map_err(|error| error.to_string())?.get(1..5).map(<[u8]>::to_vec).unwrap_or_default();
+        for _definition_and_end in 0..2 {
+            client.packet().map_err(|error| error.to_string())?;
+        }
+        // Where it is prepared there is somebody else now.
+        let mut other = beside(&proxy, &client)?;
+        for sql in ["BEGIN", "INSERT INTO conf.scratch VALUES (2, 'of another')"] {
+            asked(&mut other, sql)?;
+        }
+        for sql in ["BEGIN", "INSERT INTO conf.scratch VALUES (1, 'kept')", "SET @text = CONCAT('SELECT ', 5)"] {
+            asked(&mut client, sql)?;
+        }
+        server.signal("STOP");
+        let execute = [&b"\x17"[..], &id, &[0, 1, 0, 0, 0]].concat();
+        client.command(if prepared { &execute } else { b"\x03PREPARE s FROM @text" }).map_err(|error| error.to_string())?;
+        let listed =
+            format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {} AND command <> 'Sleep'", client.id);
+        let killed = trials::soon("1", || Ok(proxy.admin(&listed)?.trim().to_owned()))
+            .and_then(|()| proxy.admin(&format!("KILL QUERY {}", client.id)));
+        server.signal("CONT");
+        killed?;
+        // Whether it came in time for the statement itself is nobody's concern.
+        let said = if prepared { up_to_eofs(&mut client, 2) } else { client.rows().map(drop).map_err(|error| error.to_string()) };
+        if let Err(error) = said {
+            expect(error.starts_with("1317"), || format!("prepared: {prepared}: {error}"))?;
+        }
+        let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
+        expect(kept == [["1"]], || format!("prepared: {prepared}: the transaction has {kept:?}"))?;
     }
-    server.signal("STOP");
-    client.query("PREPARE s FROM @text").map_err(|error| error.to_string())?;
-    let listed = format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {} AND command = 'Query'", client.id);
-    let killed = trials::soon("1", || Ok(proxy.admin(&listed)?.trim().to_owned()))
-        .and_then(|()| proxy.admin(&format!("KILL QUERY {}", client.id)));
-    server.signal("CONT");
-    killed?;
-    // Whether it came in time for the statement itself is nobody's concern.
-    if let Err(error) = client.rows() {
-        expect(error.to_string().starts_with("1317"), || error.to_string())?;
+    Ok(())
+}
+
+/// Reads rows as a prepared statement has them.
+fn up_to_eofs(client: &mut Raw, eofs: usize) -> Outcome {
+    let mut seen = 0;
+    while seen < eofs {
+        let packet = client.packet().map_err(|error| error.to_string())?;
+        match packet.first() {
+            Some(0xfe) if packet.len() < 9 => seen += 1,
+            Some(0xff) => return Err(by_hand::complaint(&packet).to_string()),
+            _ => {}
+        }
     }
-    let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
-    expect(kept == [["1"]], || format!("the transaction has {kept:?}"))
+    Ok(())
 }
 
 /// It was for a statement that had ended: it does not end what the session does next, not even becoming somebody else.

@@ -212,7 +212,8 @@ impl Backend {
     pub(crate) async fn ask_for_one(&mut self, question: &str) -> Result<Option<String>, BackendFailed> {
         let Answer::Rows(mut rows) = self.ask(question).await? else { return Ok(None) };
         let cell = rows.rows.first_mut().and_then(|row| row.first_mut()).and_then(Option::take);
-        Ok(cell.and_then(|value| String::from_utf8(value).ok()))
+        // Who has asked for results in UTF-16 or the like gets zeros between the letters: that is no answer.
+        Ok(cell.filter(|value| !value.contains(&0)).and_then(|value| String::from_utf8(value).ok()))
     }
 
     /// What SHOW WARNINGS shows there, and how many there are of all and of errors, which may be more than it shows. `None` if it is too

@@ -197,6 +197,10 @@ impl Backend {
             _ => return Ok(None),
         };
         let Some([Some(variables), schema, state]) = rows.rows.first().map(Vec::as_slice) else { return Ok(None) };
+        if variables.contains(&0) {
+            // It answers in UTF-16 or the like, as this session has asked it to: another will tell.
+            return Ok(None);
+        }
         let variables = String::from_utf8_lossy(variables);
         let on = |cell: &Option<Vec<u8>>| matches!(cell.as_deref(), Some(b"1" | b"ON"));
         let mariadb = self.hello.version.to_ascii_lowercase().contains("mariadb");

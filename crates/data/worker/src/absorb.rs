@@ -8,6 +8,9 @@ use sql::set::{Assignment, Scope, Setting, Value};
 use std::ops::ControlFlow;
 use wire::caps;
 
+/// Characters in the name of a user variable.
+const USER_VARIABLE_NAME_MAX: usize = 64;
+
 impl Session {
     /// `SET @x = literal`, a SET of what is set already, COMMIT and ROLLBACK where there is no transaction. Only while no
     /// connection is held: what is there is asked there.
@@ -40,7 +43,10 @@ impl Session {
         let mut state = self.state.clone();
         for setting in &settings {
             let user = match setting {
-                Setting::Variable(Assignment { scope: Scope::User, value: Value::Literal(text), .. }) => is_certain(text),
+                Setting::Variable(Assignment { scope: Scope::User, value: Value::Literal(text), name }) => {
+                    // MySQL refuses others.
+                    is_certain(text) && name.len() <= USER_VARIABLE_NAME_MAX && !name.ends_with(' ')
+                }
                 _ => false,
             };
             if tracked && !user {

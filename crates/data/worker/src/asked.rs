@@ -82,7 +82,7 @@ impl Session {
             What::Prepare(preparing) if preparing.naming.is_some() => {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 // A slot that is in use is given up first.
-                let text = Box::pin(self.watched(limit_ms, preparing.in_sql(backend, job, max), self.entry.told(false))).await?;
+                let text = Box::pin(self.prepared_for(limit_ms, preparing.in_sql(backend, job, max), false)).await?;
                 let (attributes, caps) =
                     (self.attributes_for(job, preparing.attributes(), backend.hello.caps), backend.hello.caps);
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));
@@ -91,7 +91,7 @@ impl Session {
             What::Dynamic(dynamic) => {
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 let slot = if dynamic.deallocates() {
-                    Box::pin(self.watched(limit_ms, dynamic.bring(backend, max), self.entry.told(false))).await?
+                    Box::pin(self.prepared_for(limit_ms, dynamic.bring(backend, max), false)).await?
                 } else {
                     dynamic.bring(backend, max).await.map_err(Failed::Backend)?
                 };

@@ -487,7 +487,7 @@ impl Session {
             }
             Ok(())
         };
-        self.watched(self.limit_ms(job), work, self.entry.told(false)).await
+        self.prepared_for(self.limit_ms(job), work, false).await
     }
 
     /// These names are on a connection that is held.

@@ -43,7 +43,8 @@ impl Session {
                 // As below.
                 Failed::Killed if answered => return Err(Ended::Broken),
                 Failed::Killed if state_lost || self.entry.killed.get() => return Err(Ended::Told(interrupted())),
-                Failed::Killed => {
+                Failed::Unsent if state_lost => return Err(Ended::Told(interrupted())),
+                Failed::Killed | Failed::Unsent => {
                     self.refuse(&interrupted()).await?;
                     return Ok(Told::default());
                 }
@@ -138,11 +139,12 @@ impl Session {
                 Ok(told)
             }
             Err((why, answered)) => {
-                // A server that refuses to take a state is still there, and idle.
+                // A server that refuses to take a state is still there, and idle; so is one that was not told the statement yet.
                 let alive = backend.idle == Idle::Proven
                     && matches!(
                         why,
-                        Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise)
+                        Failed::Unsent
+                            | Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise)
                     );
                 if alive && !kept.is_empty() {
                     // What would have run in another schema did not.
@@ -157,9 +159,13 @@ impl Session {
                 }
                 if !matches!(
                     why,
-                    Failed::Backend(
-                        BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise | BackendFailed::Unfit
-                    )
+                    Failed::Unsent
+                        | Failed::Backend(
+                            BackendFailed::Sync { .. }
+                                | BackendFailed::Kept
+                                | BackendFailed::ReadsOtherwise
+                                | BackendFailed::Unfit
+                        )
                 ) {
                     // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;
@@ -358,6 +364,10 @@ impl Session {
             match Box::pin(self.read_back(&mut backend, self.limit_ms(job), false)).await {
                 Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
                 Ok(()) => self.held.put(other, backend),
+                Err(Failed::Unsent) => {
+                    self.held.put(other, backend);
+                    return Err(Trouble::before(Failed::Unsent));
+                }
                 Err(why) => {
                     self.core.pools.release(backend);
                     return Err(Trouble { why, answered: false, state_lost: true });

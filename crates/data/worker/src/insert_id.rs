@@ -269,7 +269,7 @@ impl Session {
         if backend.insert_id == Some(value) {
             return Ok(());
         }
-        self.watched(limit_ms, backend.tell_insert_id(value), self.entry.told(false)).await
+        self.prepared_for(limit_ms, backend.tell_insert_id(value), false).await
     }
 }
 

@@ -58,6 +58,11 @@ impl Session {
         if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(&job.epoch.snapshot, job.plan.hostgroup()) {
             backend.holds.remove(Hold::Diagnostics);
         }
+        if !error && job.class.ends_transaction && self.releases(job) {
+            // The server closes it behind its answer, as it would the client's own.
+            backend.retire();
+            self.entry.released.set(true);
+        }
         self.learn_insert_id(backend, job, insert_id, response.row_count() >= 0);
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
@@ -155,6 +160,16 @@ impl Session {
             row_count: response.row_count(),
             from_cache: false,
         }
+    }
+
+    /// Whether the server ends the connection with the transaction: `COMMIT RELEASE`, or `completion_type = 2`.
+    fn releases(&self, job: &Job<'_>) -> bool {
+        let by_type = || {
+            let set = self.state.variable("completion_type").map(|value| value.trim_matches(['\'', '"']));
+            let says_no = || sql::words::Words::new(job.sent()).any(|token| token.is("RELEASE"));
+            set.is_some_and(|set| set == "2" || set.eq_ignore_ascii_case("RELEASE")) && !says_no()
+        };
+        job.class.releases || by_type()
     }
 
     /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`. `outer`: the statement with the

@@ -199,7 +199,7 @@ impl Session {
             let found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
             self.keep_found_rows(found, backend.hello.is_mariadb());
         }
-        self.watched(limit_ms, backend.ask_quotes(), self.entry.told(false)).await
+        self.prepared_for(limit_ms, backend.ask_quotes(), false).await
     }
 
     pub(crate) fn ansi_quotes(&self) -> AnsiQuotes<'_> {

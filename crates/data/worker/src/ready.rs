@@ -31,6 +31,8 @@ pub(crate) fn executes_unread(job: &Job<'_>) -> bool {
 /// What a statement may see of user variables.
 pub(crate) fn sees(job: &Job<'_>) -> Sees {
     match job.what {
+        // To MySQL they have in the statement the types that they have now.
+        What::Prepare(..) if job.class.reads.intersects(Reads::USER_VARIABLE) => Sees::Variables,
         What::Prepare(..) | What::Raw(..) => Sees::Nothing,
         What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
         // No view without FROM; and taking others' variables away would take the warnings away that it asks for.
@@ -261,7 +263,7 @@ impl Session {
             }
             Ok(())
         };
-        let done = self.watched(self.limit_ms(job), work, self.entry.told(false)).await;
+        let done = self.prepared_for(self.limit_ms(job), work, false).await;
         if done.as_ref().is_err_and(is_left_alone) {
             // It may wait for a lock there.
             self.end_on_server(backend);
@@ -291,6 +293,9 @@ impl Session {
         if backend.conn.socket().unsent() + command.len() < LARGE {
             return backend.send(command).await.map_err(Failed::Backend);
         }
+        if self.entry.interrupted.get() {
+            return Err(Failed::Unsent);
+        }
         Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
     }
 
@@ -300,7 +305,9 @@ impl Session {
             let Some(mut backend) = self.held.take(hostgroup) else { continue };
             self.entry.works_on(hostgroup, &backend);
             let limit_ms = self.core.epoch().snapshot.variables.mysql_default_query_timeout;
-            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms, false)).await {
+            // What has been ended by now is not sent, but answers of ours may come from what is asked here.
+            let interrupted = self.entry.interrupted.get();
+            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms, interrupted)).await {
                 // Half of an answer may be on its way.
                 backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);
@@ -309,7 +316,9 @@ impl Session {
                         let (code, sqlstate, words) = failure.to_client();
                         Ended::Told(Complaint::with(code, sqlstate, words))
                     }
-                    Failed::Killed => Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted")),
+                    Failed::Killed | Failed::Unsent => {
+                        Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted"))
+                    }
                     _ => Ended::Gone,
                 });
             }
@@ -329,10 +338,23 @@ impl Session {
             return Ok(());
         }
         let mut state = self.state.clone();
-        let done =
-            self.watched(limit_ms, backend.read_back(&mut state), self.entry.told_while_asking(&self.core.rt, answered)).await;
+        let done = self.prepared_for(limit_ms, backend.read_back(&mut state), answered).await;
         self.state = state;
         done
+    }
+
+    /// Work of ours on a connection before the statement is sent, or after it was `answered`. A KILL QUERY ends the statement and not the connection, with all
+    /// that it is held for: nothing is begun after it, and what has begun has a moment to end.
+    pub(crate) async fn prepared_for<T>(
+        &self,
+        limit_ms: u64,
+        work: impl Future<Output = Result<T, BackendFailed>>,
+        answered: bool,
+    ) -> Result<T, Failed> {
+        if !answered && self.entry.interrupted.get() {
+            return Err(Failed::Unsent);
+        }
+        self.watched(limit_ms, work, self.entry.told_while_asking(&self.core.rt, answered)).await
     }
 
     /// Work of ours on a connection: as long as it may take, and as long as the client is there and nothing has `stopped` it.

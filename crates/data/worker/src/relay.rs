@@ -27,6 +27,8 @@ pub(crate) enum Failed {
     Client,
     /// Somebody ended the session or the statement.
     Killed,
+    /// Somebody ended the statement before anything of it was sent; the connection is as it was.
+    Unsent,
     /// The server.
     Backend(BackendFailed),
     /// The client has its rows, an error that says that there are more, and that is all: nothing keeps the connection with the rest.

@@ -71,6 +71,8 @@ pub(crate) struct Entry {
     pub(crate) cut: Cell<bool>,
     /// It is silent, and somebody needs what it keeps for the id of an insert.
     pub(crate) leaves: Cell<bool>,
+    /// COMMIT RELEASE: it ends when its command is answered.
+    pub(crate) released: Cell<bool>,
     pub(crate) bell: Bell,
     /// How much of what it may be sent it has had.
     pub(crate) pace: Pace,
@@ -110,6 +112,7 @@ impl Entry {
             interrupted: Cell::new(false),
             cut: Cell::new(false),
             leaves: Cell::new(false),
+            released: Cell::new(false),
             bell: Bell::new(),
             pace: Pace::new(now),
         }

@@ -72,7 +72,7 @@ pub(crate) struct Session {
 /// Why a session ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// COM_QUIT.
+    /// COM_QUIT, or COMMIT RELEASE.
     ByClient,
     /// The connection is gone.
     Gone,
@@ -115,6 +115,9 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
         // A command that ends the session has not ended itself: what is said last is its answer.
         if let Err(ended) = obeyed {
             break ended;
+        }
+        if session.entry.released.get() {
+            break Ended::ByClient;
         }
         session.entry.rests(core.rt.now());
         session.entry.shows_held(&session.held, core.rt.now());

@@ -40,7 +40,8 @@ impl Session {
                 self.keep_found_rows(None, backend.hello.is_mariadb());
             }
             let asked = self.ask_what_is_short(hostgroup, &mut backend, limit_ms).await;
-            if asked.is_err() {
+            let unsent = matches!(asked, Err(Failed::Unsent));
+            if asked.is_err() && !unsent {
                 // Nobody asks it again: it may be found broken before anything is sent, again and again.
                 backend.idle = Idle::Doubtful;
                 #[cfg(feature = "planted")]
@@ -53,6 +54,9 @@ impl Session {
                 self.held.put(hostgroup, backend);
             } else {
                 self.core.pools.release(backend);
+            }
+            if unsent {
+                return Err((Failed::Unsent, false));
             }
             if let Err(why) = asked {
                 is_harmless(&why, carries).then_some(()).ok_or((why, carries))?;

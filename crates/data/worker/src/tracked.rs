@@ -89,7 +89,7 @@ impl Session {
     /// `answered`: as [`Session::read_back`].
     pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
         let unreported = backend.unreported;
-        let response = self.watched(limit_ms, backend.hear(), self.entry.told_while_asking(&self.core.rt, answered)).await?;
+        let response = self.prepared_for(limit_ms, backend.hear(), answered).await?;
         backend.unreported = unreported;
         let schema = self.learn_changes(backend, &sql::class(b"DO 0"), (b"DO 0", true), &response);
         backend.unreported = Unreported::Nothing;

@@ -105,8 +105,10 @@ impl Session {
         match form {
             Form::List { errors, skip, take } => {
                 writer.columns_as_said(kept.shown.rows.definitions.iter().map(Vec::as_slice));
+                // Where results are in UTF-16 or the like, there are zeros between the letters.
+                let says_error = |level: &[u8]| level.iter().filter(|byte| **byte != 0).eq(b"Error");
                 let is_listed =
-                    |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().is_some_and(|level| level.as_deref() == Some(b"Error"));
+                    |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().and_then(Option::as_deref).is_some_and(says_error);
                 for row in kept.shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
                     writer.text_row(row.iter().map(Option::as_deref));
                     rows += 1;
