@@ -1,6 +1,5 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
-use crate::aside::give_way;
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
@@ -352,7 +351,8 @@ impl Shared {
         let refused = |refused: Vec<Refusal>| because(module.words(), &refused);
         let read = build::read(&self.engine.borrow(), &now, module).map_err(refused)?;
         drop(now);
-        let built = self.aside.done(move || read.build(&give_way)).await;
+        let helpers = self.aside.helpers();
+        let built = self.aside.done(move || read.build(&helpers)).await;
         let built = built.ok_or("a defect ended the LOAD; the log has it")?.map_err(refused)?;
         if module == Module::AdminVariables {
             // The addresses of the next start have been looked at; these are open until then.

@@ -4,10 +4,10 @@
 //! the kernel alone would let him wait for the end of a time slice, which is several milliseconds.
 
 use crate::cores::Part;
-use config::Rules;
+use config::{Help, Rules, Step};
 use rt::mailbox;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -25,6 +25,40 @@ pub(crate) fn give_way() {
     thread::yield_now();
 }
 
+/// No more threads than this work on a LOAD: it shall be soon done, and leave processors for the cores.
+const THREADS_MAX: usize = 4;
+
+/// Threads that come for the steps of one work, beside the one whose work it is, and go when they are done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Helpers {
+    /// With the one whose work it is.
+    threads: usize, // 1 <= threads <= THREADS_MAX
+}
+
+impl Help for Helpers {
+    fn pause(&self) {
+        give_way();
+    }
+
+    fn share(&self, steps: Vec<Step<'_>>) {
+        let helpers = self.threads.min(steps.len()).saturating_sub(1);
+        let left = Mutex::new(steps.into_iter());
+        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some(step) = next() {
+                step();
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..helpers {
+                // Without it, the others do what there is.
+                drop(thread::Builder::new().name("helper".into()).spawn_scoped(scope, work));
+            }
+            work();
+        });
+    }
+}
+
 impl Aside {
     /// A thread that ends with this.
     pub(crate) fn thread() -> std::io::Result<Self> {
@@ -37,6 +71,15 @@ impl Aside {
         };
         thread::Builder::new().name("aside".into()).spawn(body)?;
         Ok(Self::Thread(give))
+    }
+
+    /// Who helps with what is done here.
+    pub(crate) fn helpers(&self) -> Helpers {
+        let threads = match self {
+            Self::Here => 1,
+            Self::Thread(_) => thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX),
+        };
+        Helpers { threads }
     }
 
     /// Does it, and says what came of it; `None` if it panicked.
@@ -86,5 +129,27 @@ mod tests {
             (elsewhere, failed, aside.done(|| 7).await)
         });
         assert_eq!(answers.unwrap(), (Some(true), None, Some(7)));
+    }
+
+    #[test]
+    fn steps_are_shared_among_threads_and_all_done_in_the_end() {
+        for threads in 1..=THREADS_MAX {
+            let mut done = [0; 100];
+            let met = std::sync::Barrier::new(threads);
+            let steps = done.iter_mut().enumerate().map(|(at, done)| -> Step<'_> {
+                let met = &met;
+                Box::new(move || {
+                    // As many at once as there are threads.
+                    if at < threads {
+                        met.wait();
+                    }
+                    *done += 1;
+                })
+            });
+            Helpers { threads }.share(steps.collect());
+            assert_eq!(done, [1; 100]);
+        }
+        Helpers { threads: 2 }.share(Vec::new());
+        assert_eq!(Aside::Here.helpers().threads, 1);
     }
 }

@@ -5,8 +5,8 @@ use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
 use config::{
-    FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, Refusal,
-    ServerRow, SslParamsRow,
+    Alone, FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, Help, HostgroupAttributesRow,
+    Refusal, ServerRow, SslParamsRow,
 };
 use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
 use rusqlite::Connection;
@@ -17,18 +17,18 @@ pub(crate) struct Read(Box<Making>);
 
 /// A snapshot, and what there is to say about it; or every reason against it.
 type Built = Result<(Snapshot, Vec<Refusal>), Vec<Refusal>>;
-type Making = dyn FnOnce(&dyn Fn()) -> Built + Send;
+type Making = dyn FnOnce(&dyn Help) -> Built + Send;
 
 impl Read {
-    /// A snapshot that differs in one module from that for which was read. `pause` is called between steps.
-    pub(crate) fn build(self, pause: &dyn Fn()) -> Built {
-        (self.0)(pause)
+    /// A snapshot that differs in one module from that for which was read.
+    pub(crate) fn build(self, help: &dyn Help) -> Built {
+        (self.0)(help)
     }
 }
 
 /// A snapshot that differs from `now` in one module, and what there is to say about it.
 pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
-    read(engine, now, module)?.build(&|| ())
+    read(engine, now, module)?.build(&Alone)
 }
 
 /// What counts at the start where what was saved cannot be understood: nobody is let past a firewall that may have been on.
@@ -45,7 +45,7 @@ pub(crate) fn at_start(engine: &Engine, now: &Snapshot, module: Module) -> (Opti
                 let (usable, unusable) = usable(pairs);
                 refused = unusable;
                 let next = Snapshot { generation: now.generation + 1, ..now.clone() };
-                making(next, move |next, pause| variables(usable, prefix, next, pause)).build(&|| ())
+                making(next, move |next, help| variables(usable, prefix, next, help)).build(&Alone)
             }),
     };
     match built {
@@ -84,12 +84,12 @@ pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Re
     let refused = not_yet(conn, module);
     let read = match module {
         Module::Servers => servers(conn, next),
-        Module::Users => rows::read::<UserRow>(conn, "").map(|rows| making(next, |next, pause| users(next, rows, pause))),
+        Module::Users => rows::read::<UserRow>(conn, "").map(|rows| making(next, |next, help| users(next, rows, help))),
         Module::Rules => all_rules(conn, next),
         Module::Firewall => firewall(conn, next),
         other => match other.prefix() {
             Some(prefix) => read_variables(conn, prefix)
-                .map(|pairs| making(next, move |next, pause| variables(pairs, prefix, next, pause)))
+                .map(|pairs| making(next, move |next, help| variables(pairs, prefix, next, help)))
                 .map_err(|error| vec![sql_refusal("global_variables", error)]),
             None => Ok(making(next, |_, _| Ok(Vec::new()))),
         },
@@ -97,17 +97,17 @@ pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Re
     match read {
         Ok(read) if refused.is_empty() => Ok(read),
         // What the rows themselves have against it is said as well.
-        Ok(read) => Err(refused.into_iter().chain(read.build(&|| ()).err().unwrap_or_default()).collect()),
+        Ok(read) => Err(refused.into_iter().chain(read.build(&Alone).err().unwrap_or_default()).collect()),
         Err(more) => Err(refused.into_iter().chain(more).collect()),
     }
 }
 
 fn making(
     mut next: Snapshot,
-    change: impl FnOnce(&mut Snapshot, &dyn Fn()) -> Result<Vec<Refusal>, Vec<Refusal>> + Send + 'static,
+    change: impl FnOnce(&mut Snapshot, &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> + Send + 'static,
 ) -> Read {
-    Read(Box::new(move |pause| {
-        let notices = change(&mut next, pause)?;
+    Read(Box::new(move |help| {
+        let notices = change(&mut next, help)?;
         Ok((next, notices))
     }))
 }
@@ -127,7 +127,7 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
     let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
     let others = now.users.rows().into_iter().filter(|row| row.username != name);
     let before = unseen(now);
-    let mut notices = users(&mut next, others.chain(mine).collect(), &|| ())?;
+    let mut notices = users(&mut next, others.chain(mine).collect(), &Alone)?;
     // What is so for others has been said when they were loaded.
     notices.retain(|notice| !before.contains(notice) || notice.row == of_user(name));
     Ok((next, notices))
@@ -179,26 +179,26 @@ fn servers(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
 }
 
 /// Rows, with a pause now and then.
-fn paused<'p, T: 'p>(rows: Vec<T>, pause: &'p dyn Fn()) -> impl Iterator<Item = T> + 'p {
+fn paused<'p, T: 'p>(rows: Vec<T>, help: &'p dyn Help) -> impl Iterator<Item = T> + 'p {
     let at_once = |(at, row)| {
         if at % 64 == 0 {
-            pause();
+            help.pause();
         }
         row
     };
     rows.into_iter().enumerate().map(at_once)
 }
 
-fn users(next: &mut Snapshot, rows: Vec<UserRow>, pause: &dyn Fn()) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    next.users = Arc::new(Users::build(paused(rows, pause), &next.variables)?);
+fn users(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    next.users = Arc::new(Users::build(paused(rows, help), &next.variables)?);
     Ok(unseen(next))
 }
 
 fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
     let (rules, fast, rewrites) =
         together(rows::read::<RuleRow>(conn, ""), rows::read::<FastRoutingRow>(conn, ""), rows::read::<RewriteRow>(conn, ""))?;
-    Ok(making(next, move |next, pause| {
-        let rules = Rules::build_with_pauses(rules, fast, &next.variables, pause);
+    Ok(making(next, move |next, help| {
+        let rules = Rules::build_with_help(&next.rules, rules, fast, &next.variables, help);
         let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites), Ok(()))?;
         let notices = rules.notices().to_vec();
         (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
@@ -212,8 +212,8 @@ fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
         rows::read::<FirewallRuleRow>(conn, ""),
         rows::read::<FirewallFingerprintRow>(conn, ""),
     )?;
-    Ok(making(next, move |next, pause| {
-        let firewall = Firewall::build(paused(users, pause), paused(rules, pause), fingerprints)?;
+    Ok(making(next, move |next, help| {
+        let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
         next.firewall = Arc::new(firewall);
         Ok([everybody_is_refused(next), unseen(next)].concat())
     }))
@@ -250,7 +250,7 @@ fn variables(
     pairs: Vec<(String, String)>,
     prefix: &str,
     next: &mut Snapshot,
-    pause: &dyn Fn(),
+    help: &dyn Help,
 ) -> Result<Vec<Refusal>, Vec<Refusal>> {
     let (built, mut notices) = next.variables.with(pairs)?;
     if prefix == "admin-" {
@@ -259,12 +259,12 @@ fn variables(
     let old = std::mem::replace(&mut next.variables, Arc::new(built));
     // What was built under other values of these must be as valid under the new ones.
     if old.mysql_have_ssl != next.variables.mysql_have_ssl {
-        users(next, next.users.rows(), pause)?;
+        users(next, next.users.rows(), help)?;
     }
     if old.mysql_query_processor_regex != next.variables.mysql_query_processor_regex {
         let fast: Vec<_> = next.rules.fast().rows().collect();
         let rules = next.rules.rows().cloned();
-        next.rules = Arc::new(Rules::build_with_pauses(rules, fast, &next.variables, pause)?);
+        next.rules = Arc::new(Rules::build_with_help(&next.rules, rules, fast, &next.variables, help)?);
     }
     if !old.mysql_firewall_whitelist_enabled {
         notices.extend(everybody_is_refused(next));

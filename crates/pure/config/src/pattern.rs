@@ -7,15 +7,18 @@
 
 mod literals;
 mod matcher;
+mod replacement;
 mod shape;
 
+use literals::Packed;
 pub(crate) use literals::{AnyOf, Needed, shortest};
 use matcher::Matcher;
 pub(crate) use matcher::Workbench;
 use regex_automata::meta::{Config, Regex as Linear};
 use regex_automata::util::syntax;
+use replacement::{Perl, repeats_nothing};
+pub use replacement::{Replacement, fuzz_replacement};
 use shape::Shape;
-use std::borrow::Cow;
 
 /// A compiled expression. A clone has scratch memory of its own.
 #[derive(Debug, Clone)]
@@ -23,6 +26,7 @@ pub struct Pattern {
     shape: Option<Shape>,
     engine: Engine,
     newline: Newline,
+    needed: Packed,
 }
 
 /// PCRE's `$` also matches before a newline that ends the text. How texts that end so are matched:
@@ -33,7 +37,7 @@ enum Newline {
     /// There is one `$`, and nothing follows it: such a text also matches if it does without its newline.
     Without,
     /// On PCRE.
-    Pcre(Box<pcre2::bytes::Regex>),
+    Pcre(Box<Perl>),
 }
 
 #[derive(Debug, Clone)]
@@ -42,8 +46,9 @@ enum Engine {
     None,
     /// For what only has to match.
     Matcher(Box<Matcher>),
-    Linear(Box<Linear>),
-    Pcre(Box<pcre2::bytes::Regex>),
+    /// With what replaces everywhere where the expression may match nothing.
+    Linear(Box<Linear>, Option<Box<Perl>>),
+    Pcre(Box<Perl>),
 }
 
 /// Whose notation an expression is written in.
@@ -58,44 +63,32 @@ pub enum Dialect {
 impl Pattern {
     /// Compiles `text`, or says in plain words what is wrong with it.
     pub fn compile(text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
-        Self::to_replace(&mut Workbench::default(), text, caseless, dialect).map(|(pattern, _)| pattern)
-    }
-
-    /// The same, and what a text must have to match.
-    pub(crate) fn to_replace(
-        bench: &mut Workbench,
-        text: &str,
-        caseless: bool,
-        dialect: Dialect,
-    ) -> Result<(Self, Needed), String> {
-        Self::compiled(bench, text, caseless, dialect, false)
+        Self::compiled(&mut Workbench::default(), text, caseless, dialect, false)
     }
 
     /// The same, cheaper, where nothing will be replaced: PCRE is not needed for a `$` at the end.
-    pub(crate) fn to_match(
-        bench: &mut Workbench,
-        text: &str,
-        caseless: bool,
-        dialect: Dialect,
-    ) -> Result<(Self, Needed), String> {
+    pub(crate) fn to_match(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect) -> Result<Self, String> {
         Self::compiled(bench, text, caseless, dialect, true)
     }
 
-    fn compiled(
-        bench: &mut Workbench,
-        text: &str,
-        caseless: bool,
-        dialect: Dialect,
-        only_matches: bool,
-    ) -> Result<(Self, Needed), String> {
+    /// What a text must have to match.
+    pub(crate) fn needed(&self) -> Needed {
+        self.needed.unpacked()
+    }
+
+    fn compiled(bench: &mut Workbench, text: &str, caseless: bool, dialect: Dialect, only_matches: bool) -> Result<Self, String> {
         if only_matches && let Some(shape) = Shape::of(text, caseless, dialect == Dialect::Pcre) {
-            let needed = shape.needed();
-            return Ok((Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs }, needed));
+            let needed = Packed::of(&shape.needed());
+            return Ok(Self { shape: Some(shape), engine: Engine::None, newline: Newline::AsIs, needed });
         }
-        // It is parsed once for both, where it only has to match: that is most of what compiling takes.
+        let perl = |text| match only_matches {
+            true => Perl::to_match(text, caseless),
+            false => Perl::to_replace(text, caseless),
+        };
         let (engine, needed) = match only_matches {
+            // It is parsed once for both: that is most of what compiling takes.
             true => Matcher::compile(bench, text, caseless).map(|(matcher, needed)| (Engine::Matcher(Box::new(matcher)), needed)),
-            false => linear(text, caseless).map(|linear| (Engine::Linear(Box::new(linear)), Needed::by_linear(text))),
+            false => linear(text, caseless, dialect),
         }
         .map_or_else(|words| (Err(words), Needed::default()), |(engine, needed)| (Ok(engine), needed));
         let shape = || if only_matches { None } else { Shape::of(text, caseless, dialect == Dialect::Pcre) };
@@ -104,15 +97,17 @@ impl Pattern {
                 let newline = match () {
                     () if !has_dollar(text) => Newline::AsIs,
                     () if only_matches && ends_in_its_dollar(text) => Newline::Without,
-                    () => Newline::Pcre(Box::new(pcre(text, caseless)?)),
+                    () => Newline::Pcre(Box::new(perl(text)?)),
                 };
-                Ok((Self { shape: shape(), engine, newline }, needed))
+                Ok(Self { shape: shape(), engine, newline, needed: Packed::of(&needed) })
             }
             (_, Dialect::Pcre) => {
-                let engine = Engine::Pcre(Box::new(pcre(text, caseless)?));
-                Ok((Self { shape: None, engine, newline: Newline::AsIs }, Needed::by_pcre(text)))
+                let engine = Engine::Pcre(Box::new(perl(text)?));
+                Ok(Self { shape: None, engine, newline: Newline::AsIs, needed: Packed::of(&Needed::by_pcre(text)) })
             }
-            (Ok(engine), Dialect::Re2) => Ok((Self { shape: shape(), engine, newline: Newline::AsIs }, needed)),
+            (Ok(engine), Dialect::Re2) => {
+                Ok(Self { shape: shape(), engine, newline: Newline::AsIs, needed: Packed::of(&needed) })
+            }
             (Err(words), Dialect::Re2) => Err(words),
         }
     }
@@ -124,13 +119,13 @@ impl Pattern {
             return shape.is_match(text);
         }
         match (&self.newline, &self.engine) {
-            (Newline::Pcre(pcre), _) if text.ends_with(b"\n") => pcre.is_match(text).unwrap_or(false),
+            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => perl.one.is_match(text).unwrap_or(false),
             (Newline::Without, Engine::Matcher(matcher)) if text.ends_with(b"\n") => {
                 matcher.is_match(text) || matcher.is_match(&text[..text.len() - 1])
             }
             (_, Engine::Matcher(matcher)) => matcher.is_match(text),
-            (_, Engine::Linear(linear)) => linear.is_match(text),
-            (_, Engine::Pcre(pcre)) => pcre.is_match(text).unwrap_or(false),
+            (_, Engine::Linear(linear, _)) => linear.is_match(text),
+            (_, Engine::Pcre(perl)) => perl.one.is_match(text).unwrap_or(false),
             (_, Engine::None) => false,
         }
     }
@@ -140,65 +135,27 @@ impl Pattern {
     pub fn groups(&self) -> usize {
         match &self.engine {
             Engine::None | Engine::Matcher(_) => 0,
-            Engine::Linear(linear) => linear.captures_len() - 1,
-            Engine::Pcre(pcre) => pcre.captures_len() - 1,
-        }
-    }
-
-    /// `text` with the first match (or all, `everywhere`) replaced; `None` if there is none.
-    #[must_use]
-    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Option<Box<[u8]>> {
-        let (mut out, mut done, mut found) = (Vec::new(), 0, false);
-        let mut put = |start: usize, end: usize, group: &dyn Fn(usize) -> Option<(usize, usize)>| {
-            out.extend_from_slice(&text[done..start]);
-            replacement.write(text, group, &mut out);
-            (done, found) = (end, true);
-            everywhere
-        };
-        match (&self.newline, &self.engine) {
-            (Newline::Pcre(pcre), _) if text.ends_with(b"\n") => replace_pcre(pcre, text, &mut put),
-            (_, Engine::Linear(linear)) => replace_linear(linear, text, &mut put),
-            (_, Engine::Pcre(pcre)) => replace_pcre(pcre, text, &mut put),
-            // Nothing is replaced by what was compiled to match.
-            (_, Engine::None | Engine::Matcher(_)) => {}
-        }
-        out.extend_from_slice(&text[done..]);
-        found.then(|| out.into_boxed_slice())
-    }
-}
-
-/// Receives a match: start, end, where a group is. Answers whether the next one is wanted.
-type Put<'a> = dyn FnMut(usize, usize, &dyn Fn(usize) -> Option<(usize, usize)>) -> bool + 'a;
-
-fn replace_linear(linear: &Linear, text: &[u8], put: &mut Put<'_>) {
-    for found in linear.captures_iter(text) {
-        let Some(whole) = found.get_match() else { return };
-        if !put(whole.start(), whole.end(), &|n| found.get_group(n).map(|group| (group.start, group.end))) {
-            return;
+            Engine::Linear(linear, _) => linear.captures_len() - 1,
+            Engine::Pcre(perl) => perl.one.captures_len() - 1,
         }
     }
 }
 
-/// The engine of the `regex` crate, as it is built there but for what takes long and is of little use here: looking for literals first, and automata
-/// that are made beforehand.
-fn linear(text: &str, caseless: bool) -> Result<Linear, String> {
-    let engines = Config::new().utf8_empty(false).auto_prefilter(false).onepass(false).dfa(false);
+/// What is to be replaced by the engine of the `regex` crate, and what a text needs to match it. That engine is built as there but for what takes long
+/// and is of little use here: looking for literals first, and automata that are made beforehand.
+fn linear(text: &str, caseless: bool, dialect: Dialect) -> Result<(Engine, Needed), String> {
     let notation = syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
-    let built = regex_automata::meta::Builder::new().configure(engines).syntax(notation).build(text);
-    built.map_err(|error| match error.syntax_error() {
-        Some(error) => plain_words(error),
-        None => "is too large when it is compiled".to_owned(),
-    })
-}
-
-fn replace_pcre(pcre: &pcre2::bytes::Regex, text: &[u8], put: &mut Put<'_>) {
-    // Giving up (too much backtracking) ends the replacing.
-    for found in pcre.captures_iter(text).map_while(Result::ok) {
-        let Some(whole) = found.get(0) else { return };
-        if !put(whole.start(), whole.end(), &|n| found.get(n).map(|group| (group.start(), group.end()))) {
-            return;
-        }
-    }
+    let parsed = syntax::parse_with(text, &notation).map_err(|error| plain_words(&error))?;
+    let engines = Config::new().utf8_empty(false).auto_prefilter(false).onepass(false).dfa(false);
+    let built = regex_automata::meta::Builder::new().configure(engines).build_from_hir(&parsed);
+    let built = built.map_err(|_| "is too large when it is compiled".to_owned())?;
+    let perl = |needed| if needed { Perl::to_replace(text, caseless).map(|perl| Some(Box::new(perl))) } else { Ok(None) };
+    let engine = match dialect {
+        Dialect::Pcre if repeats_nothing(&parsed) => Engine::Pcre(Box::new(Perl::to_replace(text, caseless)?)),
+        Dialect::Pcre => Engine::Linear(Box::new(built), perl(parsed.properties().minimum_len() == Some(0))?),
+        Dialect::Re2 => Engine::Linear(Box::new(built), None),
+    };
+    Ok((engine, Needed::of(&parsed)))
 }
 
 fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
@@ -293,65 +250,6 @@ fn means_more_to_pcre(text: &str) -> bool {
     })
 }
 
-/// What takes the place of a match: text and `\0` to `\9`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replacement(Box<[Piece]>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    Text(Box<[u8]>),
-    Group(usize),
-}
-
-impl Replacement {
-    /// Reads `text`, for a pattern with this many groups; `\\` is a backslash.
-    pub fn parse(text: &str, groups: usize) -> Result<Self, String> {
-        let mut pieces = Vec::new();
-        let mut literal = Vec::new();
-        let mut bytes = text.bytes();
-        while let Some(byte) = bytes.next() {
-            if byte != b'\\' {
-                literal.push(byte);
-                continue;
-            }
-            match bytes.next() {
-                Some(b'\\') => literal.push(b'\\'),
-                Some(digit @ b'0'..=b'9') => {
-                    let group = usize::from(digit - b'0');
-                    if group > groups {
-                        return Err(format!("refers to \\{group}, but match_pattern has {groups} groups"));
-                    }
-                    if !literal.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut literal).into()));
-                    }
-                    pieces.push(Piece::Group(group));
-                }
-                other => {
-                    let after = other.map_or(Cow::Borrowed("nothing"), |b| format!("'{}'", char::from(b)).into());
-                    return Err(format!("has a backslash before {after}; only \\0 to \\9 and \\\\ have a meaning"));
-                }
-            }
-        }
-        if !literal.is_empty() {
-            pieces.push(Piece::Text(literal.into()));
-        }
-        Ok(Self(pieces.into()))
-    }
-
-    fn write(&self, text: &[u8], group: &dyn Fn(usize) -> Option<(usize, usize)>, out: &mut Vec<u8>) {
-        for piece in &self.0 {
-            match piece {
-                Piece::Text(literal) => out.extend_from_slice(literal),
-                Piece::Group(n) => {
-                    if let Some((start, end)) = group(*n) {
-                        out.extend_from_slice(&text[start..end]);
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// Body of a fuzz target: an expression, whether letters' case matters, and a text, with a NUL between. What is matched and
 /// replaced is what PCRE would; and a text that matches has what the expression is said to need.
 ///
@@ -366,19 +264,18 @@ pub fn fuzz_pattern(data: &[u8]) {
         return;
     }
     let Ok(told) = pcre(expression, caseless) else { return };
-    let mut bench = Workbench::default();
-    let (pattern, needed) =
-        Pattern::to_replace(&mut bench, expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
+    let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
     // What PCRE gives up on does not count.
     let Ok(matches) = told.is_match(text) else { return };
-    let (to_match, also) = Pattern::to_match(&mut bench, expression, caseless, Dialect::Pcre).expect("the same expression");
+    let to_match =
+        Pattern::to_match(&mut Workbench::default(), expression, caseless, Dialect::Pcre).expect("the same expression");
     assert_eq!(pattern.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
     assert_eq!(to_match.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));
     if matches {
         let text = text.to_ascii_lowercase();
         let has = |one: &[u8]| memchr::memmem::find(&text, one).is_some();
-        for needed in [needed, also] {
-            assert!(needed.start.is_none_or(|start| text.starts_with(&start)), "{expression:?}");
+        for needed in [pattern.needed(), to_match.needed()] {
+            assert!(needed.start.as_deref().is_none_or(|start| text.starts_with(start)), "{expression:?}");
             assert!(needed.inside.iter().all(|any| any.iter().any(|one| has(one))), "{expression:?}");
         }
     }
@@ -393,7 +290,7 @@ mod tests {
     }
 
     fn is_linear(pattern: &Pattern) -> bool {
-        matches!(pattern.engine, Engine::Linear(_))
+        matches!(pattern.engine, Engine::Linear(..))
     }
 
     #[test]
@@ -479,7 +376,7 @@ mod tests {
             for caseless in [true, false] {
                 let told = pcre(expression, caseless).unwrap_or_else(|words| panic!("{expression}: {words}"));
                 let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).unwrap();
-                let (to_match, _) = Pattern::to_match(&mut bench, expression, caseless, Dialect::Pcre).unwrap();
+                let to_match = Pattern::to_match(&mut bench, expression, caseless, Dialect::Pcre).unwrap();
                 on_linear += usize::from(is_linear(&pattern));
                 for text in &texts {
                     let shown = String::from_utf8_lossy(text);
@@ -528,23 +425,5 @@ mod tests {
         assert!(pattern("\u{e9}").is_match("caf\u{e9}".as_bytes()));
         assert!(pattern("caf[\u{e9}]").is_match("caf\u{e9}".as_bytes()), "a class of two bytes, as PCRE reads it");
         assert!(!Pattern::compile("a", false, Dialect::Pcre).unwrap().is_match(b"A"));
-    }
-
-    #[test]
-    fn replacing_knows_groups_and_global() {
-        let replaced = |pattern_text: &str, with: &str, text: &str, everywhere| {
-            let pattern = pattern(pattern_text);
-            let with = Replacement::parse(with, pattern.groups()).unwrap();
-            let replaced = pattern.replace(text.as_bytes(), &with, everywhere);
-            replaced.map(|bytes| String::from_utf8(bytes.into()).unwrap()).unwrap_or_default()
-        };
-        assert_eq!(replaced("a(.)", r"<\1\\\0>", "xabac", false), r"x<b\ab>ac");
-        assert_eq!(replaced("a(.)", r"<\1>", "xabac", true), "x<b><c>");
-        assert_eq!(replaced("a(?=c)", "-", "abac", true), "ab-c");
-        assert_eq!(replaced("c$", "!", "abc\n", false), "ab!\n");
-        assert_eq!(replaced("(a)|(b)", r"[\1]", "ab", true), "[a][]");
-        assert_eq!(replaced("z", "-", "ab", true), "", "nothing to replace");
-        assert!(Replacement::parse(r"\2", 1).unwrap_err().contains("has 1 groups"));
-        assert!(Replacement::parse(r"a\n", 1).is_err());
     }
 }

@@ -3,19 +3,21 @@
 mod address;
 mod candidates;
 mod check;
+mod expressions;
 mod filter;
 mod index;
 mod memo;
 
 pub use address::AddressPattern;
 pub use candidates::{Candidate, Candidates};
+pub use expressions::{Alone, Help, Step};
 pub use index::Asked;
 pub use memo::Memo;
 
 pub(crate) use check::c_number;
 
 use crate::fast_routing::{self, FastRouting};
-use crate::{FastRoutingRow, Pattern, Refusal, Replacement, RuleRow, Variables};
+use crate::{Dialect, FastRoutingRow, Pattern, Refusal, Replacement, RuleRow, Variables};
 use index::Index;
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub struct Rules {
     unsure: Arc<[u32]>,
     needs_digest: bool,
     watches_writes: bool,
+    /// How the expressions were read.
+    dialect: Option<Dialect>,
 }
 
 /// One active rule. What is `None` asks nothing or sets nothing.
@@ -126,32 +130,36 @@ impl Rules {
         fast: impl IntoIterator<Item = FastRoutingRow>,
         variables: &Variables,
     ) -> Result<Self, Vec<Refusal>> {
-        Self::build_with_pauses(rules, fast, variables, &|| ())
+        Self::build_with_help(&Self::default(), rules, fast, variables, &Alone)
     }
 
-    /// The same on a machine that has other work: `pause` is called between steps, and gives way to whoever waits for the processor.
-    pub fn build_with_pauses(
+    /// The same with help, on a machine that has other work. Expressions that `before` has are not compiled again: it takes as long as what is new.
+    pub fn build_with_help(
+        before: &Self,
         rules: impl IntoIterator<Item = RuleRow>,
         fast: impl IntoIterator<Item = FastRoutingRow>,
         variables: &Variables,
-        pause: &dyn Fn(),
+        help: &dyn Help,
     ) -> Result<Self, Vec<Refusal>> {
         let mut refused = Vec::new();
-        let (chain, needs, notices) = check::chain(rules, variables, &mut refused, pause);
+        let dialect = if variables.mysql_query_processor_regex == 2 { Dialect::Re2 } else { Dialect::Pcre };
+        let (chain, notices) = check::chain(rules, (dialect, before), &mut refused, help);
         let mut refusals = fast_routing::refusals();
+        let pause = &|| help.pause();
         let fast = FastRouting::build(fast, &mut refusals, pause);
         refused.extend(refusals.into_list());
         if !refused.is_empty() {
             return Err(refused);
         }
         Ok(Self {
-            index: Arc::new(Index::of(&chain, needs, pause)),
+            index: Arc::new(Index::of(&chain, pause)),
             needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
             unsure: (0..).zip(&chain).filter(|(_, rule)| rule.asks_beyond_digest()).map(|(position, _)| position).collect(),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,
             fast: Arc::new(fast),
             notices: notices.into(),
+            dialect: Some(dialect),
         })
     }
 
@@ -170,6 +178,7 @@ impl Rules {
             unsure: Arc::clone(&self.unsure),
             needs_digest: self.needs_digest,
             watches_writes: self.watches_writes,
+            dialect: self.dialect,
         }
     }
 

@@ -1,7 +1,9 @@
 //! What a text must contain for an expression to match it: what a filter can look for in one pass over many.
 
+#[cfg(test)]
 use regex_automata::util::syntax;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
+use std::sync::Arc;
 
 /// Texts of which at least one is in every text that matches, in whatever case. Letters are lower case.
 pub(crate) type AnyOf = Vec<Box<[u8]>>;
@@ -15,6 +17,45 @@ pub(crate) struct Needed {
     pub(crate) inside: Vec<AnyOf>,
 }
 
+/// What is known of an expression, in one piece of memory: it is kept for as long as the expression is in force.
+#[derive(Debug, Clone)]
+pub(super) struct Packed(Arc<[u8]>);
+
+impl Packed {
+    /// Of each text its length in four bytes, then the text; before the texts of which one is there, how many. The start has a list of its own.
+    pub(super) fn of(needed: &Needed) -> Self {
+        let mut bytes = Vec::new();
+        let number = |bytes: &mut Vec<u8>, n: usize| bytes.extend_from_slice(&u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes());
+        let mut put = |texts: &mut dyn ExactSizeIterator<Item = &Box<[u8]>>| {
+            number(&mut bytes, texts.len());
+            for text in texts {
+                number(&mut bytes, text.len());
+                bytes.extend_from_slice(text);
+            }
+        };
+        put(&mut needed.start.iter());
+        needed.inside.iter().for_each(|any| put(&mut any.iter()));
+        Self(bytes.into())
+    }
+
+    pub(super) fn unpacked(&self) -> Needed {
+        let mut rest = &*self.0;
+        let mut lists = std::iter::from_fn(|| {
+            let count = number(&mut rest)?;
+            (0..count)
+                .map(|_| number(&mut rest).and_then(|length| rest.split_off(..length)).map(Box::from))
+                .collect::<Option<AnyOf>>()
+        });
+        let start = lists.next().and_then(|mut start| start.pop());
+        Needed { start, inside: lists.collect() }
+    }
+}
+
+fn number(rest: &mut &[u8]) -> Option<usize> {
+    let four = rest.split_off(..4)?;
+    usize::try_from(u32::from_le_bytes(four.try_into().ok()?)).ok()
+}
+
 /// A text of one byte tells next to nothing.
 const SHORTEST: usize = 2;
 /// Longer alternatives are not worth their place.
@@ -24,6 +65,7 @@ const LETTERS_MAX: usize = 4;
 
 impl Needed {
     /// Of an expression that the linear engine runs.
+    #[cfg(test)]
     pub(crate) fn by_linear(text: &str) -> Self {
         let notation = syntax::Config::new().unicode(false).utf8(false);
         syntax::parse_with(text, &notation).map(|hir| Self::of(&hir)).unwrap_or_default()
@@ -255,7 +297,9 @@ mod tests {
             ),
             ("(ab|)", " > "),
         ] {
-            assert_eq!(shown(&Needed::by_linear(expression)), wanted, "{expression}");
+            let needed = Needed::by_linear(expression);
+            assert_eq!(shown(&needed), wanted, "{expression}");
+            assert_eq!(Packed::of(&needed).unpacked(), needed, "{expression}");
             let caseless = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
             assert_eq!(
                 shown(&Needed::of(&syntax::parse_with(expression, &caseless).unwrap())),
@@ -270,7 +314,9 @@ mod tests {
             ("^ab|c(?=d)", " > "),
             ("(?=ab)", " > "),
         ] {
-            assert_eq!(shown(&Needed::by_pcre(expression)), wanted, "{expression}");
+            let needed = Needed::by_pcre(expression);
+            assert_eq!(shown(&needed), wanted, "{expression}");
+            assert_eq!(Packed::of(&needed).unpacked(), needed, "{expression}");
         }
     }
 }

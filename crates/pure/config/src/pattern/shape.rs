@@ -212,7 +212,9 @@ mod tests {
         for expression in expressions {
             for (caseless, newline) in [(true, true), (false, true), (true, false), (false, false)] {
                 let shape = Shape::of(expression, caseless, newline).expect(expression);
-                let linear = crate::pattern::linear(expression, caseless).unwrap();
+                let notation = regex_automata::util::syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
+                let engines = regex_automata::meta::Config::new().utf8_empty(false);
+                let linear = regex_automata::meta::Builder::new().configure(engines).syntax(notation).build(expression).unwrap();
                 let pcre = pcre2::bytes::RegexBuilder::new().caseless(caseless).build(expression).unwrap();
                 for text in &texts {
                     let told = if newline { pcre.is_match(text).unwrap() } else { linear.is_match(text) };

@@ -1,10 +1,9 @@
 //! Rows of `mysql_query_rules` to rules: what is refused, and why.
 
-use super::index::Needs;
-use super::{AddressPattern, Rule};
-use crate::pattern::{Dialect, Needed, Workbench};
+use super::expressions::{self, Compiled, Expressions};
+use super::{AddressPattern, Help, Rule, Rules};
 use crate::refusal::{Notices, Refusals};
-use crate::{Pattern, Refusal, Replacement, RuleRow, Variables};
+use crate::{Dialect, Pattern, Refusal, Replacement, RuleRow};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -14,14 +13,13 @@ const FLAG: (i64, i64) = (0, u32::MAX as i64);
 /// What `attributes` may have.
 const MEMBERS: [&str; 4] = ["flagOUTs", "cache_invalidate", "max_rows", "mirror_compare"];
 
-/// The active rules in order, each with what its expressions need, and notices.
+/// The active rules in order, and notices. Expressions that are among those of before are taken over.
 pub(super) fn chain(
     rows: impl IntoIterator<Item = RuleRow>,
-    variables: &Variables,
+    (dialect, before): (Dialect, &Rules),
     refused: &mut Vec<Refusal>,
-    pause: &dyn Fn(),
-) -> (Vec<Rule>, Vec<Needs>, Vec<Refusal>) {
-    let dialect = if variables.mysql_query_processor_regex == 2 { Dialect::Re2 } else { Dialect::Pcre };
+    help: &dyn Help,
+) -> (Vec<Rule>, Vec<Refusal>) {
     let mut refusals = Refusals::of("mysql_query_rules");
     let mut notices = Notices::of("mysql_query_rules");
     let mut rows: Vec<_> = rows.into_iter().filter(|row| row.active != 0).collect();
@@ -29,14 +27,14 @@ pub(super) fn chain(
     for pair in rows.windows(2).filter(|pair| pair[0].rule_id == pair[1].rule_id) {
         refusals.add(|| key(&pair[0]), "rule_id", "has a row already");
     }
-    let mut bench = Workbench::default();
-    let check = |row| {
-        pause();
-        Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(&mut bench, dialect)
+    let expressions = expressions::all(&rows, dialect, before, help);
+    let check = |(row, expressions): (RuleRow, _)| {
+        help.pause();
+        Checking { row: &row, refusals: &mut refusals, notices: &mut notices }.rule(expressions)
     };
-    let (chain, needs) = rows.into_iter().map(check).unzip();
+    let chain = rows.into_iter().zip(expressions).map(check).collect();
     refused.extend(refusals.into_list());
-    (chain, needs, notices.into_list())
+    (chain, notices.into_list())
 }
 
 fn key(row: &RuleRow) -> String {
@@ -71,10 +69,10 @@ impl Checking<'_> {
         self.number(column, value.filter(|hostgroup| *hostgroup >= 0), HOSTGROUP)
     }
 
-    fn rule(mut self, bench: &mut Workbench, dialect: Dialect) -> (Rule, Needs) {
+    fn rule(mut self, expressions: Expressions) -> Rule {
         self.what_does_less_than_it_says();
         let row = self.row;
-        let (caseless, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
+        let (_, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
         for word in row.re_modifiers.iter().flat_map(|text| text.split(',')).map(str::trim) {
             if !["", "CASELESS", "GLOBAL"].iter().any(|known| known.eq_ignore_ascii_case(word)) {
                 self.notices.add(
@@ -84,13 +82,8 @@ impl Checking<'_> {
                 );
             }
         }
-        let match_digest =
-            self.pattern("match_digest", row.match_digest.as_deref(), |text| Pattern::to_match(bench, text, caseless, dialect));
-        let compile = if row.replace_pattern.is_some() { Pattern::to_replace } else { Pattern::to_match };
-        let match_pattern =
-            self.pattern("match_pattern", row.match_pattern.as_deref(), |text| compile(bench, text, caseless, dialect));
-        let (match_digest, digest_needs) = match_digest.unzip();
-        let (match_pattern, text_needs) = match_pattern.unzip();
+        let match_digest = self.pattern("match_digest", row.match_digest.as_deref(), expressions.digest);
+        let match_pattern = self.pattern("match_pattern", row.match_pattern.as_deref(), expressions.text);
         let replace = self.replacement(match_pattern.as_ref()).map(|replacement| (Arc::new(replacement), everywhere));
         let digest = self.digest();
         let shown = RuleRow {
@@ -104,7 +97,7 @@ impl Checking<'_> {
         let cache_invalidate = self.cache_invalidate(&attributes);
         let rows_max = self.whole(&attributes, "max_rows");
         let mirror_compare = self.truth(&attributes, "mirror_compare");
-        let rule = Rule {
+        Rule {
             rule_id: row.rule_id,
             flag_in: self.number("flagIN", Some(row.flagIN), FLAG).unwrap_or_default(),
             username: text(&row.username),
@@ -140,8 +133,7 @@ impl Checking<'_> {
             rows_max,
             apply: self.flag("apply", Some(row.apply)) == Some(true),
             row: Arc::new(shown),
-        };
-        (rule, Needs { digest: digest_needs, text: text_needs })
+        }
     }
 
     fn what_does_less_than_it_says(&mut self) {
@@ -160,17 +152,11 @@ impl Checking<'_> {
         }
     }
 
-    fn pattern(
-        &mut self,
-        column: &'static str,
-        text: Option<&str>,
-        compile: impl FnOnce(&str) -> Result<(Pattern, Needed), String>,
-    ) -> Option<(Pattern, Needed)> {
-        let text = text?;
-        match compile(text) {
+    fn pattern(&mut self, column: &'static str, text: Option<&str>, compiled: Option<Compiled>) -> Option<Pattern> {
+        match compiled? {
             Ok(pattern) => Some(pattern),
             Err(words) => {
-                self.refuse(column, format!("'{text}' is not a valid expression: {words}"));
+                self.refuse(column, format!("'{}' is not a valid expression: {words}", text.unwrap_or_default()));
                 None
             }
         }
@@ -281,7 +267,7 @@ impl Checking<'_> {
 }
 
 /// CASELESS and GLOBAL, and how the runtime table shows them. Other words mean nothing.
-fn modifiers(text: Option<&str>) -> (bool, bool, &'static str) {
+pub(super) fn modifiers(text: Option<&str>) -> (bool, bool, &'static str) {
     let has = |word: &str| text.is_some_and(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)));
     match (has("CASELESS"), has("GLOBAL")) {
         (true, true) => (true, true, "CASELESS,GLOBAL"),
@@ -310,7 +296,7 @@ pub(crate) fn c_number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rules;
+    use crate::Variables;
 
     fn rule(rule_id: i64) -> RuleRow {
         RuleRow { rule_id, active: 1, ..RuleRow::default() }

@@ -8,7 +8,6 @@
 use super::filter::Filter;
 use super::memo::Memo;
 use super::{Candidates, Rule};
-use crate::pattern::Needed;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -70,15 +69,6 @@ struct Bucket {
     filters: Option<Box<Filters>>,
     /// One of the rules, to compare with.
     sample: u32,
-}
-
-/// What a text needs to match the expressions of a rule; none where it has no such expression.
-#[derive(Debug, Default)]
-pub(super) struct Needs {
-    /// Of `match_digest`.
-    pub(super) digest: Option<Needed>,
-    /// Of `match_pattern`.
-    pub(super) text: Option<Needed>,
 }
 
 #[derive(Debug)]
@@ -223,8 +213,7 @@ impl Group {
 }
 
 impl Index {
-    /// With what the expressions of each rule need.
-    pub(super) fn of(chain: &[Rule], mut needs: Vec<Needs>, pause: &dyn Fn()) -> Self {
+    pub(super) fn of(chain: &[Rule], pause: &dyn Fn()) -> Self {
         let len = u32::try_from(chain.len()).unwrap_or(u32::MAX);
         if chain.len() < INDEXED_MIN {
             return Self { is_whole: true, len, ..Self::default() };
@@ -247,7 +236,7 @@ impl Index {
         for (hash, group, positions) in gathered {
             pause();
             let sample = positions[0];
-            let (always, filters) = filtered(chain, &mut needs, positions, &mut numbers, pause);
+            let (always, filters) = filtered(chain, positions, &mut numbers, pause);
             index.by_text |= filters.as_ref().is_some_and(|filters| !filters.text.is_empty());
             let group = u8::try_from(group).expect("there are at most GROUPS_MAX");
             let bucket = Bucket { hash, group, always: always.into(), filters: filters.map(Box::new), sample };
@@ -343,7 +332,6 @@ fn groups(chain: &[Rule]) -> Vec<Group> {
 /// The positions that are always candidates, and the filters of the others.
 fn filtered(
     chain: &[Rule],
-    needs: &mut [Needs],
     positions: Vec<u32>,
     numbers: &mut impl Iterator<Item = u32>,
     pause: &dyn Fn(),
@@ -351,13 +339,12 @@ fn filtered(
     let (mut always, mut by_digest, mut by_text) = (Vec::new(), Vec::new(), Vec::new());
     for &position in &positions {
         pause();
-        // The expressions of a negated one must not match.
-        let negated = chain[position as usize].negate_match_pattern;
-        let Needs { digest, text } =
-            needs.get_mut(position as usize).filter(|_| !negated).map(std::mem::take).unwrap_or_default();
-        match (digest, text) {
-            (Some(digest), _) => by_digest.push((position, digest)),
-            (None, Some(text)) => by_text.push((position, text)),
+        let rule = &chain[position as usize];
+        match (&rule.match_digest, &rule.match_pattern) {
+            // The expressions of a negated one must not match.
+            _ if rule.negate_match_pattern => always.push(position),
+            (Some(digest), _) => by_digest.push((position, digest.needed())),
+            (None, Some(text)) => by_text.push((position, text.needed())),
             (None, None) => always.push(position),
         }
     }
