@@ -158,6 +158,7 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     drop(letters.try_send(Letter::Use { wish, anyway: true, done: Box::new(drop) }));
     let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
     let embedded = flags.sqlite3_server.then(|| Embedded::new(&snapshot, acceptor.clone()));
+    let undelivered = admin.undelivered();
     threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor, embedded.clone()))?;
     if let Some(embedded) = embedded {
         threads.start_sqlite(&snapshot, datadir, embedded)?;
@@ -166,6 +167,12 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     greet(flags, &snapshot.variables, &log);
     let ended = until_the_end(&events, &happens, &cores, &letters, &log);
     write_what_is_left(&cores, &letters, LAST_WORDS);
+    let lost = undelivered();
+    if lost > 0 {
+        log.line(&format!(
+            "{lost} rows of statistics that waited for a reader, or for a disk that can be written, end with this process"
+        ));
+    }
     // It may have been removed already; a process that starts writes it anew.
     let _gone = fs::remove_file(pidfile);
     ended

@@ -7,6 +7,7 @@ use crate::grid::Grid;
 use crate::observe::{self, Process};
 use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
+use crate::taken::Taken;
 use crate::{access, build, file, layers, private, route};
 use bridge::{Ask, Report};
 use config::{Refusal, Snapshot};
@@ -57,14 +58,37 @@ impl From<String> for Said {
     }
 }
 
+/// A reply, and what the cores have given away for it.
+pub(crate) struct Answered {
+    pub(crate) reply: Reply,
+    taken: Vec<Taken>,
+}
+
+impl Answered {
+    /// The operator has it. Dropped before, what was taken from the cores for it is kept for whoever asks next.
+    pub(crate) fn delivered(self) {
+        self.taken.into_iter().for_each(Taken::delivered);
+    }
+}
+
 impl Shared {
-    pub(crate) async fn answer(&self, asker: &Asker, text: &str, values: &[Value]) -> Result<Reply, Said> {
+    pub(crate) async fn answer(&self, asker: &Asker, text: &str, values: &[Value]) -> Result<Answered, Said> {
+        let mut taken = Vec::new();
+        let reply = self.reply(asker, text, values, &mut taken).await?;
+        if matches!(reply, Reply::Done { .. }) {
+            // It is where the statement has put it.
+            taken.drain(..).for_each(Taken::delivered);
+        }
+        Ok(Answered { reply, taken })
+    }
+
+    async fn reply(&self, asker: &Asker, text: &str, values: &[Value], taken: &mut Vec<Taken>) -> Result<Reply, Said> {
         is_short_enough(asker, text)?;
         match commands::parse(text, asker.view) {
-            Command::Sql(sql) => self.sql(asker, &sql, values).await,
+            Command::Sql(sql) => self.sql(asker, &sql, values, taken).await,
             Command::Query(sql) => {
                 let sql = first_of(&sql);
-                self.refresh(asker.view, sql).await?;
+                self.refresh(asker.view, sql, taken).await?;
                 Ok(self.engine(asker.view).borrow().query(sql, values, |name| self.place(asker, name))?)
             }
             Command::Blank => Err(Said::Sql("not an error".into())),
@@ -99,7 +123,7 @@ impl Shared {
             Command::LearnFirewall(lesson) => self.learn_firewall(&lesson).await,
             Command::KeepDigests => self.keep_digests().await,
             Command::ForgetDigests => {
-                self.cores.ask(Ask::Digests, true).await?;
+                self.cores.take(Ask::Digests).await?.delivered();
                 Ok(Reply::done())
             }
             Command::DollarProbe => Err(Said::Coded(1054, "42S22", "Unknown column '$$' in 'field list'".into())),
@@ -107,9 +131,9 @@ impl Shared {
         }
     }
 
-    async fn sql(&self, asker: &Asker, sql: &str, values: &[Value]) -> Result<Reply, Said> {
+    async fn sql(&self, asker: &Asker, sql: &str, values: &[Value], taken: &mut Vec<Taken>) -> Result<Reply, Said> {
         let sql = first_of(sql);
-        let named = self.refresh(asker.view, sql).await?;
+        let named = self.refresh(asker.view, sql, taken).await?;
         let engine = self.engine(asker.view).borrow();
         let before = engine.conn().total_changes();
         let reply = engine.run(sql, values);
@@ -157,33 +181,41 @@ impl Shared {
     // Reading
 
     /// Fills the tables that a statement names from what is in force and from the cores; which those are.
-    async fn refresh(&self, view: View, sql: &str) -> Result<Vec<TableCopy>, Said> {
+    async fn refresh(&self, view: View, sql: &str, taken: &mut Vec<Taken>) -> Result<Vec<TableCopy>, Said> {
         let named: Vec<TableCopy> = self.engine(view).borrow().filled_tables_in(sql).into_iter().cloned().collect();
         for copy in &named {
-            self.fill(view, copy).await?;
+            self.fill(view, copy, taken).await?;
         }
         Ok(named)
     }
 
-    async fn fill(&self, view: View, copy: &TableCopy) -> Result<(), Said> {
+    async fn fill(&self, view: View, copy: &TableCopy, taken: &mut Vec<Taken>) -> Result<(), Said> {
         let name = match view {
             View::Admin => format!("{}.{}", copy.schema.name(), copy.name),
             View::Stats => format!("main.{}", copy.name),
         };
         match (copy.table.kind, copy.role) {
             (Kind::Observed { observe, .. }, role) => {
+                let now;
                 let report = match observe::ask(observe) {
-                    Some(ask) => Some(self.cores.ask(ask, role == Role::Reset).await?),
+                    Some(ask) if role == Role::Reset => {
+                        taken.push(self.cores.take(ask).await?);
+                        taken.last().map(Taken::report)
+                    }
+                    Some(ask) => {
+                        now = self.cores.ask(ask).await?;
+                        Some(&now)
+                    }
                     None => None,
                 };
                 let engine = self.engine(view).borrow();
                 let process = self.process(engine.conn());
                 let snapshot = self.snapshot.borrow();
                 engine.transaction(|conn| match (report, observe) {
-                    (Some(Report::Digests(rows)), Observe::DigestLatency) => observe::digest_latency(conn, &name, &rows),
-                    (Some(Report::Commands(rows)), Observe::CommandLatency) => observe::command_latency(conn, &name, &rows),
-                    (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, &name, &rows),
-                    (Some(report), _) => observe::report(conn, &name, &report, &snapshot, &process),
+                    (Some(Report::Digests(rows)), Observe::DigestLatency) => observe::digest_latency(conn, &name, rows),
+                    (Some(Report::Commands(rows)), Observe::CommandLatency) => observe::command_latency(conn, &name, rows),
+                    (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, &name, rows),
+                    (Some(report), _) => observe::report(conn, &name, report, &snapshot, &process),
                     (None, Observe::Memory) => observe::memory(conn, &name, &process),
                     (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),
                     (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
@@ -193,7 +225,7 @@ impl Shared {
             (Kind::Checksums, _) => self.fill_checksums()?,
             (_, Role::Runtime) => {
                 self.confirmed(&copy.name)?;
-                let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool, false).await?) } else { None };
+                let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool).await?) } else { None };
                 // While that was awaited, another configuration may have come.
                 let generation = self.confirmed(&copy.name)?;
                 let is_large = matches!(
@@ -232,6 +264,7 @@ impl Shared {
             cores: self.cores.len(),
             generation: self.snapshot.borrow().generation,
             sqlite_bytes: pragma("page_count") * pragma("page_size"),
+            rows_lost: self.cores.lost(),
         }
     }
 

@@ -53,11 +53,11 @@ fn what_is_asked_of_information_schema_may_be_prepared_and_is_one_statement() {
             assert_eq!(bench.shared.describe(&asker, "SELECT USER()"), Ok((0, vec!["user()".into()])));
             let name = if view == View::Admin { "mysql_servers" } else { "stats_mysql_global" };
             let values = ["main", name].map(|text| Value::Text(text.into()));
-            match bench.shared.answer(&asker, sql, &values).await {
+            match bench.shared.answer(&asker, sql, &values).await.map(|answered| answered.reply) {
                 Ok(Reply::Rows(grid)) => assert_eq!(grid.texts(), [["1"]]),
                 other => panic!("{other:?}"),
             }
-            let without = bench.shared.answer(&asker, sql, &[]).await;
+            let without = bench.shared.answer(&asker, sql, &[]).await.map(|answered| answered.reply);
             assert!(matches!(&without, Err(Said::Sql(words)) if words.contains("needed 2")), "{without:?}");
             let text = "SELECT count(*) > 5 FROM information_schema.tables; PRAGMA query_only=0; DELETE FROM nowhere";
             match bench.ask(view, text).await {

@@ -2,12 +2,15 @@
 
 use crate::aside::{Aside, give_way};
 use crate::shared::Renewed;
+use crate::taken::{Kept, Taken};
 use bridge::{Ask, FlushCache, Killed, Report, ToCore};
 use config::{Rules, Snapshot};
+use rt::local;
 use rt::mailbox::{self, SendError, Sender};
 use rt::{Address, Instant, Rt};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -60,14 +63,16 @@ pub(crate) struct Cores {
     copies: RefCell<Copies>,
     /// Cores that have not confirmed the latest configuration.
     behind: RefCell<Arc<AtomicUsize>>,
+    /// What they have given away and nobody has had.
+    kept: Rc<Kept>,
 }
 
 impl Cores {
     /// `copies`: the rules of this snapshot that each core has, if it has been given one.
-    pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>, snapshot: &Snapshot, copies: Vec<Arc<Rules>>) -> Self {
+    pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>, snapshot: &Snapshot, copies: Vec<Arc<Rules>>, kept: Kept) -> Self {
         let of = (copies.len() == senders.len()).then(|| snapshot.rules.clone());
-        let cores =
-            Self { rt, senders, given: RefCell::default(), copies: RefCell::new((of, copies)), behind: RefCell::default() };
+        let (given, copies, behind) = (RefCell::default(), RefCell::new((of, copies)), RefCell::default());
+        let cores = Self { rt, senders, given, copies, behind, kept: Rc::new(kept) };
         cores.note(snapshot);
         cores.copies.borrow().1.iter().for_each(|rules| cores.note_part(rules.clone()));
         cores
@@ -193,18 +198,66 @@ impl Cores {
         if answers.len() == all { Ok(answers) } else { Err(Silent { answered: answers.len(), all }) }
     }
 
-    /// What all cores report, joined.
-    pub(crate) async fn ask(&self, what: Ask, reset: bool) -> Result<Report, Silent> {
-        if reset {
-            // What a core has told and zeroed cannot be told again: nobody is asked unless everybody listens.
-            self.everybody(|reply| ToCore::Ask { what: Ask::Rules, reset: false, reply }).await?;
-        }
-        let reports = self.everybody(|reply| ToCore::Ask { what, reset, reply }).await?;
+    /// What all cores report, joined, with what was counted before and nobody has had.
+    pub(crate) async fn ask(&self, what: Ask) -> Result<Report, Silent> {
+        let reports = self.everybody(|reply| ToCore::Ask { what, reset: false, reply }).await?;
         let joined = reports.into_iter().reduce(|mut all, report| {
             all.merge(report);
             all
         });
-        joined.ok_or(Silent { answered: 0, all: 0 })
+        let mut report = joined.ok_or(Silent { answered: 0, all: 0 })?;
+        self.kept.add_to(what, &mut report);
+        Ok(report)
+    }
+
+    /// The same, and they count anew.
+    pub(crate) async fn take(&self, what: Ask) -> Result<Taken, Silent> {
+        // Nobody is asked unless everybody listens.
+        self.everybody(|reply| ToCore::Ask { what: Ask::Rules, reset: false, reply }).await?;
+        let all = self.senders.len();
+        let (answers, arrived) = mailbox::channel::<Report>(all.max(1));
+        let with_reply = |_: &Sender<ToCore>| {
+            let answers = answers.clone();
+            let reply = Box::new(move |report| drop(answers.try_send(report)));
+            ToCore::Ask { what, reset: true, reply }
+        };
+        let messages = self.senders.iter().map(with_reply).collect();
+        drop(answers);
+        // Whoever asks may go meanwhile: what a core gives then, or gives late, is not lost.
+        let (tell, told) = local::oneshot();
+        let answered = Rc::new(Cell::new(0));
+        let (kept, counted) = (self.kept.clone(), answered.clone());
+        self.rt.spawn(async move {
+            let mut taken: Option<Taken> = None;
+            while let Some(report) = arrived.recv().await {
+                counted.set(counted.get() + 1);
+                match &mut taken {
+                    Some(taken) => taken.merge(report),
+                    None => taken = Some(Taken::new(kept.clone(), what, report)),
+                }
+            }
+            if let Some(taken) = taken {
+                drop(tell.send(taken));
+            }
+        });
+        let until = self.rt.now() + ANSWER;
+        self.tell(messages, until).await;
+        let taken = self.rt.timeout(until - self.rt.now(), told).await;
+        match taken {
+            Ok(Some(taken)) if answered.get() == all => Ok(taken.and_before()),
+            _ => Err(Silent { answered: answered.get(), all }),
+        }
+    }
+
+    /// Rows that wait for whoever asks next.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.kept.waiting()
+    }
+
+    /// Rows that were taken from the cores, could not be delivered and were too many to be kept.
+    pub(crate) fn lost(&self) -> u64 {
+        self.kept.lost()
     }
 
     /// Ends a session, or only what it runs; whether there was one.

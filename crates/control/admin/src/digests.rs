@@ -2,12 +2,11 @@
 
 use crate::answer::Said;
 use crate::aside::give_way;
-use crate::cores::Silent;
 use crate::engine::Reply;
 use crate::shared::Shared;
 use crate::tables::Module;
 use crate::{observe, route, samples};
-use bridge::{Ask, DigestRow, Report};
+use bridge::{Ask, Report};
 use rt::Instant;
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,8 +14,7 @@ use std::time::Duration;
 /// Where digests are kept.
 const HISTORY: &str = "stats_history.history_mysql_query_digest";
 
-/// Digests that wait for a disk that can be written, at most.
-const UNKEPT_MAX: usize = 200_000;
+const NO_DIGESTS: &str = "a defect: the cores have answered something else than digests";
 
 impl Shared {
     /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused here in the same words.
@@ -24,7 +22,7 @@ impl Shared {
         let now = self.snapshot.borrow().clone();
         let (next, _) = self.build(Module::Rules, now.clone()).await?;
         let (next, _) = self.build(Module::Firewall, next).await?;
-        let digests = self.digests(false).await?;
+        let Report::Digests(digests) = self.cores.ask(Ask::Digests).await? else { return Err(NO_DIGESTS.into()) };
         let replayed = self.aside.done(move || route::replay(&now, &next, &digests, all, &give_way)).await;
         Ok(Reply::Rows(replayed.ok_or("a defect ended the replay; the log has it")?))
     }
@@ -32,9 +30,8 @@ impl Shared {
     /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew. What cannot be written is
     /// written with the next that can.
     pub(crate) async fn keep_digests(&self) -> Result<Reply, Said> {
-        let new = self.digests(true).await?;
-        let mut digests = self.unkept.take();
-        digests.extend(new);
+        let taken = self.cores.take(Ask::Digests).await?;
+        let Report::Digests(digests) = taken.report() else { return Err(NO_DIGESTS.into()) };
         let now = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
         let kept = self.engine.borrow().transaction(|conn| {
             let mut insert = observe::Into::append(conn, HISTORY, 15)?;
@@ -48,20 +45,12 @@ impl Shared {
         });
         let count = digests.len();
         if let Err(error) = kept {
-            let lost = self.keep_for_later(digests);
-            let also = if lost > 0 { format!("; {lost} of them are lost, there were too many") } else { String::new() };
-            return Err(Said::Sql(format!("{error}: {} digests wait for the next attempt{also}", count - lost)));
+            let (waiting, lost) = taken.put_back();
+            let also = if lost > 0 { format!("; {lost} others are lost, there were too many") } else { String::new() };
+            return Err(Said::Sql(format!("{error}: {waiting} digests wait for the next attempt{also}")));
         }
+        taken.delivered();
         Ok(Reply::Done { affected: count as u64, info: String::new() })
-    }
-
-    /// How many were too many: the oldest.
-    fn keep_for_later(&self, mut digests: Vec<DigestRow>) -> usize {
-        let lost = digests.len().saturating_sub(UNKEPT_MAX);
-        drop(digests.drain(..lost));
-        // Another attempt may have failed meanwhile.
-        self.unkept.borrow_mut().extend(digests);
-        lost
     }
 
     /// What is done from time to time: snapshots that are in force no more are taken apart; every
@@ -97,17 +86,10 @@ impl Shared {
 
     /// A row of `stats_history.mysql_query_cache`.
     pub(crate) async fn sample_query_cache(&self) -> Result<(), Said> {
-        if let Report::Global(counts) = self.cores.ask(Ask::Global, false).await? {
+        if let Report::Global(counts) = self.cores.ask(Ask::Global).await? {
             let now_s = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
             self.engine.borrow().transaction(|conn| samples::query_cache(conn, now_s, &counts))?;
         }
         Ok(())
-    }
-
-    async fn digests(&self, reset: bool) -> Result<Vec<DigestRow>, Silent> {
-        match self.cores.ask(Ask::Digests, reset).await? {
-            Report::Digests(rows) => Ok(rows),
-            _ => Ok(Vec::new()),
-        }
     }
 }

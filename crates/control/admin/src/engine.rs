@@ -382,7 +382,7 @@ impl Engine {
         let resets = || self.filled_tables_in(sql).iter().any(|copy| copy.role == Role::Reset);
         let (one_max, all_max) = match self.view {
             View::Admin => (ANSWER_BYTES, usize::MAX),
-            // The cores count from zero again by now: what is refused is lost.
+            // The cores count from zero again by now. Nobody could ever have it if there were too much.
             View::Stats if resets() => (ANSWER_BYTES, ANSWER_BYTES),
             View::Stats => (STATS_ANSWER_BYTES, STATS_ANSWERS_BYTES),
         };

@@ -104,7 +104,7 @@ impl Shared {
     async fn known(&self, from: Option<Source>) -> Result<(BTreeSet<Known>, Sights), Said> {
         let from = |source| from.is_none_or(|from| from == source);
         let (mut known, mut sights) = (BTreeSet::new(), Sights::default());
-        if let Report::Digests(rows) = self.cores.ask(Ask::Digests, false).await? {
+        if let Report::Digests(rows) = self.cores.ask(Ask::Digests).await? {
             for row in rows {
                 let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.digest, &row.text, None);
                 sights.add(&one, row.shown);
@@ -113,7 +113,7 @@ impl Shared {
                 }
             }
         }
-        if let Report::Alarms(rows) = self.cores.ask(Ask::Alarms, false).await? {
+        if let Report::Alarms(rows) = self.cores.ask(Ask::Alarms).await? {
             let is_unshown =
                 |action| [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown].iter().any(|one| one.name() == action);
             for row in rows {

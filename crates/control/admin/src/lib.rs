@@ -47,6 +47,7 @@ mod session;
 mod shape;
 mod shared;
 pub mod tables;
+mod taken;
 #[cfg(test)]
 mod testing;
 

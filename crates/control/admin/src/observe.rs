@@ -42,6 +42,8 @@ pub(crate) struct Process {
     pub(crate) cores: usize,
     pub(crate) generation: u64,
     pub(crate) sqlite_bytes: i64,
+    /// Rows that were taken from the cores, could not be delivered and were too many to be kept.
+    pub(crate) rows_lost: u64,
 }
 
 /// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are there, and 0.
@@ -124,6 +126,7 @@ pub(crate) fn report(
                 ("MySQL_Thread_Workers", process.cores as u64),
                 ("Servers_table_version", process.generation),
                 ("SQLite3_memory_bytes", process.sqlite_bytes.max(0).cast_unsigned()),
+                ("Millrace_rows_lost", process.rows_lost),
             ];
             let counted = Counter::ALL.iter().map(|counter| (counter.name(), counts.value(*counter)));
             for (name, value) in own[..1].iter().copied().chain(counted).chain(own[1..].iter().copied()) {

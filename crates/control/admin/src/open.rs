@@ -9,6 +9,7 @@ use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What to make of the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +42,7 @@ pub struct Admin {
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: Option<Acceptor>,
     pub(crate) copies: Vec<Arc<Rules>>,
+    pub(crate) undelivered: Arc<AtomicUsize>,
     notices: Vec<Refusal>,
     refused: Vec<Refusal>,
 }
@@ -79,6 +81,7 @@ impl Admin {
             config: options.config.clone(),
             acceptor: None,
             copies: Vec::new(),
+            undelivered: Arc::default(),
             notices: Vec::new(),
             refused: Vec::new(),
         };
@@ -123,6 +126,12 @@ impl Admin {
         let all: Vec<_> = (0..cores).map(|_| Arc::new(self.snapshot.for_core())).collect();
         self.copies = all.iter().map(|snapshot| snapshot.rules.clone()).collect();
         all
+    }
+
+    /// Says, from any thread, how many rows of statistics were taken from the cores and wait for a reader, or for a disk that can be written.
+    pub fn undelivered(&self) -> impl Fn() -> usize + Send + 'static {
+        let rows = self.undelivered.clone();
+        move || rows.load(Ordering::Relaxed)
     }
 
     /// What was accepted and has less effect than it says.

@@ -1,6 +1,6 @@
 //! One operator: statements in, answers out.
 
-use crate::answer::{Asker, Said};
+use crate::answer::{Answered, Asker, Said};
 use crate::engine::{Reply, STATS_VALUE_BYTES, View};
 use crate::shared::Shared;
 use door::{Answer, Done, Out, Prepared, Refused, Who};
@@ -36,10 +36,23 @@ impl Session {
         Self { shared, asker: Asker { id: who.id, user: who.user, host, view } }
     }
 
-    async fn say(&self, said: Result<Reply, Said>, out: &mut Out<'_>) -> io::Result<()> {
+    async fn say(&self, said: Result<Answered, Said>, out: &mut Out<'_>) -> io::Result<()> {
         match said {
-            Ok(Reply::Done { affected, info }) => out.ok(&Done { affected, insert_id: 0, info }, STATUS).await,
-            Ok(Reply::Rows(grid)) => {
+            Ok(answered) => {
+                self.tell(&answered.reply, out).await?;
+                answered.delivered();
+                Ok(())
+            }
+            Err(said) => out.err(&refused(said)).await,
+        }
+    }
+
+    async fn tell(&self, reply: &Reply, out: &mut Out<'_>) -> io::Result<()> {
+        match reply {
+            Reply::Done { affected, info } => {
+                out.ok(&Done { affected: *affected, insert_id: 0, info: info.clone() }, STATUS).await
+            }
+            Reply::Rows(grid) => {
                 let _until_it_is_read = self.shared.hold(self.asker.view, grid.bytes_held());
                 out.columns(grid.names.iter().map(|name| column(name)).collect(), STATUS);
                 for row in grid.rows() {
@@ -49,7 +62,6 @@ impl Session {
                 }
                 out.end(STATUS).await
             }
-            Err(said) => out.err(&refused(said)).await,
         }
     }
 }

@@ -5,8 +5,9 @@ use crate::cores::Cores;
 use crate::engine::{Engine, View};
 use crate::open::Admin;
 use crate::session::Session;
+use crate::taken::Kept;
 use crate::{access, file};
-use bridge::{DigestRow, ToCore};
+use bridge::ToCore;
 use config::{EventsLog, Snapshot};
 use door::{Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
@@ -89,8 +90,6 @@ pub(crate) struct Shared {
     pub(crate) clients: Cell<Clients>,
     /// Where this process listens for operators: a LOAD changes only where the next will.
     pub(crate) open_at: Vec<Address>,
-    /// Digests that the cores have given away and that could not be kept yet.
-    pub(crate) unkept: RefCell<Vec<DigestRow>>,
     /// Which `runtime_` tables are filled already, for which generation.
     pub(crate) filled: RefCell<HashMap<String, u64>>,
     loading: Cell<bool>,
@@ -121,7 +120,7 @@ impl Admin {
         let read_only = self.snapshot.variables.admin_read_only;
         let shared = Shared {
             started: rt.now(),
-            cores: Cores::new(rt.clone(), cores, &self.snapshot, self.copies),
+            cores: Cores::new(rt.clone(), cores, &self.snapshot, self.copies, Kept::counted_by(self.undelivered)),
             aside: Aside::Here,
             rt,
             engine: RefCell::new(self.engine),
@@ -132,7 +131,6 @@ impl Admin {
             acceptor: RefCell::new(self.acceptor),
             clients: Cell::new(Clients::Welcome),
             open_at: Vec::new(),
-            unkept: RefCell::default(),
             filled: RefCell::default(),
             loading: Cell::new(false),
             loaded: Notify::new(),

@@ -5,6 +5,7 @@
 mod alarm;
 mod calendar;
 mod counters;
+mod earlier;
 mod event;
 mod failure;
 mod latency;

@@ -444,10 +444,13 @@ impl Report {
     }
 }
 
+pub(crate) fn same_server(a: &PoolRow, b: &PoolRow) -> bool {
+    a.hostgroup == b.hostgroup && a.host == b.host && a.port == b.port
+}
+
 fn merge_pool(a: &mut Vec<PoolRow>, b: Vec<PoolRow>) {
     for row in b {
-        let same = |x: &&mut PoolRow| x.hostgroup == row.hostgroup && x.host == row.host && x.port == row.port;
-        match a.iter_mut().find(same) {
+        match a.iter_mut().find(|x| same_server(x, &row)) {
             Some(x) => {
                 x.state = x.state.max(row.state);
                 x.used += row.used;
