@@ -109,14 +109,25 @@ fn ends_a_value(token: Token<'_>) -> bool {
     is_constant(&token) || token.is_sign(b')')
 }
 
-/// The next token that is neither a bracket that opens nor the sign of a number nor a NOT; and whether it was negated.
-fn next_value<'a>(words: &mut Words<'a>) -> Option<(Token<'a>, bool)> {
-    let mut negated = false;
+/// What stands before a value.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    /// By NOT or `!`, once or three times.
+    negated: bool,
+    /// By `~`, which makes something other than 0 of nearly every number.
+    inverted: bool,
+}
+
+/// The next token that is neither a bracket that opens nor the sign of a number nor a NOT; and what was before it.
+fn next_value<'a>(words: &mut Words<'a>) -> Option<(Token<'a>, Before)> {
+    let mut before = Before::default();
     for token in words {
         if token.is("NOT") || token.is_sign(b'!') {
-            negated = !negated;
-        } else if !is_one_of(&token, b"(-+~") {
-            return Some((token, negated));
+            before.negated = !before.negated;
+        } else if token.is_sign(b'~') {
+            before.inverted = true;
+        } else if !is_one_of(&token, b"(-+") {
+            return Some((token, before));
         }
     }
     None
@@ -124,11 +135,13 @@ fn next_value<'a>(words: &mut Words<'a>) -> Option<(Token<'a>, bool)> {
 
 /// A condition of constants alone that is true, as far as can be seen. `bare`: one constant is enough; `strings`: both must be strings.
 fn always_true(mut words: Words<'_>, bare: bool, strings: bool) -> bool {
-    let Some((left, negated)) = next_value(&mut words).filter(|(left, _)| is_constant(left)) else { return false };
+    let Some((left, Before { negated, inverted })) = next_value(&mut words).filter(|(left, _)| is_constant(left)) else {
+        return false;
+    };
     while words.is_before(b')') {
         words.next();
     }
-    let alone = bare && (is_true(&left) != negated);
+    let alone = bare && ((inverted || is_true(&left)) != negated);
     let Some(operator) = words.next() else { return alone };
     if operator.is_any(&["LIMIT", "ORDER", "GROUP", "AND", "OR"]) || operator.is_sign(b';') {
         return alone;
