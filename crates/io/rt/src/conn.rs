@@ -72,6 +72,7 @@ pub(crate) struct State {
 
     // Of the uring driver.
     pub(crate) receiving: Receiving,
+    pub(crate) quick: bool, // what flies says nothing when it has gone whole
 }
 
 /// The end of our side of a connection.
@@ -106,6 +107,17 @@ pub(crate) enum Flying {
     One(Chunk),
     Many(Box<crate::uring::Gathered>),
     Connect(#[expect(dead_code, reason = "the kernel reads it")] Box<sys::RawAddress>),
+}
+
+impl Flying {
+    /// Bytes that are on their way out.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::None | Self::Connect(_) => 0,
+            Self::One(chunk) => chunk.len(),
+            Self::Many(many) => many.len(),
+        }
+    }
 }
 
 /// One waiting task. The waker stays when it has been used, because the same task will wait here again.

@@ -21,6 +21,7 @@ on_both_drivers! {
     a_waker_may_outlive_its_core;
     ends_and_resets_of_other_peoples_sockets_are_told_apart;
     everything_queued_is_sent_though_main_ends;
+    what_did_not_fit_at_once_goes_when_there_is_room;
     two_thousand_connections_are_served;
     a_socket_that_outlives_its_core_only_fails;
     a_small_pool_serves_many;
@@ -205,4 +206,52 @@ fn a_small_pool_serves_many(driver: Driver) {
         connections(rt, 50).await;
     })
     .unwrap();
+}
+
+/// The other end is another thread's, and nothing else happens on this core: no timer, no other connection wakes it.
+fn what_did_not_fit_at_once_goes_when_there_is_room(driver: Driver) {
+    const ALL: usize = 24 << 20;
+    let bytes: Vec<u8> = (0..ALL).map(|at| (at / 7 % 251) as u8).collect();
+    for piece in [ALL, 1 << 20, 64 << 10, 3000] {
+        for waits in [false, true] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let all = if piece < 4096 { ALL / 64 } else { ALL };
+            let wanted = bytes[..all].to_vec();
+            let reader = std::thread::spawn(move || {
+                let (mut peer, _) = listener.accept().unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+                let mut got = vec![0; wanted.len()];
+                io::Read::read_exact(&mut peer, &mut got).unwrap();
+                assert!(got == wanted, "other bytes came than were sent");
+                io::Write::write_all(&mut peer, b"!").unwrap();
+                let mut end = [0];
+                assert_eq!(io::Read::read(&mut peer, &mut end).unwrap(), 0);
+            });
+            let bytes = &bytes[..all];
+            rt::run(driver, |rt| async move {
+                let socket = rt.connect(&format!("127.0.0.1:{port}").parse().unwrap()).await.unwrap();
+                // The timer that ends it is the only one.
+                let done = rt.timeout(Duration::from_secs(20), async {
+                    for part in bytes.chunks(piece) {
+                        if waits {
+                            socket.send(part.to_vec()).await.unwrap();
+                        } else {
+                            socket.queue(part.to_vec()).unwrap();
+                            if piece < 4096 {
+                                rt.yield_now().await;
+                            }
+                        }
+                    }
+                    if waits {
+                        socket.flush().await.unwrap();
+                    }
+                    assert_eq!(socket.recv().await.unwrap()[..], *b"!");
+                });
+                done.await.unwrap_or_else(|_| panic!("pieces of {piece}, waits: {waits}: it slept beside its own bytes"));
+            })
+            .unwrap();
+            reader.join().unwrap();
+        }
+    }
 }

@@ -3,12 +3,14 @@
 //! Every connection keeps one multishot receive in the kernel, which takes its buffers from a ring that all connections
 //! share; so an idle connection owns none. It keeps at most one send in the kernel, for the order's sake, and what is
 //! queued behind it goes with the next one, gathered. All that the kernel reads from or writes to belongs to the table
-//! here until the completion has come, whatever tasks and futures do meanwhile: that is why this is sound.
+//! here until the completion has come, whatever tasks and futures do meanwhile: that is why this is sound. A send for
+//! whose end nobody waits does not wait either, and has a completion only if not all of it went; else it is over when the
+//! call that handed it over is.
 
 mod ring;
 
 use crate::chunk::{Buffer, Chunk, Pool};
-use crate::conn::{Conn, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno};
+use crate::conn::{Conn, Finish, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno};
 use crate::core::{Core, LINGER, Sleep};
 use crate::handed::{Handed, Kind as From};
 use crate::io::Wait;
@@ -40,17 +42,24 @@ const BUFFERS_AT_FIRST: usize = 64;
 /// So many accepted connections may wait for `accept`; then they wait in the kernel.
 const ACCEPTED_MAX: usize = 256;
 
-/// A first try, which is over when the call that hands it over returns: it sends what there is room for, or nothing.
-const QUICK: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-
-/// What there was no room for waits in the kernel until all of it has gone.
+/// Of a send that says when it is over, and waits in the kernel until all of it has gone.
 const PATIENT: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+
+/// Of one that does not wait. What goes whole does not say so: the call that hands it over can sleep at once for what comes next. If there is no room for
+/// all of it, it says how much has gone.
+const QUICK: i32 = PATIENT | libc::MSG_DONTWAIT;
 
 /// Several pieces on their way in one send. `pieces` points into `chunks`, `header` to `pieces`.
 pub(crate) struct Gathered {
     header: libc::msghdr,
     pieces: Vec<libc::iovec>,
     chunks: Vec<Chunk>,
+}
+
+impl Gathered {
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len()).sum()
+    }
 }
 
 /// What a completion is about; in the top byte of its user data. The rest is the place in the table.
@@ -94,6 +103,8 @@ pub(crate) struct Uring {
     starved: RefCell<Vec<Rc<Conn>>>,
     spare: RefCell<Vec<Rc<Conn>>>,
     done: RefCell<Vec<Done>>,
+    quick: RefCell<Vec<Rc<Conn>>>, // whose sends will say nothing if they go whole
+    can_be_silent: bool,
     bell: RawFd,
 }
 
@@ -106,6 +117,7 @@ impl Uring {
     pub(crate) fn new(pool: Rc<Pool>, bell: &sys::EventFd) -> io::Result<Self> {
         let ring = Ring::of_a_core()?;
         let buffers = Buffers::new(&ring, pool.count())?;
+        let can_be_silent = ring.can_be_silent();
         let this = Self {
             ring: RefCell::new(Some(ring)),
             buffers: RefCell::new(buffers),
@@ -116,6 +128,8 @@ impl Uring {
             starved: RefCell::default(),
             spare: RefCell::default(),
             done: RefCell::default(),
+            quick: RefCell::default(),
+            can_be_silent,
             bell: bell.fd(),
         };
         this.listen_for_bell();
@@ -194,8 +208,11 @@ impl Uring {
             Wait::Until(at) => Some(Some(at.elapsed_since(core.look()))),
         };
         let mut done = self.done.take();
+        let mut all_told = false;
         if let Some(ring) = &mut *self.ring.borrow_mut() {
             ring.enter(wait);
+            // Before its words are taken: what is handed over from here on has not been heard.
+            all_told = ring.has_told_all();
             ring.reap(&mut done);
         }
         for &done in &done {
@@ -203,6 +220,33 @@ impl Uring {
         }
         done.clear();
         *self.done.borrow_mut() = done;
+        if all_told {
+            self.settle_quick();
+        }
+    }
+
+    /// What was handed over and has not complained has gone whole.
+    fn settle_quick(&self) {
+        if self.quick.borrow().is_empty() {
+            return;
+        }
+        let mut quick = self.quick.take();
+        for conn in quick.drain(..) {
+            let mut state = conn.state.borrow_mut();
+            if std::mem::take(&mut state.quick) {
+                let whole = state.flying.len();
+                drop(state);
+                if let Some(ring) = &mut *self.ring.borrow_mut() {
+                    ring.ended_in_silence(1);
+                }
+                self.sent(&conn, i32::try_from(whole).unwrap_or(i32::MAX));
+            }
+        }
+        // Its room is used again, unless one of them has begun another.
+        let mut left = self.quick.borrow_mut();
+        if left.is_empty() {
+            *left = quick;
+        }
     }
 
     fn complete(&self, done: Done) {
@@ -330,7 +374,7 @@ impl Uring {
         for conn in news.drain(..) {
             let mut state = conn.state.borrow_mut();
             state.dirty = false;
-            self.send(&conn, &mut state, QUICK);
+            self.send(&conn, &mut state, true);
             let dropped = state.dropped;
             drop(state);
             if dropped {
@@ -339,8 +383,8 @@ impl Uring {
         }
     }
 
-    /// Starts a send, if there is something to send and none in the kernel.
-    fn send(&self, conn: &Conn, state: &mut State, flags: i32) {
+    /// Starts a send, if there is something to send and none in the kernel. `sleeps`: the core looks at nothing else before it may sleep.
+    fn send(&self, conn: &Rc<Conn>, state: &mut State, sleeps: bool) {
         if !matches!(state.flying, Flying::None) || conn.place.get() == NOWHERE {
             return;
         }
@@ -352,6 +396,10 @@ impl Uring {
         };
         let fd = types::Fd(conn.fd());
         state.flying = if state.outbox.is_empty() { Flying::One(first) } else { gather(first, state) };
+        // Nobody waits for it to be over, and nothing is to follow.
+        let ends_nothing = state.writers.is_empty() && state.finish == Finish::No && !state.dropped && state.outbox.is_empty();
+        let quick = sleeps && self.can_be_silent && ends_nothing && state.flying.len() < SEND_MAX;
+        let flags = if quick { QUICK } else { PATIENT };
         let entry = match &state.flying {
             Flying::One(chunk) => {
                 let len = chunk.len().min(SEND_MAX) as u32;
@@ -360,27 +408,26 @@ impl Uring {
             Flying::Many(many) => opcode::SendMsg::new(fd, &raw const many.header).flags(flags as u32).build(),
             Flying::None | Flying::Connect(_) => return,
         };
-        self.push(entry, Kind::Send, conn.place.get());
-        if flags == QUICK
-            && let Some(ring) = &mut *self.ring.borrow_mut()
-        {
-            ring.one_is_quick();
+        state.quick = quick;
+        if quick {
+            self.quick.borrow_mut().push(conn.clone());
+            return self.push(entry.flags(squeue::Flags::SKIP_SUCCESS), Kind::Send, conn.place.get());
         }
+        self.push(entry, Kind::Send, conn.place.get());
     }
 
     fn sent(&self, conn: &Rc<Conn>, result: i32) {
         let mut state = conn.state.borrow_mut();
         let flown = std::mem::take(&mut state.flying);
+        state.quick = false;
         let mut n = usize::try_from(result).unwrap_or(0);
         state.unsent -= n;
-        // What did not go goes back to the front, in order, and waits for room.
-        let mut next = QUICK;
+        // What did not go goes back to the front, in order.
         match flown {
             Flying::One(mut chunk) => {
                 chunk.advance(n);
                 if !chunk.is_empty() {
                     state.outbox.push_front(chunk);
-                    next = PATIENT;
                 }
             }
             Flying::Many(many) => {
@@ -393,7 +440,6 @@ impl Uring {
                 });
                 for chunk in rest.into_iter().rev() {
                     state.outbox.push_front(chunk);
-                    next = PATIENT;
                 }
             }
             Flying::None | Flying::Connect(_) => {}
@@ -408,7 +454,7 @@ impl Uring {
             let code = state.send_error;
             state.send_failed(code);
         }
-        self.send(conn, &mut state, next);
+        self.send(conn, &mut state, false);
         let dropped = state.dropped;
         drop(state);
         if dropped {
@@ -670,9 +716,10 @@ impl Uring {
     /// A turn that starts nothing new.
     fn turn_to_end(&self, core: &Rc<Core>, wait: Wait) {
         let Wait::Until(until) = wait else { return };
-        let mut done = Vec::new();
+        let (mut done, mut all_told) = (Vec::new(), false);
         if let Some(ring) = &mut *self.ring.borrow_mut() {
             ring.enter(Some(Some(until.elapsed_since(core.look()))));
+            all_told = ring.has_told_all();
             ring.reap(&mut done);
         }
         for done in done {
@@ -686,6 +733,9 @@ impl Uring {
                 }
                 _ => self.complete(done),
             }
+        }
+        if all_told {
+            self.settle_quick();
         }
     }
 

@@ -26,7 +26,6 @@ pub(super) struct Ring {
     ring: IoUring,
     backlog: VecDeque<squeue::Entry>, // what did not fit into the SQ; it goes first
     pending: usize,                   // operations whose last completion has not come
-    quick: u32,                       // operations since the last `enter` that complete as they are handed over
     flags_work: bool,                 // the kernel sets a flag when it has completions to make
 }
 
@@ -49,7 +48,7 @@ impl Ring {
         if !built.params().is_feature_ext_arg() || !built.params().is_feature_nodrop() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's io_uring is too old"));
         }
-        Ok(Self { ring: built, backlog: VecDeque::new(), pending: 0, quick: 0, flags_work })
+        Ok(Self { ring: built, backlog: VecDeque::new(), pending: 0, flags_work })
     }
 
     pub(super) fn of_a_core() -> io::Result<Self> {
@@ -92,18 +91,24 @@ impl Ring {
         }
     }
 
-    /// The operation that was pushed last is certain to be complete when the kernel has taken it.
-    pub(super) fn one_is_quick(&mut self) {
-        self.quick += 1;
+    /// Whether the kernel can leave out completions that only say that all is well.
+    pub(super) fn can_be_silent(&self) -> bool {
+        self.ring.params().is_feature_skip_cqe_on_success()
+    }
+
+    /// The kernel has taken all that was queued, and `reap` will take all that it had to say of it.
+    pub(super) fn has_told_all(&mut self) -> bool {
+        let queue = self.ring.submission();
+        self.backlog.is_empty() && queue.is_empty() && !queue.cq_overflow()
+    }
+
+    /// So many operations have ended without a word.
+    pub(super) fn ended_in_silence(&mut self, count: usize) {
+        self.pending = self.pending.saturating_sub(count);
     }
 
     /// Hands over what is queued. With `wait`, sleeps until something has happened or the time is over; `None` in it is for
     /// ever.
-    ///
-    /// Sends that do not wait are complete within this call, so it sleeps for one completion more than there are such
-    /// sends; else it would return at once, and a second call would have to sleep. To count one too few costs that second
-    /// call. To count one too many would be to sleep beside work: so a send counts only if it cannot wait (`MSG_DONTWAIT`),
-    /// and not if it could not be handed over. Where the kernel takes fewer than it is given, it does not sleep.
     pub(super) fn enter(&mut self, wait: Option<Option<Duration>>) {
         if !self.backlog.is_empty() {
             self.move_backlog();
@@ -112,9 +117,6 @@ impl Ring {
             let queue = self.ring.submission();
             (queue.len() as u32, queue.taskrun() || queue.cq_overflow())
         };
-        let quick = std::mem::take(&mut self.quick);
-        // What is left over is not taken in this call.
-        let want = if self.backlog.is_empty() { quick + 1 } else { 1 };
         let submitter = self.ring.submitter();
         let events = EnterFlags::GETEVENTS.bits();
         // Errors: ETIME and EINTR end the sleep; EAGAIN and EBUSY leave the entries for the next turn.
@@ -124,13 +126,13 @@ impl Ring {
             // SAFETY: no argument; the entries are kept by those who pushed them.
             None => unsafe { submitter.enter::<libc::sigset_t>(len, 0, events, None) },
             // SAFETY: as above.
-            Some(None) => unsafe { submitter.enter::<libc::sigset_t>(len, want, events, None) },
+            Some(None) => unsafe { submitter.enter::<libc::sigset_t>(len, 1, events, None) },
             Some(Some(time)) => {
                 let time = Timespec::from(time);
                 let args = SubmitArgs::new().timespec(&time);
                 // SAFETY: `args` has the kernel's layout, as the crate's own `submit_with_args` relies on, and lives, like
                 // `time`, until the call returns; the entries are kept by those who pushed them.
-                unsafe { submitter.enter(len, want, events | EnterFlags::EXT_ARG.bits(), Some(&args)) }
+                unsafe { submitter.enter(len, 1, events | EnterFlags::EXT_ARG.bits(), Some(&args)) }
             }
         };
     }
