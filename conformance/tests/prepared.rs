@@ -19,6 +19,7 @@ fn main() {
         ("a_connection_that_nothing_holds_any_more_is_given_back", given_back),
         ("a_server_that_reads_no_long_data_keeps_nobody", long_data_unread),
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
+        ("a_rule_limits_what_is_fetched_piece_by_piece", limited),
         ("hints_make_no_other_statement_of_what_is_prepared", hinted),
         ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
         ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
@@ -215,6 +216,58 @@ fn slow_rows(driver: Driver) -> Outcome {
     proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
     let whole = up_to_eof(&mut client, 1);
     expect(whole.is_err(), || "600 kB came at once".to_owned())
+}
+
+/// `max_rows` counts the rows of all fetches; the time that a rule gives is for each of them.
+fn limited(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = by_hand::one(driver, vendor)?;
+        proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, attributes, timeout, apply) \
+             VALUES (1, 1, 'few', '{\"max_rows\":5}', NULL, 1), (2, 1, 'hasty', '', 300, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        let case = |words: String| format!("{vendor}: {words}");
+        let mut client = log_in(&proxy)?;
+        // As many as are allowed, and none behind them.
+        let id = prepare(&mut client, b"SELECT id AS few FROM conf.numbers ORDER BY id LIMIT 5")?;
+        for pieces in [&[2, 2, 2][..], &[5, 1], &[100]] {
+            execute(&mut client, id, true)?;
+            let mut rows = 0;
+            for piece in pieces {
+                rows += fetch(&mut client, id, *piece).map_err(case)?;
+            }
+            same(&rows.to_string(), "5").map_err(case)?;
+        }
+        // One too many, in this piece or the next: the client has five, an error, and no cursor, and goes on.
+        let id = prepare(&mut client, b"SELECT id AS few FROM conf.numbers ORDER BY id LIMIT 50")?;
+        for pieces in [&[2, 3][..], &[4], &[]] {
+            execute(&mut client, id, true)?;
+            for piece in pieces {
+                same(&fetch(&mut client, id, *piece).map_err(case)?.to_string(), &piece.to_string()).map_err(case)?;
+            }
+            let cut = fetch(&mut client, id, 10);
+            expect(cut.as_ref().is_err_and(|words| words.contains("more than 5 rows")), || case(format!("{pieces:?}: {cut:?}")))?;
+            let closed = fetch(&mut client, id, 1);
+            expect(closed.as_ref().is_err_and(|words| words.starts_with("1421")), || case(format!("{pieces:?}: {closed:?}")))?;
+            same(&asked(&mut client, "SELECT 7")?.concat().concat(), "7").map_err(case)?;
+            same(&held(&proxy, &client)?, "").map_err(case)?;
+        }
+        // What no rule limits has its own cursor beside it.
+        let other = prepare(&mut client, b"SELECT id FROM conf.numbers ORDER BY id LIMIT 50")?;
+        execute(&mut client, other, true)?;
+        same(&fetch(&mut client, other, 40)?.to_string(), "40").map_err(case)?;
+        client.command(&[&b"\x19"[..], &other.to_le_bytes()].concat()).map_err(said)?;
+
+        let id = prepare(&mut client, b"SELECT REPEAT('x', 60000) AS hasty FROM conf.numbers ORDER BY id LIMIT 10")?;
+        execute(&mut client, id, true)?;
+        same(&fetch(&mut client, id, 1).map_err(case)?.to_string(), "1").map_err(case)?;
+        // What is sent slowly takes its time, too.
+        set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=20000")?;
+        let late = fetch(&mut client, id, 9);
+        expect(late.is_err(), || case("540 kB came in 0.3 s at 20 kB a second".into()))?;
+        set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=0")?;
+    }
+    Ok(())
 }
 
 /// Each has its own hint, and is what it is without.

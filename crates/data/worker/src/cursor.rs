@@ -13,6 +13,25 @@ use wire::command::COM_STMT_FETCH;
 use wire::response::{Expect, Outcome};
 use wire::{packet, status};
 
+/// An open cursor of a client's statement, with what the rules said of the statement when it was executed.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    /// Its rows are on the connection that the session holds to this hostgroup.
+    hostgroup: u32,
+    /// How long each fetch may take.
+    timeout_ms: Option<u64>,
+    /// So many rows may be fetched in all,
+    rows_max: Option<u64>,
+    /// and so many have been.
+    rows: u64, // <= rows_max
+}
+
+impl Cursor {
+    pub(crate) fn of(plan: &plan::Plan) -> Self {
+        Self { hostgroup: plan.hostgroup(), timeout_ms: plan.timeout_ms, rows_max: plan.rows_max, rows: 0 }
+    }
+}
+
 /// A fetch opens nothing and leaves nothing but warnings. It is no SELECT: what FOUND_ROWS() says stays.
 const FETCH: &[u8] = b"DO 0";
 
@@ -22,8 +41,8 @@ impl Session {
         let Some((id, statement)) = self.statements.get(id) else {
             return self.refuse(&unknown(epoch, id, "mysqld_stmt_fetch")).await;
         };
-        let at = statement.cursor.and_then(|hostgroup| Some((hostgroup, self.held.take(hostgroup)?)));
-        let Some((hostgroup, mut backend)) = at else {
+        let at = statement.cursor.as_ref().map(|cursor| cursor.hostgroup);
+        let Some((hostgroup, mut backend)) = at.and_then(|hostgroup| Some((hostgroup, self.held.take(hostgroup)?))) else {
             let stop = if epoch.claims_mariadb() { "" } else { "." };
             let words = format!("The statement ({id}) has no open cursor{stop}");
             return self.refuse(&Complaint::with(1421, "HY000", words)).await;
@@ -68,10 +87,17 @@ impl Session {
         });
         backend.send(Chunk::from(command)).await.map_err(|failure| (Failed::Backend(failure), false))?;
         let v = &epoch.snapshot.variables;
-        let (limit_ms, per_second) = (v.mysql_default_query_timeout, v.mysql_throttle_max_bytes_per_second_to_client);
-        let ask = Ask { limit_ms, per_second, ..Ask::for_all_of(Expect::Fetch) };
+        let (mut limit_ms, per_second) = (v.mysql_default_query_timeout, v.mysql_throttle_max_bytes_per_second_to_client);
+        let mut ask = Ask { per_second, ..Ask::for_all_of(Expect::Fetch) };
+        if let Some(cursor) = self.statements.get(id).and_then(|(_, statement)| statement.cursor.as_ref()) {
+            limit_ms = cursor.timeout_ms.unwrap_or(limit_ms);
+            (ask.rows_max, ask.rows_before) = (cursor.rows_max, cursor.rows);
+        }
+        ask.limit_ms = limit_ms;
         let reply = relay(self, backend, &ask).await?;
         let response = reply.response();
+        let rows = ask.rows_before + response.rows();
+        let is_cut = ask.rows_max.is_some_and(|most| rows > most);
         let failed = matches!(response.outcome(), Outcome::Err { .. });
         let flags = response.is_status_known().then(|| response.status());
         let answered = Answered { ok: !failed, status: flags, warnings: response.warnings(), insert_id: 0 };
@@ -88,10 +114,17 @@ impl Session {
             }
         }
         self.entry.row_count.set(-1);
-        if failed || flags.is_some_and(|flags| flags & status::LAST_ROW_SENT != 0) {
+        let ended = failed || flags.is_some_and(|flags| flags & status::LAST_ROW_SENT != 0);
+        if ended {
             backend.cursor_ended(id);
-            if let Some((_, statement)) = self.statements.get(id) {
-                statement.cursor = None;
+        } else if is_cut {
+            // The client has no use for the rows that are left.
+            backend.close_cursor(id);
+        }
+        if let Some((_, statement)) = self.statements.get(id) {
+            statement.cursor = statement.cursor.take().filter(|_| !ended && !is_cut);
+            if let Some(cursor) = &mut statement.cursor {
+                cursor.rows = rows;
             }
         }
         Ok(())
@@ -99,7 +132,8 @@ impl Session {
 
     /// A statement of the client is executed anew, reset or closed: its cursor ends.
     pub(crate) fn close_cursor(&mut self, id: u32, statement: &mut ClientStatement) {
-        let Some(hostgroup) = statement.cursor.take() else { return };
+        let Some(cursor) = statement.cursor.take() else { return };
+        let hostgroup = cursor.hostgroup;
         if let Some(mut backend) = self.held.take(hostgroup) {
             backend.close_cursor(id);
             self.put_back(hostgroup, backend);

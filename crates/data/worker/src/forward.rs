@@ -253,6 +253,7 @@ impl Session {
                 limit_ms,
                 withhold_stale: executed.filter(|_| stale_allowed),
                 rows_max: job.plan.rows_max,
+                rows_before: 0,
                 per_second: job.epoch.snapshot.variables.mysql_throttle_max_bytes_per_second_to_client,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
                 call: job.class.command == CommandCounter::Call,

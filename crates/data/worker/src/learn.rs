@@ -1,6 +1,7 @@
 //! What an answer tells about the session and the connection it came over.
 
 use crate::asked::Executed;
+use crate::cursor::Cursor;
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::settings::{Meaning, leaves_texts, may_run_programs, meaning, mentions_texts, put_back};
@@ -146,7 +147,7 @@ impl Session {
                 && flags & status::CURSOR_EXISTS != 0
             {
                 backend.open_cursor(id, execution.client);
-                execution.cursor.set(Some(job.plan.hostgroup()));
+                execution.cursor.set(Some(Box::new(Cursor::of(job.plan))));
             }
         }
         backend.strays_no_more();

@@ -1,6 +1,7 @@
 //! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead. `preparing.rs` makes them.
 
 use crate::answer::{self, Complaint};
+use crate::cursor::Cursor;
 use crate::dynamic::NamedStatements;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
@@ -36,8 +37,8 @@ pub(crate) struct ClientStatement {
     long: BTreeMap<u16, Vec<u8>>,
     /// Too much of it came: the next execution says so.
     overflow: bool,
-    /// The hostgroup on whose connection it has an open cursor.
-    pub(crate) cursor: Option<u32>,
+    /// Its open cursor.
+    pub(crate) cursor: Option<Box<Cursor>>,
 }
 
 impl ClientStatement {
@@ -158,8 +159,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) lexing: Lexing,
     /// The client's id of it.
     pub(crate) client: u32,
-    /// The hostgroup where it got one.
-    pub(crate) cursor: Cell<Option<u32>>,
+    /// The one that it got.
+    pub(crate) cursor: Cell<Option<Box<Cursor>>>,
     pub(crate) attributes: Attributes,
     pub(crate) bound: Bound,
 }
@@ -348,7 +349,7 @@ impl Session {
         let class = lexing.class(&prepared.sql);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;
-        statement.cursor = execution.cursor.get();
+        statement.cursor = execution.cursor.take();
         outcome
     }
 

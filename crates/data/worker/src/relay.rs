@@ -50,6 +50,8 @@ pub(crate) struct Ask {
     pub(crate) withhold_stale: Option<Executed>,
     /// A result with more rows ends with an error after so many.
     pub(crate) rows_max: Option<u64>,
+    /// So many of these the client has had already: it fetches them piece by piece.
+    pub(crate) rows_before: u64, // <= rows_max
     /// Bytes that the client may be sent in a second; 0 for no limit.
     pub(crate) per_second: u64,
     /// The result will be compared with another.
@@ -68,6 +70,7 @@ impl Ask {
             limit_ms: u64::MAX,
             withhold_stale: None,
             rows_max: None,
+            rows_before: 0,
             per_second: 0,
             compare: false,
             call: false,
@@ -178,7 +181,7 @@ impl Follower {
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, per_second, compare, call } = *ask;
+    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, rows_before, per_second, compare, call } = *ask;
     let mut follower = Follower::new(
         expect,
         (backend.hello.caps, session.caps),
@@ -200,7 +203,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     let begun = session.core.rt.now();
     let mut stop = Stop::after(Duration::from_millis(limit_ms), begun);
     let mut summed = compare.then(|| Box::new(Summed::expect(expect, backend.hello.caps)));
-    let mut cut = rows_max.map(Cut::after);
+    let mut cut = rows_max.map(|most| Cut::after(most.saturating_sub(rows_before)));
     let mut is_cut = false;
     let mut answered = false;
     // A prepare's answer is small, and its first bytes are ours to change.
@@ -251,7 +254,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                                 Side { error: None, affected: 0, sum: summed.sum(), time_us, more_than: Some(cut.rows_max()) };
                             session.core.verdicts.relayed(session.entry.id, side);
                         }
-                        let complaint = too_many(cut.rows_max());
+                        let complaint = too_many(rows_before + cut.rows_max());
                         let mut told = passed.out.into_vec();
                         complaint.append(&mut told, seq);
                         (Chunk::from(told), passed.end)
