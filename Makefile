@@ -32,7 +32,7 @@ lint: ## the formatter's, the compiler's and clippy's opinion, warnings denied
 	cargo fmt --all -- --check
 	cargo clippy --workspace --quiet -- --deny warnings
 
-bench: ## CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions; other tables: ARGS=--rules, --paste, --loads, --bulk, --help
+bench: ## rules, fast routing and digests alone; CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions; other tables: ARGS=--rules, --paste, --loads, --bulk, --help
 	@scripts/setup.sh bench
 	@bench/run.sh $(ARGS)
 

@@ -356,6 +356,8 @@ def main():
     reading.add_argument("--sessions", type=int, default=10000, help="idle sessions for the memory figure, 0 for none (10000)")
     reading.add_argument("--rules", action="store_true",
                          help="instead: decisions by number of rules and fast routing rows, and digests (handled by run.sh)")
+    reading.add_argument("--seeds", action="store_true",
+                         help="print the tables of --rules before all that (as without any argument)")
     reading.add_argument("--loads", action="store_true",
                          help="instead: what clients notice of LOADs of 20,000 rules and 200,000 rows (handled by run.sh)")
     reading.add_argument("--bulk", action="store_true",
