@@ -22,6 +22,7 @@ fn main() {
         ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
         ("a_write_ends_the_use_of_what_was_prepared_elsewhere", prepared_elsewhere),
         ("those_who_ask_the_same_at_once_share_one_execution", those_who_ask_the_same_share_one_execution),
+        ("what_a_tracer_writes_around_a_statement_makes_no_other_answer_of_it", what_a_tracer_writes_makes_no_other_answer),
         ("switches_say_which_answers_are_kept", switches_say_which_answers_are_kept),
         ("one_client_renews_what_is_getting_old_and_the_others_need_not_wait", one_client_renews_what_is_getting_old),
         ("an_operator_flushes_and_sees_what_is_kept", an_operator_flushes_and_sees_what_is_kept),
@@ -99,6 +100,45 @@ fn both_eof_forms(driver: Driver, vendor: Vendor) -> Outcome {
                     return Err(format!("filled by form {filler}, read by form {reader}:\n{words}"));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Each text is other than the one before by what is in its comments: (before, statement, whether the comment behind it is none of the key's).
+fn what_a_tracer_writes_makes_no_other_answer(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql] {
+        if vendor.programs().is_err() {
+            eprintln!("SKIPPED: the cache in front of {vendor:?}, which is not here");
+            continue;
+        }
+        let (server, proxy) = stand(driver, vendor, "")?;
+        let log_in = |port| Raw::log_in(port, caps::DEPRECATE_EOF);
+        let (mut through, mut direct) = (log_in(proxy.port)?, log_in(server.port)?);
+        let mut ask_both = |sql: &str| match difference(&direct.query(sql)?, &through.query(sql)?) {
+            Some(words) => Err(format!("{vendor:?}: {sql}\n{words}")),
+            None => Ok(()),
+        };
+        for (statement, is_one) in [
+            ("SELECT id, words FROM conf.scratch ORDER BY id", true),
+            ("SELECT id + 1 FROM conf.numbers WHERE id < 5", true),
+            ("SELECT COUNT(*), 'FROM' FROM conf.numbers", true),
+            ("SELECT id FROM conf.numbers WHERE id IN (SELECT 3)", true),
+            ("SELECT 1 + 1", false),
+            ("SELECT (SELECT COUNT(*) FROM conf.numbers)", false),
+        ] {
+            let before = counted(&proxy, "Query_Cache_count_GET_OK")?;
+            for trace in 0..3 {
+                let sql = format!("/* span {trace} */ {statement} /*traceparent='00-{trace}', it's='x'*/");
+                ask_both(&sql)?;
+            }
+            let hits = counted(&proxy, "Query_Cache_count_GET_OK")? - before;
+            expect(hits == if is_one { 2 } else { 0 }, || format!("{vendor:?}: {statement}: {hits} from the cache"))?;
+        }
+        // What the server executes is a part of the statement.
+        let limited = "SELECT id FROM conf.numbers ORDER BY id";
+        for sql in [limited.to_owned(), format!("{limited} /*!LIMIT 2*/"), format!("{limited} /*!LIMIT 3*/ /* x */")] {
+            ask_both(&sql)?;
         }
     }
     Ok(())

@@ -72,7 +72,7 @@ pub struct Question<'a> {
     pub caps: Caps,
     /// Character set.
     pub charset: Charset<'a>,
-    /// The text that would be sent, without a comment before it.
+    /// The text that would be sent, without comments before and behind it that mean nothing.
     pub text: &'a [u8],
     /// For a prepared statement.
     pub binary: Option<Binary<'a>>,

@@ -248,7 +248,7 @@ impl Session {
             hostgroup: job.plan.hostgroup(),
             caps: self.caps,
             charset,
-            text: without_comment(job.sent()),
+            text: without_comment(sql::without_tail(job.sent(), self.lexing_of(job.what))),
             binary,
             attributes: match job.what {
                 What::Query(attributes) => for_key(attributes),

@@ -1,0 +1,89 @@
+//! The comment behind a statement: tracers write there what is different each time, and no server makes anything of it.
+
+use crate::reading::Lexing;
+
+/// The text without the `/* … */` behind its last token. Only where these cannot be a part of a column's name: behind a FROM that stands in no
+/// brackets. What a server executes, and what stands behind `--` or `#`, stays.
+#[must_use]
+pub fn without_tail(text: &[u8], lexing: Lexing) -> &[u8] {
+    if !text.trim_ascii_end().ends_with(b"*/") || !lexing.is_sure_of(text) {
+        return text;
+    }
+    let (mut depth, mut from, mut end) = (0_usize, false, 0);
+    for token in lexing.words(text) {
+        if token.is_sign(b'(') {
+            depth += 1;
+        } else if token.is_sign(b')') {
+            depth = depth.saturating_sub(1);
+        } else {
+            from |= depth == 0 && token.is("FROM");
+        }
+        end = token.end();
+    }
+    match (text.get(..end), text.get(end..)) {
+        (Some(statement), Some(rest)) if from && are_plain(rest) => statement,
+        _ => text,
+    }
+}
+
+/// Whether these are comments that no server reads, and blanks.
+fn are_plain(mut rest: &[u8]) -> bool {
+    loop {
+        rest = rest.trim_ascii_start();
+        let inside = match rest {
+            [] => return true,
+            [b'/', b'*', b'!' | b'+', ..] | [b'/', b'*', b'M' | b'm', b'!', ..] => return false,
+            [b'/', b'*', inside @ ..] => inside,
+            _ => return false,
+        };
+        let Some(length) = memchr::memmem::find(inside, b"*/") else { return false };
+        rest = &inside[length + 2..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_comment_at_the_end_is_left_out() {
+        let cut = |text: &'static str| std::str::from_utf8(without_tail(text.as_bytes(), Lexing::Escapes)).unwrap();
+        for text in [
+            "SELECT a FROM t",
+            "SELECT a FROM t WHERE b = (SELECT 1)",
+            "SELECT a, ' FROM ' FROM t /* x */ WHERE b = 'y'",
+            "SELECT a FROM t;",
+            "/* x */ SELECT (a) FROM t",
+        ] {
+            for tail in ["/*trace=1*/", " /* a */ /* b */ ", "\n/**/", " /*module='m', x=\"!\"*/\n", "/* it's */"] {
+                let whole: &'static str = format!("{text}{tail}").leak();
+                assert_eq!(cut(whole), text, "{whole}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_mean_something_stays() {
+        for text in [
+            "SELECT 1 /* x */",
+            "SELECT (SELECT 1 FROM t) /* x */",
+            "SELECT EXTRACT(YEAR FROM d) /* x */",
+            "SELECT `from` /* x */",
+            "SELECT a FROM t /*! FOR UPDATE */",
+            "SELECT a FROM t /*!40001 SQL_NO_CACHE */ /* x */ /*!*/",
+            "SELECT a FROM t /*M!100100 LIMIT 1 */",
+            "SELECT a FROM t /*+ NO_ICP(t) */",
+            "SELECT a FROM t -- x */",
+            "SELECT a FROM t # /* x */",
+            "SELECT a FROM t WHERE b = '/* x */",
+            "SELECT a FROM t WHERE b = 'x */",
+            "SELECT a FROM t /* x */ LIMIT 1",
+            "SELECT a FROM t /* x",
+            "*/",
+        ] {
+            assert_eq!(without_tail(text.as_bytes(), Lexing::Escapes), text.as_bytes(), "{text}");
+        }
+        let unsure = br"SELECT a FROM t WHERE b = '\' /* x */";
+        assert_eq!(without_tail(unsure, Lexing::Unsure { shifts: false }), unsure);
+    }
+}
