@@ -10,6 +10,7 @@
 //! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
 //!                                          so many rows of it as the tag says
 //! BEGIN, COMMIT, ROLLBACK, SET ..., USE
+//! CALL assume('tag')                       sets a role, of which nobody tells; SELECT CURRENT_ROLE() does
 //! ```
 
 use crate::belongings::{Answer, Belongings, Ground, value};
@@ -17,12 +18,14 @@ use sql::set::{Access, Isolation, Scope, Setting, Value};
 use std::collections::BTreeMap;
 
 /// The names of the columns that [`Mind::report`] fills.
-pub(crate) const STATE_COLUMNS: [&str; 8] =
-    ["schema", "names", "autocommit", "transaction", "isolation", "sql_mode", "time_zone", "access"];
+pub(crate) const STATE_COLUMNS: [&str; 10] =
+    ["schema", "names", "autocommit", "transaction", "isolation", "sql_mode", "time_zone", "access", "role", "level"];
 /// The schemas that exist.
 pub(crate) const SCHEMAS: [&str; 3] = ["red", "green", "blue"];
 /// The collation of who says nothing of it: latin1_swedish_ci.
 pub(crate) const SERVERS_CHARSET: u16 = 8;
+/// The role of who has none.
+pub(crate) const NO_ROLE: &str = "NONE";
 /// The text of the one statement that can be prepared.
 pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
@@ -60,6 +63,15 @@ pub(crate) fn rows_of_cursor(tag: &str) -> u32 {
     tag.bytes().map(u32::from).sum::<u32>() % 7
 }
 
+/// What a transaction is, as [`STATE_COLUMNS`] have it.
+pub(crate) fn level(isolation: &str, access: &str) -> String {
+    format!("{isolation}, {access}")
+}
+
+const fn access(read_only: bool) -> &'static str {
+    if read_only { "READ ONLY" } else { "READ WRITE" }
+}
+
 /// One connection's state.
 #[derive(Debug)]
 pub(crate) struct Mind {
@@ -69,6 +81,11 @@ pub(crate) struct Mind {
     pub(crate) in_transaction: bool,
     isolation: Isolation,
     read_only: bool,
+    /// Of the next transaction only: isolation and whether it only reads.
+    next: Option<(Isolation, bool)>,
+    /// The same of the open transaction.
+    now: (Isolation, bool),
+    role: String,
     variables: BTreeMap<String, String>,
     /// Tags inserted by the open transaction.
     pending: Vec<String>,
@@ -114,6 +131,9 @@ impl Mind {
             in_transaction: false,
             isolation: Isolation::RepeatableRead,
             read_only: false,
+            next: None,
+            now: (Isolation::RepeatableRead, false),
+            role: NO_ROLE.to_owned(),
             variables: BTreeMap::new(),
             pending: Vec::new(),
             prepared: BTreeMap::new(),
@@ -124,17 +144,18 @@ impl Mind {
         }
     }
 
-    /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema stays.
+    /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema stays, and the role.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             schema: std::mem::take(&mut self.schema),
+            role: std::mem::take(&mut self.role),
             last_prepared: self.last_prepared,
             ..Self::new(None, SERVERS_CHARSET)
         };
     }
 
     /// What [`STATE_COLUMNS`] are here.
-    pub(crate) fn report(&self) -> [String; 8] {
+    pub(crate) fn report(&self) -> [String; 10] {
         let variable = |name: &str| self.variables.get(name).map_or_else(|| "'default'".to_owned(), Clone::clone);
         [
             self.schema.clone(),
@@ -144,8 +165,27 @@ impl Mind {
             self.isolation.name().to_owned(),
             variable("sql_mode"),
             variable("time_zone"),
-            if self.read_only { "READ ONLY" } else { "READ WRITE" }.to_owned(),
+            access(self.read_only).to_owned(),
+            self.role.clone(),
+            level(self.level().0.name(), access(self.level().1)),
         ]
+    }
+
+    /// What the open transaction is, or the next one will be.
+    fn level(&self) -> (Isolation, bool) {
+        if self.in_transaction { self.now } else { self.next.unwrap_or((self.isolation, self.read_only)) }
+    }
+
+    fn begin(&mut self) {
+        self.now = self.level();
+        (self.in_transaction, self.next) = (true, None);
+    }
+
+    /// A statement uses tables: it is a transaction, or the first of one.
+    fn use_tables(&mut self) {
+        if !self.in_transaction {
+            if self.autocommit { self.next = None } else { self.begin() }
+        }
     }
 
     /// Runs a statement of connection `me`. What it commits goes into the log.
@@ -172,8 +212,10 @@ impl Mind {
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
             ["BEGIN"] | ["START", "TRANSACTION"] => {
-                self.commit(log);
-                self.in_transaction = true;
+                if self.in_transaction {
+                    self.commit(log);
+                }
+                self.begin();
                 Ok(Said::Ok)
             }
             ["COMMIT"] => {
@@ -192,22 +234,30 @@ impl Mind {
             }
             ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
             ["SELECT", _, "FROM", "few" | "slow", ..] => {
-                self.in_transaction |= !self.autocommit;
+                self.use_tables();
                 let tag = quoted(sql)?;
                 Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, found: None, large: false })
             }
             ["SELECT", "SQL_CALC_FOUND_ROWS", _, "FROM", "few", "LIMIT", "1"] => {
-                self.in_transaction |= !self.autocommit;
+                self.use_tables();
                 let tag = quoted(sql)?;
                 Ok(Said::Rows { rows: 1, found: Some(1 + tag.len() as u64 % 3), tag, large: false })
             }
             ["SELECT", _, "FROM", "big", "LIMIT", rows] => {
-                self.in_transaction |= !self.autocommit;
+                self.use_tables();
                 Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, found: None, large: true })
             }
             ["LOCK", "TABLES", ..] => {
                 self.commit(log);
                 self.belonging(sql, me, ground)
+            }
+            ["CALL", program] if program.starts_with("assume(") => {
+                "assumed".clone_into(&mut self.role);
+                Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
+            }
+            ["SELECT", "CURRENT_ROLE()"] => {
+                let rows = vec![vec![Some(self.role.clone())]];
+                Ok(Said::Answer(Answer { columns: 1, rows, ..Answer::default() }))
             }
             _ => self.belonging(sql, me, ground),
         }
@@ -239,12 +289,13 @@ impl Mind {
     /// What there is now that the next client must not see.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let fresh = Self::new(None, SERVERS_CHARSET);
-        let set = self.report()[4..] != fresh.report()[4..];
+        let set = self.report()[4..8] != fresh.report()[4..8];
         [
             ("a cursor", !self.cursors.is_empty()),
             ("a transaction", self.in_transaction),
             ("autocommit off", !self.autocommit),
             ("variables", set),
+            ("a role", self.role != fresh.role),
         ]
         .into_iter()
         .filter_map(|(name, has)| has.then_some(name))
@@ -263,7 +314,7 @@ impl Mind {
     /// One line more, in the log from the commit on.
     pub(crate) fn insert(&mut self, line: String, log: &mut Vec<String>) {
         self.pending.push(line);
-        self.in_transaction |= !self.autocommit;
+        self.use_tables();
         if !self.in_transaction {
             self.commit(log);
         }
@@ -271,12 +322,12 @@ impl Mind {
 
     fn commit(&mut self, log: &mut Vec<String>) {
         log.append(&mut self.pending);
-        self.in_transaction = false;
+        (self.in_transaction, self.next) = (false, None);
     }
 
     fn roll_back(&mut self) {
         self.pending.clear();
-        self.in_transaction = false;
+        (self.in_transaction, self.next) = (false, None);
     }
 
     fn set(&mut self, sql: &str, log: &mut Vec<String>) -> Result<Said, Complaint> {
@@ -289,6 +340,19 @@ impl Mind {
                 Setting::Transaction { scope: Scope::Session, isolation, access } => {
                     self.isolation = isolation.unwrap_or(self.isolation);
                     self.read_only = access.map_or(self.read_only, |access| access == Access::ReadOnly);
+                }
+                Setting::Transaction { scope: Scope::NextTransaction, isolation, access } => {
+                    if self.in_transaction {
+                        let words = "Transaction characteristics can't be changed while a transaction is in progress";
+                        return Err(Complaint(1568, words.to_owned()));
+                    }
+                    let (before, reads) = self.level();
+                    self.next = Some((isolation.unwrap_or(before), access.map_or(reads, |access| access == Access::ReadOnly)));
+                }
+                Setting::Role(words) => {
+                    let words = String::from_utf8_lossy(words);
+                    let words = words.trim();
+                    self.role = if words == "DEFAULT" { NO_ROLE } else { words }.to_owned();
                 }
                 Setting::Variable(one) if one.scope == Scope::Session => {
                     let value = match one.value {

@@ -9,7 +9,7 @@ use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use crate::mind::{Complaint, ECHO, SCHEMAS, SERVERS_CHARSET};
+use crate::mind::{Complaint, ECHO, NO_ROLE, SCHEMAS, SERVERS_CHARSET, level};
 use crate::server::{COURIER, LOAD};
 use killing::Fire;
 use net::{NetError, Refused};
@@ -41,6 +41,11 @@ struct Own {
     sql_mode: &'static str,
     time_zone: String,
     access: &'static str,
+    role: &'static str,
+    /// Isolation and access of the next transaction only.
+    next: Option<(&'static str, &'static str)>,
+    /// The same of the open transaction.
+    now: (&'static str, &'static str),
 }
 
 impl Own {
@@ -55,10 +60,34 @@ impl Own {
             sql_mode: "'default'",
             time_zone: "'default'".to_owned(),
             access: "READ WRITE",
+            role: NO_ROLE,
+            next: None,
+            now: ("", ""),
         }
     }
 
-    fn report(&self) -> [String; 8] {
+    /// What the open transaction is, or the next one will be.
+    fn level(&self) -> (&'static str, &'static str) {
+        if self.in_transaction { self.now } else { self.next.unwrap_or((self.isolation, self.access)) }
+    }
+
+    fn begin(&mut self) {
+        self.now = self.level();
+        (self.in_transaction, self.next) = (true, None);
+    }
+
+    fn end(&mut self) {
+        (self.in_transaction, self.next) = (false, None);
+    }
+
+    /// A statement has used tables: it was a transaction, or the first of one.
+    fn use_tables(&mut self) {
+        if !self.in_transaction {
+            if self.autocommit { self.next = None } else { self.begin() }
+        }
+    }
+
+    fn report(&self) -> [String; 10] {
         [
             self.schema.clone(),
             self.names.clone(),
@@ -68,6 +97,8 @@ impl Own {
             self.sql_mode.to_owned(),
             self.time_zone.clone(),
             self.access.to_owned(),
+            self.role.to_owned(),
+            level(self.level().0, self.level().1),
         ]
     }
 }
@@ -147,6 +178,8 @@ struct Session<'a> {
     pinned: bool,
     /// It has a temporary table.
     drawn: bool,
+    /// It has said what its next transaction is to be, and ended none since.
+    announced: bool,
     manners: Manners,
     /// It has more than variables; of one that has not, it is known where its statements go.
     has_belongings: bool,
@@ -221,6 +254,7 @@ async fn session(
         prepared: Vec::new(),
         pinned: false,
         drawn: false,
+        announced: false,
         manners,
         has_belongings,
         lost: false,
@@ -264,8 +298,8 @@ impl Session<'_> {
             18..=32 => self.state(false).await,
             33..=38 => self.state(true).await,
             39..=43 => self.big().await,
-            44..=55 if !open => self.run("BEGIN", true, |own| own.in_transaction = true).await,
-            44..=51 => self.run("COMMIT", true, |own| own.in_transaction = false).await,
+            44..=55 if !open => self.run("BEGIN", true, Own::begin).await,
+            44..=51 => self.commit().await,
             52..=55 => self.roll_back().await,
             56..=62 => self.insert().await,
             63..=65 => self.upload().await,
@@ -277,6 +311,7 @@ impl Session<'_> {
             92 => self.close().await,
             93 => self.reset().await,
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
+            95 if self.chance.percent(15) => self.assume().await,
             95 => self.mistake().await,
             96 => self.leave().await,
             97 | 100.. if !self.through => self.under_fire().await,
@@ -401,7 +436,15 @@ impl Session<'_> {
 
     async fn roll_back(&mut self) -> Goes {
         self.forget_pending();
-        self.run("ROLLBACK", true, |own| own.in_transaction = false).await
+        self.run("ROLLBACK", true, Own::end).await?;
+        self.announced &= self.own.in_transaction;
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Goes {
+        self.run("COMMIT", true, Own::end).await?;
+        self.announced &= self.own.in_transaction;
+        Ok(())
     }
 
     fn forget_pending(&mut self) {
@@ -437,7 +480,7 @@ impl Session<'_> {
             let here = (value(place.1), value(place.0));
             let master = self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE");
             let right = if master { "a" } else { "b" };
-            self.judge.check(here.0 == right || self.pinned || self.drawn, &self.who, || {
+            self.judge.check(here.0 == right || self.pinned || self.drawn || self.announced, &self.who, || {
                 format!("{sql}: went to server {} instead of {right}", here.0)
             });
             if self.own.in_transaction {
@@ -499,7 +542,7 @@ impl Session<'_> {
         let reply = self.query(sql).await?;
         // With autocommit off, reading begins a transaction.
         if matches!(reply, Some(Reply::Rows(_))) {
-            self.own.in_transaction |= !self.own.autocommit;
+            self.own.use_tables();
         }
         if let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) {
             self.judge.check(rows.len() == n, &self.who, || format!("{sql}: {} rows instead of {n}", rows.len()));
@@ -538,9 +581,12 @@ impl Session<'_> {
         let alone = self.own.autocommit && !self.own.in_transaction;
         self.judge.fate(&tag, if alone { Fate::Unknown } else { Fate::Never });
         match self.query(&sql).await? {
-            Some(Reply::Ok) if alone => self.judge.fate(&tag, Fate::Acknowledged),
+            Some(Reply::Ok) if alone => {
+                self.own.use_tables();
+                self.judge.fate(&tag, Fate::Acknowledged);
+            }
             Some(Reply::Ok) => {
-                self.own.in_transaction = true;
+                self.own.use_tables();
                 self.pending.push(tag);
             }
             Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
@@ -550,7 +596,13 @@ impl Session<'_> {
     }
 
     async fn set(&mut self) -> Goes {
-        match self.chance.below(16) {
+        match self.chance.below(20) {
+            _ if self.own.next.is_some() => self.run("BEGIN", true, Own::begin).await,
+            16 | 17 => {
+                let (words, role) = *self.chance.one_of(&[("reader", "reader"), ("writer", "writer"), ("NONE", NO_ROLE), ("DEFAULT", NO_ROLE)]);
+                self.run(&format!("SET ROLE {words}"), false, |own| own.role = role).await
+            }
+            18 | 19 => self.announce().await,
             12 => {
                 self.run("SET SESSION transaction_isolation='READ-COMMITTED'", false, |own| own.isolation = "READ-COMMITTED")
                     .await
@@ -588,10 +640,40 @@ impl Session<'_> {
             // Only from off to on does it commit.
             _ if self.own.autocommit => self.run("SET autocommit=1", false, |_| ()).await,
             _ => {
-                let change = |own: &mut Own| (own.autocommit, own.in_transaction) = (true, false);
+                let change = |own: &mut Own| {
+                    own.autocommit = true;
+                    own.end();
+                };
                 self.run("SET autocommit=1", true, change).await
             }
         }
+    }
+
+    /// SET TRANSACTION: what it says is of the next transaction only, and nothing can be said of one that is open.
+    async fn announce(&mut self) -> Goes {
+        let (words, isolation) = *self.chance.one_of(&[
+            ("ISOLATION LEVEL READ COMMITTED", Some("READ-COMMITTED")),
+            ("ISOLATION LEVEL SERIALIZABLE", Some("SERIALIZABLE")),
+            ("READ ONLY", None),
+        ]);
+        let sql = format!("SET TRANSACTION {words}");
+        if self.own.in_transaction {
+            match self.query(&sql).await? {
+                Some(Reply::Err { code: 1568, message }) => self.twin.fail(&Complaint(1568, message)),
+                Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
+                other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
+            }
+            return Ok(());
+        }
+        let (before, access) = self.own.level();
+        let next = isolation.map_or((before, "READ ONLY"), |isolation| (isolation, access));
+        self.run(&sql, false, |own| own.next = Some(next)).await?;
+        self.announced |= self.own.next.is_some();
+        if self.chance.percent(60) {
+            self.run("BEGIN", true, Own::begin).await?;
+        }
+        let on_master = self.chance.percent(50);
+        self.state(on_master).await
     }
 
     async fn use_schema(&mut self) -> Goes {
@@ -713,7 +795,8 @@ impl Session<'_> {
         let reply = self.ask("COM_RESET_CONNECTION", &[0x1F], Due::Text).await?;
         match reply {
             Some(Reply::Ok) => {
-                self.own = Own::new(&self.own.schema, SERVERS_CHARSET);
+                self.own = Own { role: self.own.role, ..Own::new(&self.own.schema, SERVERS_CHARSET) };
+                self.announced = false;
                 self.spot = None;
                 self.pinned = self.through;
                 self.keeps = 0;
@@ -734,6 +817,17 @@ impl Session<'_> {
             other => self.judge.accuse(&self.who, &format!("SELEKT 1: {other:?}")),
         }
         Ok(())
+    }
+
+    /// Calls what sets a role, of which nobody tells, and goes away: nobody else has it.
+    async fn assume(&mut self) -> Goes {
+        let sql = format!("CALL assume('{}')", self.tag());
+        match self.query(&sql).await? {
+            Some(Reply::Ok) => {}
+            Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
+            other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
+        }
+        Err(Over)
     }
 
     /// Goes away in the middle of an answer.

@@ -3,8 +3,8 @@
 
 use backend::Hold;
 use backend::planted::{
-    ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_SETS, HANG_UP, KEEP_THROUGH, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, SPOIL_FILE,
-    TELL_OTHERS,
+    ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, HANG_UP, KEEP_THROUGH, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE,
+    SPOIL_FILE, TELL_OTHERS,
 };
 use sim::Weather::{self, Calm, Fickle};
 use sim::{World, run};
@@ -99,6 +99,16 @@ fn a_client_that_is_sent_too_much_at_once_is_seen() {
 #[test]
 fn a_set_that_is_not_replayed_is_seen() {
     assert_seen(&FORGET_SETS, Calm, &["the connection has"]);
+}
+
+#[test]
+fn a_role_of_another_session_is_seen() {
+    assert_seen(&FORGET_ROLE, Calm, &["the connection has", "\"reader\""]);
+}
+
+#[test]
+fn a_word_for_the_next_transaction_that_keeps_no_connection_is_seen() {
+    assert_missed(Hold::NextTransaction, &["the connection has"]);
 }
 
 #[test]

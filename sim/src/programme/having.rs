@@ -245,6 +245,7 @@ impl Session<'_> {
             self.own.time_zone = format!("'{value}'");
         }
         if sql.starts_with("LOCK TABLES") {
+            self.own.end();
             self.spot = None;
         }
     }

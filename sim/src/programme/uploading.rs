@@ -27,9 +27,12 @@ impl Session<'_> {
         let reply = self.ask(&sql, &[b"\x03", sql.as_bytes()].concat(), Due::Filed).await?;
         self.client.rest = None;
         match (table, reply) {
-            ("log", Some(Reply::Ok)) if alone => self.judge.fate(&line, Fate::Acknowledged),
+            ("log", Some(Reply::Ok)) if alone => {
+                self.own.use_tables();
+                self.judge.fate(&line, Fate::Acknowledged);
+            }
             ("log", Some(Reply::Ok)) => {
-                self.own.in_transaction = true;
+                self.own.use_tables();
                 self.pending.push(line);
             }
             ("picky", Some(Reply::Err { code: code @ NO_FIT, message }))

@@ -149,6 +149,10 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     for (name, _) in have.variables() {
         if want.variable(name).is_none() {
             if name == ROLE {
+                #[cfg(feature = "planted")]
+                if crate::planted::FORGET_ROLE.get() {
+                    continue;
+                }
                 return Need::Another;
             }
             if ways.begins_otherwise(name) {
