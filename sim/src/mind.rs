@@ -10,6 +10,10 @@
 //! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
 //!                                          so many rows of it as the tag says
 //! BEGIN, COMMIT, ROLLBACK, SET ..., USE
+//! PREPARE name FROM 'text', EXECUTE name USING @a, …, DEALLOCATE PREPARE name, where a text is one of
+//!   SELECT ?, ? FROM named                 one row: what was given, connection, server, and the schema it was prepared in
+//!   SELECT 'tag', ? FROM named             the same
+//!   INSERT INTO log VALUES (?)
 //! CALL assume('tag')                       sets a role, of which nobody tells; SELECT CURRENT_ROLE() does
 //! ```
 
@@ -29,6 +33,9 @@ pub(crate) const NO_ROLE: &str = "NONE";
 /// The text of the one statement that can be prepared.
 pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
+/// One of those that are prepared by name.
+pub(crate) const NAMED_INSERT: &str = "INSERT INTO log VALUES (?)";
+
 /// An error of the server.
 #[derive(Debug)]
 pub(crate) struct Complaint(pub(crate) u16, pub(crate) String);
@@ -47,6 +54,11 @@ pub(crate) enum Said {
     },
     State {
         tag: String,
+    },
+    /// The row of a statement that was prepared by name, and its schema.
+    Named {
+        values: Vec<Option<String>>,
+        schema: String,
     },
     Answer(Answer),
 }
@@ -93,6 +105,8 @@ pub(crate) struct Mind {
     /// Of executions, by statement.
     pub(crate) cursors: BTreeMap<u32, Cursor>,
     last_prepared: u32,
+    /// By name: text and schema.
+    named: BTreeMap<String, (String, String)>,
     pub(crate) has: Belongings,
     /// It tells what programs change.
     tracks: bool,
@@ -113,6 +127,11 @@ fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), 
 /// The text between the first two quotes.
 fn quoted(sql: &str) -> Result<String, Complaint> {
     sql.split('\'').nth(1).map(str::to_owned).ok_or_else(|| syntax(sql))
+}
+
+/// What was said to be executed, or to be forgotten, was never prepared.
+pub(crate) fn no_statement(name: &str, verb: &str) -> Complaint {
+    Complaint(1243, format!("Unknown prepared statement handler ({name}) given to {verb}"))
 }
 
 fn syntax(sql: &str) -> Complaint {
@@ -139,6 +158,7 @@ impl Mind {
             prepared: BTreeMap::new(),
             cursors: BTreeMap::new(),
             last_prepared: 0,
+            named: BTreeMap::new(),
             has: Belongings::default(),
             tracks: false,
         }
@@ -200,7 +220,7 @@ impl Mind {
         }
         match &said {
             Ok(Said::Rows { rows, found, .. }) => self.has.found = Some(found.unwrap_or(*rows)),
-            Ok(Said::State { .. }) => self.has.found = Some(1),
+            Ok(Said::State { .. } | Said::Named { .. }) => self.has.found = Some(1),
             Ok(Said::Answer(answer)) if answer.columns > 0 => self.has.found = Some(answer.rows.len() as u64),
             _ => {}
         }
@@ -251,6 +271,12 @@ impl Mind {
                 self.commit(log);
                 self.belonging(sql, me, ground)
             }
+            ["PREPARE", name, "FROM", ..] => self.name(name, sql),
+            ["EXECUTE", name, given @ ..] => self.execute_by_name(name, given, log),
+            ["DEALLOCATE", "PREPARE", name] => match self.named.remove(name.trim_matches('`')) {
+                Some(_) => Ok(Said::Ok),
+                None => Err(no_statement(name, "DEALLOCATE PREPARE")),
+            },
             ["CALL", program] if program.starts_with("assume(") => {
                 "assumed".clone_into(&mut self.role);
                 Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
@@ -281,6 +307,40 @@ impl Mind {
         Ok(Said::Answer(answer))
     }
 
+    /// PREPARE in SQL. Whatever had the name has it no more, also where the new text is none.
+    fn name(&mut self, name: &str, sql: &str) -> Result<Said, Complaint> {
+        let name = name.trim_matches('`');
+        self.named.remove(name);
+        let source = sql.split_once(" FROM ").map_or("", |(_, source)| source).trim();
+        let text = match source.strip_prefix('@') {
+            Some(variable) => self.has.user.get(variable).cloned().flatten(),
+            None => sql::dynamic::string(source.as_bytes(), true).map(|text| String::from_utf8_lossy(&text).into_owned()),
+        };
+        let text = text.ok_or_else(|| syntax(source))?;
+        if !text.ends_with(" FROM named") && text != NAMED_INSERT {
+            return Err(syntax(&text));
+        }
+        self.named.insert(name.to_owned(), (text, self.schema.clone()));
+        Ok(Said::Ok)
+    }
+
+    fn execute_by_name(&mut self, name: &str, given: &[&str], log: &mut Vec<String>) -> Result<Said, Complaint> {
+        let (text, schema) =
+            self.named.get(name.trim_matches('`')).cloned().ok_or_else(|| no_statement(name.trim_matches('`'), "EXECUTE"))?;
+        let names: Vec<&str> = given.iter().skip(1).map(|name| name.trim_end_matches(',').trim_start_matches('@')).collect();
+        if names.len() != text.matches('?').count() {
+            return Err(Complaint(1210, "Incorrect arguments to EXECUTE".to_owned()));
+        }
+        let given = names.iter().map(|name| self.has.user.get(*name).cloned().flatten());
+        let values: Vec<_> = quoted(&text).ok().map(Some).into_iter().chain(given).collect();
+        if text == NAMED_INSERT {
+            self.insert(values.first().cloned().flatten().unwrap_or_default(), log);
+            return Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }));
+        }
+        self.use_tables();
+        Ok(Said::Named { values, schema })
+    }
+
     /// Whether it tells what programs change.
     pub(crate) const fn tells_changes(&self) -> bool {
         self.tracks
@@ -295,6 +355,7 @@ impl Mind {
             ("a transaction", self.in_transaction),
             ("autocommit off", !self.autocommit),
             ("variables", set),
+            ("a statement by name", !self.named.is_empty()),
             ("a role", self.role != fresh.role),
         ]
         .into_iter()

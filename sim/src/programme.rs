@@ -3,6 +3,7 @@
 mod cursor;
 mod having;
 mod killing;
+mod naming;
 mod uploading;
 
 use crate::belongings::{Belongings, Ground};
@@ -12,6 +13,7 @@ use crate::judge::{Fate, Judge};
 use crate::mind::{Complaint, ECHO, NO_ROLE, SCHEMAS, SERVERS_CHARSET, level};
 use crate::server::{COURIER, LOAD};
 use killing::Fire;
+use naming::Named;
 use net::{NetError, Refused};
 use rt::{Address, Rt};
 use std::ops::ControlFlow;
@@ -174,6 +176,8 @@ struct Session<'a> {
     /// Server and connection of the open transaction, once an answer has told.
     spot: Option<(String, String)>,
     prepared: Vec<Statement>,
+    /// What it has prepared in SQL, by name.
+    named: Named,
     /// It has said something that nobody understands: its statements may stay where that was said.
     pinned: bool,
     /// It has a temporary table.
@@ -252,6 +256,7 @@ async fn session(
         pending: Vec::new(),
         spot: None,
         prepared: Vec::new(),
+        named: Named::default(),
         pinned: false,
         drawn: false,
         announced: false,
@@ -306,7 +311,8 @@ impl Session<'_> {
             66..=76 => self.set().await,
             77..=80 => self.use_schema().await,
             81..=83 => self.prepare().await,
-            84..=89 => self.execute().await,
+            84..=86 => self.execute().await,
+            87..=89 => self.by_name().await,
             90 | 91 => self.with_cursor().await,
             92 => self.close().await,
             93 => self.reset().await,
@@ -578,9 +584,14 @@ impl Session<'_> {
     async fn insert(&mut self) -> Goes {
         let tag = self.tag();
         let sql = format!("INSERT INTO log VALUES ('{tag}')");
+        self.insert_by(&sql, tag).await
+    }
+
+    /// An insert of this tag, however it is said.
+    async fn insert_by(&mut self, sql: &str, tag: String) -> Goes {
         let alone = self.own.autocommit && !self.own.in_transaction;
         self.judge.fate(&tag, if alone { Fate::Unknown } else { Fate::Never });
-        match self.query(&sql).await? {
+        match self.query(sql).await? {
             Some(Reply::Ok) if alone => {
                 self.own.use_tables();
                 self.judge.fate(&tag, Fate::Acknowledged);
@@ -589,7 +600,7 @@ impl Session<'_> {
                 self.own.use_tables();
                 self.pending.push(tag);
             }
-            Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
+            Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
         Ok(())
@@ -801,6 +812,7 @@ impl Session<'_> {
                 self.pinned = self.through;
                 self.keeps = 0;
                 self.prepared.clear();
+                self.named.clear();
                 (self.twin, self.ground) = (Belongings::default(), Ground::default());
             }
             other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),

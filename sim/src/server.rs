@@ -487,6 +487,13 @@ impl Guest {
                 }
                 writer.end(0);
             }
+            Ok(Said::Named { values, schema }) => {
+                let own = [self.id.to_string(), self.server.name.to_owned(), schema].map(Some);
+                let row: Vec<_> = values.into_iter().chain(own).collect();
+                writer.columns(&(0..row.len()).map(|n| Column::text(n.to_string())).collect::<Vec<_>>());
+                writer.text_row(row.iter().map(|value| value.as_ref().map(String::as_bytes)));
+                writer.end(0);
+            }
             Ok(Said::State { tag }) => {
                 let mut columns: Vec<Column> = ["tag", "connection", "server"].map(Column::text).into();
                 columns.extend(STATE_COLUMNS.map(Column::text));

@@ -3,7 +3,7 @@
 
 use backend::Hold;
 use backend::planted::{
-    ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, HANG_UP, KEEP_THROUGH, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE,
+    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, HANG_UP, KEEP_THROUGH, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE,
     SPOIL_FILE, TELL_OTHERS,
 };
 use sim::Weather::{self, Calm, Fickle};
@@ -109,6 +109,11 @@ fn a_role_of_another_session_is_seen() {
 #[test]
 fn a_word_for_the_next_transaction_that_keeps_no_connection_is_seen() {
     assert_missed(Hold::NextTransaction, &["the connection has"]);
+}
+
+#[test]
+fn another_statement_by_that_name_is_seen() {
+    assert_seen(&ANY_SLOT, Calm, &["EXECUTE p", "EXECUTE q"]);
 }
 
 #[test]
