@@ -5,8 +5,10 @@ use crate::server::FILE_HEADER;
 use net::{Conn, NetError, Refused};
 use rt::{Address, Rt};
 use std::time::Duration;
+use wire::auth;
 use wire::caps::{self, Caps};
 use wire::frame::Algorithm;
+use wire::handshake::{AuthReply, ChangeUser};
 use wire::read::Reader;
 use wire::{ok, packet, status};
 
@@ -96,7 +98,8 @@ pub(crate) struct Client {
     pub(crate) rows: usize,
     /// Flags of the end of the last rows.
     pub(crate) status: u16,
-    /// What the greeting said.
+    /// Number of its session: what the greeting said, and what a server says where nothing is between.
+    pub(crate) greeted: u32,
     pub(crate) number: u32,
 }
 
@@ -145,8 +148,37 @@ impl Client {
             compression,
             rows: 0,
             status: 0,
+            greeted: hello.thread_id,
             number: hello.thread_id,
         })
+    }
+
+    /// COM_CHANGE_USER: it becomes this user, if the password is right.
+    pub(crate) async fn change_user(&mut self, user: &str, password: &str, schema: &str, charset: u16) -> Result<Reply, Broken> {
+        let change = ChangeUser {
+            user: user.to_owned(),
+            database: Some(schema.to_owned()).filter(|name| !name.is_empty()),
+            charset: Some(charset),
+            auth_plugin: Some("mysql_native_password".to_owned()),
+            ..ChangeUser::default()
+        };
+        let mut payload = Vec::new();
+        change.write(&mut payload, self.caps);
+        self.send(&payload).await?;
+        loop {
+            let said = self.packet().await?;
+            match AuthReply::read(&said, self.caps)? {
+                AuthReply::Ok(_) => return Ok(Reply::Ok),
+                AuthReply::Err(_) => return self.error(&said),
+                AuthReply::Switch(switch) => {
+                    let proof = auth::native_scramble(password.as_bytes(), &switch.nonce()?);
+                    let mut framed = Vec::new();
+                    packet::append(&mut framed, &mut self.seq, &proof);
+                    self.conn.send(framed).await?;
+                }
+                _ => return Err(Broken::Protocol(format!("{said:?} to COM_CHANGE_USER"))),
+            }
+        }
     }
 
     /// Sends a command without waiting for anything.

@@ -1,5 +1,6 @@
 //! A client's life: random statements, and what each answer must be.
 
+mod becoming;
 mod cursor;
 mod having;
 mod killing;
@@ -315,6 +316,7 @@ impl Session<'_> {
             87..=89 => self.by_name().await,
             90 | 91 => self.with_cursor().await,
             92 => self.close().await,
+            93 if self.chance.percent(50) => self.become_another().await,
             93 => self.reset().await,
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
             95 if self.chance.percent(15) => self.assume().await,
@@ -806,18 +808,24 @@ impl Session<'_> {
         let reply = self.ask("COM_RESET_CONNECTION", &[0x1F], Due::Text).await?;
         match reply {
             Some(Reply::Ok) => {
-                self.own = Own { role: self.own.role, ..Own::new(&self.own.schema, SERVERS_CHARSET) };
-                self.announced = false;
-                self.spot = None;
-                self.pinned = self.through;
-                self.keeps = 0;
-                self.prepared.clear();
-                self.named.clear();
-                (self.twin, self.ground) = (Belongings::default(), Ground::default());
+                self.forget(Own { role: self.own.role, ..Own::new(&self.own.schema, SERVERS_CHARSET) });
             }
             other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
         }
         Ok(())
+    }
+
+    /// It has nothing any more but this.
+    fn forget(&mut self, own: Own) {
+        self.own = own;
+        self.announced = false;
+        self.spot = None;
+        self.pinned = self.through;
+        self.keeps = 0;
+        self.prepared.clear();
+        self.named.clear();
+        self.calculated = false;
+        (self.twin, self.ground) = (Belongings::default(), Ground::default());
     }
 
     /// A statement that no server understands.

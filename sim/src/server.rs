@@ -8,7 +8,7 @@ pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
 use crate::belongings::{Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
-use crate::mind::{Complaint, Cursor, Mind, STATE_COLUMNS, Said, rows_of_cursor};
+use crate::mind::{Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, rows_of_cursor};
 use net::{Conn, NetError};
 use rt::local::Notify;
 use rt::{Address, ListenOptions, Rt, Socket};
@@ -23,7 +23,7 @@ use wire::caps::{self, Caps};
 use wire::command::Command;
 use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::frame::Algorithm;
-use wire::handshake::{Greeting, Login};
+use wire::handshake::{ChangeUser, Greeting, Login};
 use wire::ok;
 use wire::resultset::{Column, Writer};
 use wire::status;
@@ -140,6 +140,8 @@ impl Server {
                         order,
                         last: None,
                         is_courier: false,
+                        user: String::new(),
+                        nonce: [0; 20],
                         had: BTreeSet::new(),
                     };
                     let _over = guest.serve(socket).await;
@@ -193,6 +195,9 @@ struct Guest {
     last: Option<String>,
     /// It is of a user who shares none.
     is_courier: bool,
+    /// Who has logged in, and what was to be scrambled with the password.
+    user: String,
+    nonce: auth::Nonce,
     had: BTreeSet<&'static str>,
 }
 
@@ -326,6 +331,7 @@ impl Guest {
             *byte = (self.server.chance.borrow_mut().next() >> 32) as u8;
         }
         let nonce = auth::nonce(random);
+        self.nonce = nonce;
         let greeting = Greeting {
             server_version: format!("8.0.36-sim-{}", self.server.name),
             thread_id: self.id,
@@ -353,6 +359,7 @@ impl Guest {
             conn.reply(&payload).await?;
             return Ok(None);
         }
+        self.user.clone_from(&login.user);
         let caps = login.caps & self.server.caps;
         ok::Ok { status: status::AUTOCOMMIT, ..ok::Ok::default() }.write(&mut payload, caps);
         conn.reply(&payload).await?;
@@ -389,6 +396,18 @@ impl Guest {
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
                 mind.reset();
                 self.had.insert("a reset");
+                Ok(Said::Ok)
+            }
+            Command::ChangeUser(body) => {
+                let change = ChangeUser::read(body, caps)?;
+                let proven = auth::native_verify(&auth::native_stage2(PASSWORD.as_bytes()), &self.nonce, &change.auth_response);
+                let who = format!("server {}", self.server.name);
+                self.server.judge.check(proven.is_some() && change.user == self.user, &who, || {
+                    format!("connection {} of {} is to be {}'s, with the password: {}", self.id, self.user, change.user, proven.is_some())
+                });
+                mind.has.let_go(&mut self.server.ground.borrow_mut());
+                *mind = Mind::new(change.database.as_deref(), change.charset.unwrap_or(SERVERS_CHARSET));
+                self.had.insert("a reset by login");
                 Ok(Said::Ok)
             }
             Command::Prepare(text) => {

@@ -402,6 +402,7 @@ fn snapshot(world: &World) -> Snapshot {
     let settings = [
         ("mysql-throttle_max_bytes_per_second_to_client", bytes_per_second.as_str()),
         ("mysql-have_ssl", "false"),
+        ("mysql-reset_connection_algorithm", if world.seed >> 5 & 1 == 1 { "1" } else { "2" }),
         ("mysql-enable_load_data_local_infile", "true"),
         ("mysql-query_cache_soft_ttl_pct", "50"),
         ("mysql-default_authentication_plugin", "mysql_native_password"),

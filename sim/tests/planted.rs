@@ -3,8 +3,8 @@
 
 use backend::Hold;
 use backend::planted::{
-    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, HANG_UP, KEEP_THROUGH, KILL_ANOTHER, NEVER_DISTURBED, NO_PACE,
-    SPOIL_FILE, TELL_OTHERS,
+    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, HANG_UP, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER,
+    NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS,
 };
 use sim::Weather::{self, Calm, Fickle};
 use sim::{World, run};
@@ -114,6 +114,11 @@ fn a_word_for_the_next_transaction_that_keeps_no_connection_is_seen() {
 #[test]
 fn another_statement_by_that_name_is_seen() {
     assert_seen(&ANY_SLOT, Calm, &["EXECUTE p", "EXECUTE q"]);
+}
+
+#[test]
+fn what_is_kept_from_who_one_was_before_is_seen() {
+    assert_seen(&KEEP_STATE, Calm, &["the connection has"]);
 }
 
 #[test]

@@ -23,6 +23,8 @@ thread_local! {
     pub static FORGET_ROLE: Cell<bool> = const { Cell::new(false) };
     /// A name of ours is taken for whatever was prepared in SQL.
     pub static ANY_SLOT: Cell<bool> = const { Cell::new(false) };
+    /// Who becomes somebody else keeps what it has set.
+    pub static KEEP_STATE: Cell<bool> = const { Cell::new(false) };
     /// Where a server is gone, its clients are sent away without a word.
     pub static HANG_UP: Cell<bool> = const { Cell::new(false) };
     /// A byte of a client's file becomes another.

@@ -86,7 +86,13 @@ impl Session {
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         // MariaDB lets who stays himself keep his role, MySQL does not.
         let role = self.state.variable(backend::ROLE).filter(|_| same && epoch.claims_mariadb()).map(str::to_owned);
+        #[cfg(feature = "planted")]
+        let before = self.state.clone();
         self.state = State::new(schema, self.collation);
+        #[cfg(feature = "planted")]
+        if backend::planted::KEEP_STATE.get() {
+            self.state = before;
+        }
         if let Some(role) = role {
             self.state.set(backend::ROLE, &role);
         }
