@@ -86,6 +86,8 @@ pub(crate) struct Client {
     packets: u64,
     /// Packets of this answer.
     came: u64,
+    /// It may say several statements in one text.
+    pub(crate) several: bool,
     /// What it has read is the last that the other side says.
     pub(crate) dismissed: bool,
     /// The file that it has, in pieces, and its name.
@@ -114,6 +116,7 @@ impl Client {
     ) -> Result<Self, Refused> {
         let mut conn = Conn::new(rt.connect(to).await?);
         let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
+        let several = if chance.percent(50) { caps::MULTI_STATEMENTS } else { 0 };
         let algorithm = *chance.one_of(&[Algorithm::Zlib, Algorithm::Zstd]);
         let compression = chance.percent(30).then_some(net::Compression { algorithm, zlib_level: 1, zstd_level: 1 });
         let account = net::Account {
@@ -125,7 +128,8 @@ impl Client {
                 | caps::TRANSACTIONS
                 | caps::MULTI_RESULTS
                 | caps::LOCAL_FILES
-                | deprecate,
+                | deprecate
+                | several,
             charset,
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
             compression,
@@ -141,6 +145,7 @@ impl Client {
             rest: None,
             packets: 0,
             came: 0,
+            several: several != 0,
             dismissed: false,
             file: Default::default(),
             insert_id: 0,
@@ -193,7 +198,18 @@ impl Client {
     /// A command and its answer.
     pub(crate) async fn ask(&mut self, payload: &[u8], due: Due) -> Result<Reply, Broken> {
         self.send(payload).await?;
+        self.hear(due).await
+    }
+
+    /// Whether another answer to the same text comes.
+    pub(crate) const fn more(&self) -> bool {
+        self.status & status::MORE_RESULTS != 0
+    }
+
+    /// An answer, the first or one more.
+    pub(crate) async fn hear(&mut self, due: Due) -> Result<Reply, Broken> {
         self.rows = 0;
+        self.status = 0;
         if let Due::Fetched { columns } = due {
             return self.read_rows(columns, true).await;
         }
@@ -204,7 +220,7 @@ impl Client {
             Some(&FILE_HEADER) if due == Due::Filed => return self.send_file(&first[1..]).await,
             Some(&ok::OK_HEADER) => {
                 let ok = ok::Ok::read(&first, self.caps)?;
-                (self.insert_id, self.affected) = (ok.insert_id, ok.affected);
+                (self.insert_id, self.affected, self.status) = (ok.insert_id, ok.affected, ok.status);
                 return Ok(Reply::Ok);
             }
             _ => {}

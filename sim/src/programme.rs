@@ -5,6 +5,7 @@ mod cursor;
 mod having;
 mod killing;
 mod naming;
+mod several;
 mod uploading;
 
 use crate::belongings::{Belongings, Ground};
@@ -298,6 +299,8 @@ impl Session<'_> {
             return self.having().await;
         }
         match self.chance.below(100 + self.manners.kills) {
+            0..=3 if self.client.several => self.several().await,
+            4 if !self.client.several => self.several_at_once().await,
             0..=7 => self.few().await,
             8..=11 => self.many_few().await,
             12..=17 => self.same().await,
@@ -334,6 +337,10 @@ impl Session<'_> {
     async fn ask(&mut self, words: &str, payload: &[u8], due: Due) -> Goes<Option<Reply>> {
         self.judge.tell(&self.who, words);
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
+        self.heard(words, answer)
+    }
+
+    fn heard(&mut self, words: &str, answer: Result<Result<Reply, Broken>, rt::Elapsed>) -> Goes<Option<Reply>> {
         match answer {
             Err(_) => self.judge.accuse(&self.who, &format!("{words}: never answered")),
             Ok(Err(_)) if self.under_fire == Some(Fire::Session) => self.judge.tell(&self.who, "is over"),
@@ -426,7 +433,14 @@ impl Session<'_> {
             }
         }
         let pending = if ends { std::mem::take(&mut self.pending) } else { Vec::new() };
-        match self.query(sql).await? {
+        let reply = self.query(sql).await?;
+        self.ran(sql, (ends, pending), change, reply);
+        Ok(())
+    }
+
+    /// The answer to a statement without rows. `pending`: the tags that it commits, if it ends a transaction.
+    fn ran(&mut self, sql: &str, (ends, pending): (bool, Vec<String>), change: impl FnOnce(&mut Own), reply: Option<Reply>) {
+        match reply {
             Some(Reply::Ok) => {
                 for tag in &pending {
                     self.judge.fate(tag, Fate::Acknowledged);
@@ -439,7 +453,6 @@ impl Session<'_> {
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
-        Ok(())
     }
 
     async fn roll_back(&mut self) -> Goes {
@@ -548,6 +561,11 @@ impl Session<'_> {
 
     async fn plain(&mut self, sql: &str, tag: &str, n: usize) -> Goes {
         let reply = self.query(sql).await?;
+        self.is_plain(sql, tag, n, reply);
+        Ok(())
+    }
+
+    fn is_plain(&mut self, sql: &str, tag: &str, n: usize, reply: Option<Reply>) {
         // With autocommit off, reading begins a transaction.
         if matches!(reply, Some(Reply::Rows(_))) {
             self.own.use_tables();
@@ -555,7 +573,6 @@ impl Session<'_> {
         if let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) {
             self.judge.check(rows.len() == n, &self.who, || format!("{sql}: {} rows instead of {n}", rows.len()));
         }
-        Ok(())
     }
 
     /// What the connection has is what this client has set, and nobody else.
@@ -563,12 +580,16 @@ impl Session<'_> {
         let tag = self.tag();
         let sql = format!("SELECT '{tag}' FROM state{}", if on_master { " FOR UPDATE" } else { "" });
         let reply = self.query(&sql).await?;
-        if let ControlFlow::Continue(rows) = self.rows(&sql, &tag, (1, 2), reply) {
+        self.is_state(&sql, &tag, reply);
+        Ok(())
+    }
+
+    fn is_state(&mut self, sql: &str, tag: &str, reply: Option<Reply>) {
+        if let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) {
             let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
             let own = self.own.report();
             self.judge.check(told == own, &self.who, || format!("{sql}: the connection has {told:?}, the client has {own:?}"));
         }
-        Ok(())
     }
 
     /// All clients ask the same, and a rule lets the answer be used again: by those who have set the same, and nobody else.
@@ -593,7 +614,14 @@ impl Session<'_> {
     async fn insert_by(&mut self, sql: &str, tag: String) -> Goes {
         let alone = self.own.autocommit && !self.own.in_transaction;
         self.judge.fate(&tag, if alone { Fate::Unknown } else { Fate::Never });
-        match self.query(sql).await? {
+        let reply = self.query(sql).await?;
+        self.inserted(sql, tag, reply);
+        Ok(())
+    }
+
+    fn inserted(&mut self, sql: &str, tag: String, reply: Option<Reply>) {
+        let alone = self.own.autocommit && !self.own.in_transaction;
+        match reply {
             Some(Reply::Ok) if alone => {
                 self.own.use_tables();
                 self.judge.fate(&tag, Fate::Acknowledged);
@@ -605,7 +633,6 @@ impl Session<'_> {
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
-        Ok(())
     }
 
     async fn set(&mut self) -> Goes {
@@ -831,11 +858,8 @@ impl Session<'_> {
     /// A statement that no server understands.
     async fn mistake(&mut self) -> Goes {
         self.pinned = true;
-        match self.query("SELEKT 1").await? {
-            Some(Reply::Err { code: 1064, message }) => self.twin.fail(&Complaint(1064, message)),
-            Some(Reply::Err { code, message }) => self.complained("SELEKT 1", code, &message),
-            other => self.judge.accuse(&self.who, &format!("SELEKT 1: {other:?}")),
-        }
+        let reply = self.query("SELEKT 1").await?;
+        self.is_mistake("SELEKT 1", reply);
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use whims::Whim;
 use wire::auth;
 use wire::caps::{self, Caps};
-use wire::command::Command;
+use wire::command::{Command, SET_OPTION_MULTI_STATEMENTS_ON};
 use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::frame::Algorithm;
 use wire::handshake::{ChangeUser, Greeting, Login};
@@ -142,6 +142,7 @@ impl Server {
                         is_courier: false,
                         user: String::new(),
                         nonce: [0; 20],
+                        several: false,
                         had: BTreeSet::new(),
                     };
                     let _over = guest.serve(socket).await;
@@ -198,6 +199,8 @@ struct Guest {
     /// Who has logged in, and what was to be scrambled with the password.
     user: String,
     nonce: auth::Nonce,
+    /// It takes several statements in one text.
+    several: bool,
     had: BTreeSet<&'static str>,
 }
 
@@ -361,6 +364,7 @@ impl Guest {
         }
         self.user.clone_from(&login.user);
         let caps = login.caps & self.server.caps;
+        self.several = caps::has(caps, caps::MULTI_STATEMENTS);
         ok::Ok { status: status::AUTOCOMMIT, ..ok::Ok::default() }.write(&mut payload, caps);
         conn.reply(&payload).await?;
         self.server.judge.tell(&who, &format!("{} is connection {}", login.user, self.id));
@@ -372,16 +376,17 @@ impl Guest {
             Command::Query(query) => {
                 let text = String::from_utf8_lossy(query.sql);
                 self.hears(&text, mind);
-                if text == "SELECT 1 FROM (SELECT 1) nothing" && mind.has.warns() {
-                    self.server.judge.hit("warnings of others forgotten", 1);
-                } else if text.starts_with("SET last_insert_id") {
-                    self.server.judge.hit("an insert id brought", 1);
-                }
-                if text.starts_with("KILL ") {
-                    self.kill(&text)
+                let parts: Vec<&str> = text.split(';').map(str::trim).filter(|part| !part.is_empty()).collect();
+                if parts.len() < 2 || !self.several {
+                    self.query(&text, mind)
                 } else {
-                    mind.query(&text, self.id, &mut self.server.ground.borrow_mut())
+                    return self.each(&parts, mind, Writer::new(out, seq, caps, 0));
                 }
+            }
+            Command::SetOption(option) => {
+                self.several = *option == SET_OPTION_MULTI_STATEMENTS_ON;
+                Writer::new(out, seq, caps, flags(mind)).end(0);
+                return Ok(());
             }
             Command::InitDb(name) => {
                 let said = mind.use_schema(&String::from_utf8_lossy(name));
@@ -490,6 +495,40 @@ impl Guest {
             other => Err(Complaint(1047, format!("Unknown command {other:?}"))),
         };
         let mut writer = Writer::new(out, seq, caps, flags(mind));
+        self.say(said, mind, &mut writer);
+        Ok(())
+    }
+
+    fn query(&self, text: &str, mind: &mut Mind) -> Result<Said, Complaint> {
+        if text == "SELECT 1 FROM (SELECT 1) nothing" && mind.has.warns() {
+            self.server.judge.hit("warnings of others forgotten", 1);
+        } else if text.starts_with("SET last_insert_id") {
+            self.server.judge.hit("an insert id brought", 1);
+        }
+        if text.starts_with("KILL ") {
+            self.kill(text)
+        } else {
+            mind.query(text, self.id, &mut self.server.ground.borrow_mut())
+        }
+    }
+
+    /// Several statements in one text, up to the first that fails.
+    fn each(&self, parts: &[&str], mind: &mut Mind, mut writer: Writer<'_>) -> Result<(), NetError> {
+        for (at, part) in parts.iter().enumerate() {
+            let said = self.query(part, mind);
+            let failed = said.is_err();
+            let more = if at + 1 < parts.len() { status::MORE_RESULTS } else { 0 };
+            writer.status = flags(mind) | more;
+            self.say(said, mind, &mut writer);
+            if failed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was said, as it is on the wire.
+    fn say(&self, said: Result<Said, Complaint>, mind: &Mind, writer: &mut Writer<'_>) {
         match said {
             Ok(Said::Ok) => writer.ok(&ok::Ok::default()),
             Ok(Said::Schema(name)) => {
@@ -542,7 +581,6 @@ impl Guest {
             }
             Err(complaint) => writer.err(&written(&complaint)),
         }
-        Ok(())
     }
 
     /// A text has come.

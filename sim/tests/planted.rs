@@ -3,7 +3,7 @@
 
 use backend::Hold;
 use backend::planted::{
-    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, HANG_UP, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER,
+    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER,
     NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS,
 };
 use sim::Weather::{self, Calm, Fickle};
@@ -119,6 +119,11 @@ fn another_statement_by_that_name_is_seen() {
 #[test]
 fn what_is_kept_from_who_one_was_before_is_seen() {
     assert_seen(&KEEP_STATE, Calm, &["the connection has"]);
+}
+
+#[test]
+fn a_statement_behind_one_that_failed_is_seen() {
+    assert_seen(&GO_ON, Calm, &["is there 1 times, and its client was told Never"]);
 }
 
 #[test]

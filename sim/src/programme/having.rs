@@ -3,6 +3,7 @@
 use super::{Goes, Over, Session};
 use crate::belongings::Answer;
 use crate::client::Reply;
+use crate::mind::Complaint;
 
 impl Session<'_> {
     pub(super) async fn having(&mut self) -> Goes {
@@ -205,6 +206,11 @@ impl Session<'_> {
         self.twin.begin(sql);
         let wanted = self.twin.say(&mut self.ground, self.client.number, sql, |_| None).expect("a statement of this language");
         let reply = self.query_only(sql).await?;
+        self.agrees(sql, wanted, reply)
+    }
+
+    /// The answer to such a statement.
+    pub(super) fn agrees(&mut self, sql: &str, wanted: Result<Answer, Complaint>, reply: Option<Reply>) -> Goes {
         match (wanted, reply) {
             (Ok(answer), Some(Reply::Ok)) if answer.columns == 0 => self.agreed(sql, answer),
             (Ok(answer), Some(Reply::Rows(rows))) if answer.columns > 0 => {

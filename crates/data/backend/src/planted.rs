@@ -25,6 +25,8 @@ thread_local! {
     pub static ANY_SLOT: Cell<bool> = const { Cell::new(false) };
     /// Who becomes somebody else keeps what it has set.
     pub static KEEP_STATE: Cell<bool> = const { Cell::new(false) };
+    /// Of several statements, those behind one that failed are done, too.
+    pub static GO_ON: Cell<bool> = const { Cell::new(false) };
     /// Where a server is gone, its clients are sent away without a word.
     pub static HANG_UP: Cell<bool> = const { Cell::new(false) };
     /// A byte of a client's file becomes another.

@@ -28,7 +28,11 @@ impl Session {
         for (at, part) in parts.iter().enumerate() {
             self.turn.more = at + 1 < parts.len();
             self.single(epoch, text.get(part.clone()).unwrap_or_default(), attributes).await?;
-            if self.turn.failed {
+            #[cfg(feature = "planted")]
+            let failed = self.turn.failed && !backend::planted::GO_ON.get();
+            #[cfg(not(feature = "planted"))]
+            let failed = self.turn.failed;
+            if failed {
                 break;
             }
             if self.entry.killed.get() && self.turn.more {
