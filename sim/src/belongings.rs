@@ -34,6 +34,24 @@ pub(crate) struct Ground {
     /// User locks, and whose they are.
     pub(crate) locks: BTreeMap<String, u32>,
     pub(crate) ids: BTreeMap<u64, String>,
+    /// XA transactions that are prepared: what they will write, and the connection that they are still bound to.
+    pub(crate) xa: BTreeMap<String, (Vec<String>, Option<u32>)>,
+    /// One that is prepared is not bound to its connection any more.
+    pub(crate) detaches: bool,
+}
+
+impl Ground {
+    /// The connection is over.
+    pub(crate) fn leave(&mut self, connection: u32) {
+        self.locks.retain(|_, holder| *holder != connection);
+        self.xa.values_mut().filter(|(_, bound)| *bound == Some(connection)).for_each(|(_, bound)| *bound = None);
+    }
+
+    /// So are all.
+    pub(crate) fn crash(&mut self) {
+        self.locks.clear();
+        self.xa.values_mut().for_each(|(_, bound)| *bound = None);
+    }
 }
 
 #[derive(Debug, Default)]

@@ -14,12 +14,16 @@
 //!   SELECT ?, ? FROM named                 one row: what was given, connection, server, and the schema it was prepared in
 //!   SELECT 'tag', ? FROM named             the same
 //!   INSERT INTO log VALUES (?)
+//! XA START 'xid', XA END, XA PREPARE, XA COMMIT 'xid' [ONE PHASE], XA ROLLBACK
 //! CALL assume('tag')                       sets a role, of which nobody tells; SELECT CURRENT_ROLE() does
 //! ```
+
+mod xa;
 
 use crate::belongings::{Answer, Belongings, Ground, value};
 use sql::set::{Access, Isolation, Scope, Setting, Value};
 use std::collections::BTreeMap;
+use xa::Xa;
 
 /// The names of the columns that [`Mind::report`] fills.
 pub(crate) const STATE_COLUMNS: [&str; 10] =
@@ -107,6 +111,10 @@ pub(crate) struct Mind {
     last_prepared: u32,
     /// By name: text and schema.
     named: BTreeMap<String, (String, String)>,
+    /// The XA transaction that is bound to it.
+    xa: Option<Xa>,
+    /// A prepared one was, when it was reset.
+    spoiled: bool,
     pub(crate) has: Belongings,
     /// It tells what programs change.
     tracks: bool,
@@ -159,6 +167,8 @@ impl Mind {
             cursors: BTreeMap::new(),
             last_prepared: 0,
             named: BTreeMap::new(),
+            xa: None,
+            spoiled: false,
             has: Belongings::default(),
             tracks: false,
         }
@@ -169,9 +179,15 @@ impl Mind {
         *self = Self {
             schema: std::mem::take(&mut self.schema),
             role: std::mem::take(&mut self.role),
+            spoiled: self.is_spoiled(),
             last_prepared: self.last_prepared,
             ..Self::new(None, SERVERS_CHARSET)
         };
+    }
+
+    /// COM_CHANGE_USER.
+    pub(crate) fn log_in(&mut self, schema: Option<&str>, collation: u16) {
+        *self = Self { spoiled: self.is_spoiled(), last_prepared: self.last_prepared, ..Self::new(schema, collation) };
     }
 
     /// What [`STATE_COLUMNS`] are here.
@@ -228,6 +244,10 @@ impl Mind {
     }
 
     fn statement(&mut self, sql: &str, me: u32, ground: &mut Ground) -> Result<Said, Complaint> {
+        if sql.starts_with("XA ") {
+            return self.xa(sql, me, ground);
+        }
+        self.may_use_tables(sql)?;
         let log = &mut ground.log;
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
@@ -356,6 +376,7 @@ impl Mind {
             ("autocommit off", !self.autocommit),
             ("variables", set),
             ("a statement by name", !self.named.is_empty()),
+            ("an XA transaction", self.xa.is_some()),
             ("a role", self.role != fresh.role),
         ]
         .into_iter()

@@ -7,6 +7,7 @@ mod killing;
 mod naming;
 mod several;
 mod uploading;
+mod xa;
 
 use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
@@ -21,6 +22,7 @@ use rt::{Address, Rt};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
+use xa::Orphan;
 
 /// No command takes longer, whatever breaks.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -171,6 +173,8 @@ struct Session<'a> {
     chance: &'a mut Chance,
     /// Tags made so far by this client.
     tags: &'a mut u32,
+    /// XA transactions of this client that were prepared, and not ended as far as it knows.
+    orphans: &'a mut Vec<Orphan>,
     client: Client,
     own: Own,
     /// Inserted by the open transaction.
@@ -214,9 +218,9 @@ struct Session<'a> {
 
 /// Lives the sessions of one client.
 pub(crate) async fn live(rt: Rt, judge: Rc<Judge>, proxy: Address, number: u64, manners: Manners, mut chance: Chance) {
-    let mut tags = 0;
+    let (mut tags, mut orphans) = (0, Vec::new());
     for _ in 0..chance.between(1, 3) {
-        session(&rt, &judge, &proxy, (number, manners), &mut chance, &mut tags).await;
+        session(&rt, &judge, &proxy, (number, manners), &mut chance, (&mut tags, &mut orphans)).await;
         rt.sleep(Duration::from_millis(chance.below(100))).await;
     }
 }
@@ -227,7 +231,7 @@ async fn session(
     proxy: &Address,
     (number, manners): (u64, Manners),
     chance: &mut Chance,
-    tags: &mut u32,
+    (tags, orphans): (&mut u32, &mut Vec<Orphan>),
 ) {
     let who = format!("client {number}");
     let through = manners.courier && chance.percent(60);
@@ -253,6 +257,7 @@ async fn session(
         rt,
         chance,
         tags,
+        orphans,
         client,
         own,
         pending: Vec::new(),
@@ -281,7 +286,7 @@ async fn session(
         return;
     }
     // A fresh client sees the defaults.
-    if session.state(false).await.is_ok() {
+    if session.state(false).await.is_ok() && session.end_orphans().await.is_ok() {
         for _ in 0..session.chance.between(5, 30) {
             if session.step().await.is_err() {
                 break;
@@ -325,6 +330,7 @@ impl Session<'_> {
             95 if self.chance.percent(15) => self.assume().await,
             95 => self.mistake().await,
             96 => self.leave().await,
+            98 if !open && self.own.autocommit => self.xa().await,
             97 | 100.. if !self.through => self.under_fire().await,
             _ => {
                 self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;

@@ -106,7 +106,7 @@ impl Server {
         let packed = *chance.one_of(&[0, caps::COMPRESS, caps::ZSTD, caps::COMPRESS | caps::ZSTD]);
         let server = Rc::new(Self {
             name,
-            ground: RefCell::default(),
+            ground: RefCell::new(Ground { detaches: chance.percent(50), ..Ground::default() }),
             rt: rt.clone(),
             judge: judge.clone(),
             caps: OFFERED | deprecate | packed,
@@ -148,7 +148,7 @@ impl Server {
                     let _over = guest.serve(socket).await;
                     if life == server.life.get() {
                         server.orders.borrow_mut().remove(&id);
-                        server.ground.borrow_mut().locks.retain(|_, holder| *holder != id);
+                        server.ground.borrow_mut().leave(id);
                     }
                     server.couriers.set(server.couriers.get() - u32::from(guest.is_courier));
                     server.judge.closed(seen);
@@ -160,7 +160,7 @@ impl Server {
 
     /// It dies: transactions that are open are lost, the log stays. The world resets its connections, and those that come later are numbered anew.
     pub(crate) fn crash(&self) {
-        self.ground.borrow_mut().locks.clear();
+        self.ground.borrow_mut().crash();
         self.orders.borrow_mut().clear();
         self.last_connection.set(0);
         self.life.set(self.life.get() + 1);
@@ -399,6 +399,7 @@ impl Guest {
             }
             Command::ResetConnection => {
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
+                self.server.ground.borrow_mut().leave(self.id);
                 mind.reset();
                 self.had.insert("a reset");
                 Ok(Said::Ok)
@@ -411,7 +412,8 @@ impl Guest {
                     format!("connection {} of {} is to be {}'s, with the password: {}", self.id, self.user, change.user, proven.is_some())
                 });
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
-                *mind = Mind::new(change.database.as_deref(), change.charset.unwrap_or(SERVERS_CHARSET));
+                self.server.ground.borrow_mut().leave(self.id);
+                mind.log_in(change.database.as_deref(), change.charset.unwrap_or(SERVERS_CHARSET));
                 self.had.insert("a reset by login");
                 Ok(Said::Ok)
             }

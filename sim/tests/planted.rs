@@ -127,6 +127,11 @@ fn a_statement_behind_one_that_failed_is_seen() {
 }
 
 #[test]
+fn a_prepared_transaction_whose_connection_is_reset_is_seen() {
+    assert_missed(Hold::Xa, &["error 1031"]);
+}
+
+#[test]
 fn warnings_of_another_session_are_seen() {
     assert_seen(&TELL_OTHERS, Calm, &["SHOW WARNINGS: [["]);
 }
