@@ -38,6 +38,8 @@ pub(crate) struct Ground {
     pub(crate) xa: BTreeMap<String, (Vec<String>, Option<u32>)>,
     /// One that is prepared is not bound to its connection any more.
     pub(crate) detaches: bool,
+    /// How many columns somebody has added to `echo`.
+    pub(crate) added: usize,
 }
 
 impl Ground {

@@ -96,6 +96,8 @@ pub(crate) struct Client {
     pub(crate) insert_id: u64,
     pub(crate) affected: u64,
     pub(crate) compression: Option<net::Compression>,
+    /// How many columns the last rows have.
+    pub(crate) columns: usize,
     /// How many rows came last.
     pub(crate) rows: usize,
     /// Flags of the end of the last rows.
@@ -151,6 +153,7 @@ impl Client {
             insert_id: 0,
             affected: 0,
             compression,
+            columns: 0,
             rows: 0,
             status: 0,
             greeted: hello.thread_id,
@@ -229,6 +232,7 @@ impl Client {
             return Err(Broken::Protocol("rows instead of a question for a file".to_owned()));
         }
         let columns = usize::try_from(Reader::new(&first).lenenc_int()?).unwrap_or(usize::MAX);
+        self.columns = columns;
         self.definitions(columns).await?;
         if due == Due::Cursor {
             let end = if caps::has(self.caps, caps::DEPRECATE_EOF) { Some(self.packet().await?) } else { None };

@@ -22,7 +22,7 @@ mod xa;
 
 use crate::belongings::{Answer, Belongings, Ground, value};
 use sql::set::{Access, Isolation, Scope, Setting, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xa::Xa;
 
 /// The names of the columns that [`Mind::report`] fills.
@@ -37,6 +37,8 @@ pub(crate) const NO_ROLE: &str = "NONE";
 /// The text of the one statement that can be prepared.
 pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
+/// What is in the columns that somebody has added to its table.
+pub(crate) const ADDED: &str = "added";
 /// One of those that are prepared by name.
 pub(crate) const NAMED_INSERT: &str = "INSERT INTO log VALUES (?)";
 
@@ -106,6 +108,8 @@ pub(crate) struct Mind {
     /// Tags inserted by the open transaction.
     pending: Vec<String>,
     prepared: BTreeMap<u32, String>,
+    /// Of these, and of names, those that were executed.
+    executed: BTreeSet<String>,
     /// Of executions, by statement.
     pub(crate) cursors: BTreeMap<u32, Cursor>,
     last_prepared: u32,
@@ -164,6 +168,7 @@ impl Mind {
             variables: BTreeMap::new(),
             pending: Vec::new(),
             prepared: BTreeMap::new(),
+            executed: BTreeSet::new(),
             cursors: BTreeMap::new(),
             last_prepared: 0,
             named: BTreeMap::new(),
@@ -340,6 +345,7 @@ impl Mind {
         if !text.ends_with(" FROM named") && text != NAMED_INSERT {
             return Err(syntax(&text));
         }
+        self.executed.remove(name);
         self.named.insert(name.to_owned(), (text, self.schema.clone()));
         Ok(Said::Ok)
     }
@@ -501,6 +507,20 @@ impl Mind {
         Ok(self.last_prepared)
     }
 
+    /// Whether a statement was executed since it was prepared; from now on it was.
+    pub(crate) fn executes(&mut self, which: &str) -> bool {
+        !self.executed.insert(which.to_owned())
+    }
+
+    /// It is of no use any more until it is prepared anew.
+    pub(crate) fn forget(&mut self, which: &str) {
+        self.executed.remove(which);
+        match which.parse() {
+            Ok(id) => self.close(id),
+            Err(_) => drop(self.named.remove(which)),
+        }
+    }
+
     /// The schema in which a statement was prepared.
     pub(crate) fn prepared_in(&self, id: u32) -> Result<&str, Complaint> {
         let schema = self.prepared.get(&id).map(String::as_str);
@@ -509,6 +529,7 @@ impl Mind {
 
     pub(crate) fn close(&mut self, id: u32) {
         self.prepared.remove(&id);
+        self.executed.remove(&id.to_string());
         self.cursors.remove(&id);
     }
 }

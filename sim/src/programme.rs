@@ -13,7 +13,7 @@ use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use crate::mind::{Complaint, ECHO, NO_ROLE, SCHEMAS, SERVERS_CHARSET, level};
+use crate::mind::{ADDED, Complaint, ECHO, NO_ROLE, SCHEMAS, SERVERS_CHARSET, level};
 use crate::server::{COURIER, LOAD};
 use killing::Fire;
 use naming::Named;
@@ -130,7 +130,9 @@ struct Bound {
 impl Bound {
     fn is(&self, row: &Row) -> bool {
         let shown = |at: usize| at < 4 || at == 6 && self.values.last() != Some(&None);
-        row.len() == self.values.len() && (0..row.len()).filter(|at| shown(*at)).all(|at| row.get(at) == self.values.get(at))
+        // Somebody may have added columns to the table since it was prepared.
+        let added = row.iter().skip(self.values.len()).all(|value| value.as_deref() == Some(ADDED));
+        added && row.len() >= self.values.len() && (0..self.values.len()).filter(|at| shown(*at)).all(|at| row.get(at) == self.values.get(at))
     }
 }
 

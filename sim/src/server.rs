@@ -8,7 +8,7 @@ pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
 use crate::belongings::{Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
-use crate::mind::{Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, rows_of_cursor};
+use crate::mind::{ADDED, Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, no_statement, rows_of_cursor};
 use net::{Conn, NetError};
 use rt::local::Notify;
 use rt::{Address, ListenOptions, Rt, Socket};
@@ -422,15 +422,21 @@ impl Guest {
                 let prepared = mind.prepare(&String::from_utf8_lossy(text));
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
                 match prepared {
-                    Ok(id) => writer.prepared(id, 4, &echo_columns()),
+                    Ok(id) => writer.prepared(id, 4, &echo_columns(self.server.ground.borrow().added)),
                     Err(complaint) => writer.err(&written(&complaint)),
                 }
                 return Ok(());
             }
             Command::Execute(execute) => {
                 mind.has.begin("EXECUTE");
-                (mind.has.row_count, mind.has.found) = (-1, Some(1));
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
+                if let Some(complaint) = self.disturbs(mind, &execute.id.to_string()) {
+                    mind.has.fail(&complaint);
+                    writer.err(&written(&complaint));
+                    return Ok(());
+                }
+                (mind.has.row_count, mind.has.found) = (-1, Some(1));
+                let added = self.server.ground.borrow().added;
                 match mind.prepared_in(execute.id) {
                     Ok(schema) => {
                         let parts = Parts::read(execute, 4, caps)?;
@@ -445,13 +451,14 @@ impl Guest {
                         self.comes(client(&format!("'{tag}'")), mind);
                         mind.cursors.remove(&execute.id);
                         if execute.flags & CURSOR_FLAGS == 0 {
-                            self.echo(&mut writer, &schema, &values);
+                            self.echo(&mut writer, &schema, &values, added);
                         } else {
                             let mut values: Vec<_> = values.iter().take(4).map(in_words).collect();
                             values.extend([Some(self.id.to_string()), Some(self.server.name.to_owned()), Some(schema)]);
+                            values.resize(values.len() + added, Some(ADDED.to_owned()));
                             mind.cursors.insert(execute.id, Cursor { values, left: rows_of_cursor(&tag) });
                             writer.status |= status::CURSOR_EXISTS;
-                            writer.columns(&echo_columns());
+                            writer.columns(&echo_columns(added));
                             if caps::has(caps, caps::DEPRECATE_EOF) {
                                 writer.end(0);
                             }
@@ -473,8 +480,9 @@ impl Guest {
                     .iter()
                     .map(|value| value.as_ref().map_or(Value::Null, |value| Value::Bytes(value.as_bytes())))
                     .collect();
+                let columns: Vec<_> = (0..row.len()).map(|n| Column::text(n.to_string())).collect();
                 for _ in 0..cursor.left.min(*rows) {
-                    writer.binary_row(&echo_columns(), &row);
+                    writer.binary_row(&columns, &row);
                 }
                 // That there are no more is seen only by who looks for more.
                 let over = *rows > cursor.left;
@@ -507,11 +515,35 @@ impl Guest {
         } else if text.starts_with("SET last_insert_id") {
             self.server.judge.hit("an insert id brought", 1);
         }
+        let slot = text.strip_prefix("EXECUTE ").and_then(|rest| rest.split(' ').next());
+        if let Some(complaint) = slot.filter(|name| name.starts_with("millrace_")).and_then(|name| self.disturbs(mind, name)) {
+            mind.has.begin(text);
+            mind.has.fail(&complaint);
+            return Err(complaint);
+        }
         if text.starts_with("KILL ") {
             self.kill(text)
         } else {
             mind.query(text, self.id, &mut self.server.ground.borrow_mut())
         }
+    }
+
+    /// Somebody alters the table of a prepared statement, or its server loses it. Who is alone with a server has to live with that.
+    fn disturbs(&self, mind: &mut Mind, which: &str) -> Option<Complaint> {
+        let mut chance = self.server.chance.borrow_mut();
+        if chance.percent(5) {
+            self.server.ground.borrow_mut().added = usize::try_from(chance.below(3)).unwrap_or(0);
+        }
+        if !mind.executes(which) || self.is_courier || !chance.percent(5) {
+            return None;
+        }
+        self.server.judge.hit("a statement that was to be prepared anew", 1);
+        mind.forget(which);
+        Some(if chance.percent(50) {
+            Complaint(1615, "Prepared statement needs to be re-prepared".to_owned())
+        } else {
+            no_statement(which, "EXECUTE")
+        })
     }
 
     /// Several statements in one text, up to the first that fails.
@@ -613,12 +645,13 @@ impl Guest {
         self.last = Some(client.to_owned());
     }
 
-    fn echo(&self, writer: &mut Writer<'_>, schema: &str, values: &[Value<'_>]) {
-        let columns = echo_columns();
+    fn echo(&self, writer: &mut Writer<'_>, schema: &str, values: &[Value<'_>], added: usize) {
+        let columns = echo_columns(added);
         let id = self.id.to_string();
         writer.columns(&columns);
         let mut row: Vec<Value<'_>> = values.iter().take(4).copied().collect();
         row.extend([id.as_str(), self.server.name, schema].map(|text| Value::Bytes(text.as_bytes())));
+        row.resize(columns.len(), Value::Bytes(ADDED.as_bytes()));
         // The columns are text: numbers come back in words.
         writer.binary_row(&columns, &row);
         writer.end(0);
@@ -643,8 +676,10 @@ fn in_words(value: &Value<'_>) -> Option<String> {
     }
 }
 
-fn echo_columns() -> Vec<Column> {
-    ["tag", "a", "b", "c", "connection", "server", "schema"].map(Column::text).into()
+fn echo_columns(added: usize) -> Vec<Column> {
+    let mut columns: Vec<Column> = ["tag", "a", "b", "c", "connection", "server", "schema"].map(Column::text).into();
+    columns.extend((0..added).map(|n| Column::text(format!("added{n}"))));
+    columns
 }
 
 fn flags(mind: &Mind) -> u16 {

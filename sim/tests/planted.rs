@@ -4,7 +4,7 @@
 use backend::Hold;
 use backend::planted::{
     ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER,
-    NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS,
+    NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
 };
 use sim::Weather::{self, Calm, Fickle};
 use sim::{World, run};
@@ -129,6 +129,11 @@ fn a_statement_behind_one_that_failed_is_seen() {
 #[test]
 fn a_prepared_transaction_whose_connection_is_reset_is_seen() {
     assert_missed(Hold::Xa, &["error 1031"]);
+}
+
+#[test]
+fn a_statement_that_is_not_prepared_anew_is_seen() {
+    assert_seen(&TELL_STALE, Calm, &["error 1615", "error 1243"]);
 }
 
 #[test]

@@ -6,8 +6,6 @@ use crate::mind::rows_of_cursor;
 use std::time::Duration;
 use wire::status::LAST_ROW_SENT;
 
-/// Columns of a row of the one statement that is prepared.
-const COLUMNS: usize = 7;
 /// COM_STMT_RESET and COM_STMT_FETCH.
 const RESET: u8 = 0x1A;
 const FETCH: u8 = 0x1C;
@@ -32,6 +30,8 @@ impl Session<'_> {
             }
             other => self.judge.accuse(&self.who, &format!("{}: {other:?}", bound.words)),
         }
+        // Tables may get others, of which an open cursor does not know.
+        let columns = self.client.columns;
         let mut left = rows_of_cursor(&bound.tag);
         loop {
             if self.chance.percent(30) {
@@ -41,25 +41,25 @@ impl Session<'_> {
                 self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
             }
             if self.chance.percent(10) {
-                return self.drop_cursor(bound.id).await;
+                return self.drop_cursor(bound.id, columns).await;
             }
             let n = u32::try_from(self.chance.between(1, 4)).unwrap_or(1);
-            let Some(rows) = self.fetch(bound.id, n, None).await? else { return Ok(()) };
+            let Some(rows) = self.fetch((bound.id, columns), n, None).await? else { return Ok(()) };
             let right = rows.len() == left.min(n) as usize && rows.iter().all(|row| bound.is(row));
             self.judge.check(right, &self.who, || format!("FETCH {n} of {left}: {rows:?} instead of {:?}", bound.values));
             let over = self.client.status & LAST_ROW_SENT != 0;
             self.judge.check(over == (n > left), &self.who, || format!("FETCH {n} of {left}: it is over: {over}"));
             if over {
-                return self.fetch(bound.id, 1, Some(1421)).await.map(drop);
+                return self.fetch((bound.id, columns), 1, Some(1421)).await.map(drop);
             }
             left = left.saturating_sub(n);
         }
     }
 
-    async fn fetch(&mut self, id: u32, n: u32, wanted: Option<u16>) -> Goes<Option<Vec<crate::client::Row>>> {
+    async fn fetch(&mut self, (id, columns): (u32, usize), n: u32, wanted: Option<u16>) -> Goes<Option<Vec<crate::client::Row>>> {
         let words = format!("FETCH {n} of {id}");
         let payload = [&[FETCH][..], &id.to_le_bytes(), &n.to_le_bytes()].concat();
-        match self.ask(&words, &payload, Due::Fetched { columns: COLUMNS }).await? {
+        match self.ask(&words, &payload, Due::Fetched { columns }).await? {
             Some(Reply::Rows(rows)) if wanted.is_none() => Ok(Some(rows)),
             Some(Reply::Err { code, .. }) if Some(code) == wanted => Ok(None),
             Some(Reply::Err { code, message }) => {
@@ -75,7 +75,7 @@ impl Session<'_> {
     }
 
     /// Nobody wants the rest.
-    async fn drop_cursor(&mut self, id: u32) -> Goes {
+    async fn drop_cursor(&mut self, id: u32, columns: usize) -> Goes {
         match self.chance.below(3) {
             0 => self.execute_that(id).await,
             1 => {
@@ -89,7 +89,7 @@ impl Session<'_> {
                 let words = format!("RESET {id}");
                 let payload = [&[RESET][..], &id.to_le_bytes()].concat();
                 match self.ask(&words, &payload, Due::Text).await? {
-                    Some(Reply::Ok) => self.fetch(id, 1, Some(1421)).await.map(drop),
+                    Some(Reply::Ok) => self.fetch((id, columns), 1, Some(1421)).await.map(drop),
                     Some(Reply::Err { code, message }) => {
                         self.complained(&words, code, &message);
                         Ok(())

@@ -27,6 +27,8 @@ thread_local! {
     pub static KEEP_STATE: Cell<bool> = const { Cell::new(false) };
     /// Of several statements, those behind one that failed are done, too.
     pub static GO_ON: Cell<bool> = const { Cell::new(false) };
+    /// That a statement has to be prepared anew is told to its client.
+    pub static TELL_STALE: Cell<bool> = const { Cell::new(false) };
     /// Where a server is gone, its clients are sent away without a word.
     pub static HANG_UP: Cell<bool> = const { Cell::new(false) };
     /// A byte of a client's file becomes another.

@@ -264,6 +264,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         };
         if let Some(used) = end {
             backend.ended(used, came);
+            #[cfg(feature = "planted")]
+            let withhold_stale = withhold_stale.filter(|_| !backend::planted::TELL_STALE.get());
             if !answered && withhold_stale.is_some_and(|executed| is_stale(follower.response(), executed)) {
                 return Err((Failed::Stale, false));
             }
