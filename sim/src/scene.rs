@@ -1,6 +1,7 @@
 //! Worlds with a plot: what once went wrong, in the order in which it did.
 
 use crate::client::{Client, Due, Reply};
+use crate::server::LOAD;
 use crate::world::{Stage, World, perform};
 use crate::{Verdict, Weather};
 use rt::local::{Receiver, oneshot};
@@ -70,5 +71,34 @@ pub fn each_has_what_the_other_wants() -> Verdict {
         stage.done(&mut other, "INSERT INTO ids VALUES ('c1-1'),('c1-1x')").await;
         let (writes, reads) = (stage.begun(one, "INSERT INTO log VALUES ('c0-2')"), stage.begun(other, "SELECT 'c1-2' FROM few"));
         let _until_both_are_done = (writes.await, reads.await);
+    })
+}
+
+/// KILL QUERY is said while a server is about to ask for a file: of what was said to the server, nothing hits the statement behind.
+#[must_use]
+pub fn a_file_is_not_wanted_any_more(seed: u64) -> Verdict {
+    let mut world = World { seed, ..small(1) };
+    (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
+    perform(&world, |stage| async move {
+        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        stage.done(&mut one, "CREATE TEMPORARY TABLE t1").await;
+        let kill = format!("KILL QUERY {}", one.number);
+        let (tell, done) = oneshot();
+        let behind = stage.clone();
+        stage.rt.spawn(async move {
+            behind.rt.sleep(Duration::from_micros(seed % 50 * 300)).await;
+            let said = other.ask(&[b"\x03", kill.as_bytes()].concat(), Due::Text).await;
+            let _nobody = tell.send(said.is_ok());
+        });
+        one.file = ("f".to_owned(), vec![vec![7; 100]; 3]);
+        let load = format!("{LOAD}'f' INTO TABLE log");
+        let loaded = stage.rt.timeout(SOON, one.ask(&[b"\x03", load.as_bytes()].concat(), Due::Filed)).await;
+        let well = matches!(loaded, Ok(Ok(Reply::Ok | Reply::Err { code: 1317, .. })));
+        stage.judge.check(well, "client", || format!("{load}: {loaded:?}"));
+        // It may be said in a moment in which nothing runs.
+        let _said = done.await;
+        for _ in 0..9 {
+            stage.done(&mut one, "SELECT tag FROM t1").await;
+        }
     })
 }

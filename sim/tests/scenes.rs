@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use sim::Verdict;
-use sim::scene::{each_has_what_the_other_wants, what_is_spare_is_broken};
+use sim::scene::{a_file_is_not_wanted_any_more, each_has_what_the_other_wants, what_is_spare_is_broken};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -24,4 +24,16 @@ fn a_session_that_waits_asks_a_broken_connection_once() {
 #[test]
 fn sessions_of_two_cores_give_each_other_what_they_only_remember_by() {
     hold(each_has_what_the_other_wants);
+}
+
+#[test]
+fn a_file_that_is_not_wanted_any_more_is_said_to_be_once() {
+    let mut once = 0;
+    for seed in 0..200 {
+        let verdict = a_file_is_not_wanted_any_more(seed);
+        let said = verdict.story.iter().filter(|line| line.contains("KILL QUERY")).count();
+        assert!(verdict.violations.is_empty() && said <= 1, "{seed}: {:#?}", verdict.story);
+        once += said;
+    }
+    assert!(once > 50, "{once}");
 }

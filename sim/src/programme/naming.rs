@@ -51,7 +51,9 @@ impl Session<'_> {
         };
         let mut sql = format!("PREPARE {name} FROM '{text}'");
         if !text.contains('\'') && self.chance.percent(30) {
-            self.set_variable("text", &text).await?;
+            if !self.set_variable("text", &text).await? {
+                return Ok(());
+            }
             sql = format!("PREPARE {name} FROM @text");
         }
         // Whatever comes of it, the name means nothing any more that it has meant.
@@ -85,7 +87,9 @@ impl Session<'_> {
 
     async fn execute_by_name(&mut self, name: &'static str) -> Goes {
         let tag = self.tag();
-        self.set_variable("t", &tag).await?;
+        if !self.set_variable("t", &tag).await? {
+            return Ok(());
+        }
         let Some((means, schema)) = self.named.get(name).cloned() else {
             let sql = format!("EXECUTE {name} USING @t");
             match self.query(&sql).await? {
@@ -133,13 +137,13 @@ impl Session<'_> {
         self.twin.fail(&wanted);
     }
 
-    /// `SET @name='text'`.
-    async fn set_variable(&mut self, name: &str, text: &str) -> Goes {
+    /// `SET @name='text'`, and whether it was done.
+    async fn set_variable(&mut self, name: &str, text: &str) -> Goes<bool> {
         let mut done = false;
         self.run(&format!("SET @{name}='{text}'"), false, |_| done = true).await?;
         if done {
             self.twin.user.insert(name.to_owned(), Some(text.to_owned()));
         }
-        Ok(())
+        Ok(done)
     }
 }

@@ -13,12 +13,14 @@ use std::time::Duration;
 use wire::infile::FilePackets;
 
 /// Relays a file to its end. A server that reads slowly slows the client down; one that has answered before the end, or was told to end the statement, still
-/// reads the rest, and so do we. `first`: the number that the server expects next. What was told of by KILL QUERY is returned.
+/// reads the rest, and so do we. `first`: the number that the server expects next. `interrupting`: the server was already told to end the statement, which
+/// is done once: whatever comes second would hit the statement behind this one. It is returned, too, if it was told meanwhile.
 pub(crate) async fn upload(
     session: &mut Session,
     backend: &mut Backend,
     first: u8,
     limit: Duration,
+    mut interrupting: Option<Interruption>,
 ) -> Result<Option<Interruption>, Failed> {
     // The server waits for the file, so nothing is proven.
     backend.idle = Idle::Doubtful;
@@ -29,8 +31,7 @@ pub(crate) async fn upload(
     let entry = session.entry.clone();
     let rt = session.core.rt.clone();
     let until = rt.now() + limit;
-    let mut interruption = Some(session.interruption(backend));
-    let mut interrupting = None;
+    let mut interruption = interrupting.is_none().then(|| session.interruption(backend));
     let mut work = pin!(async {
         let mut file = FilePackets::new(first);
         loop {

@@ -294,8 +294,11 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                     return Err((Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)), true));
                 }
                 let left = stop.left(session.core.rt.now());
-                let uploaded = Box::pin(upload(session, backend, follower.expected(), left)).await;
-                if let Some(outcome) = uploaded.map_err(|failed| (failed, true))? {
+                let before = stop.interrupting().cloned();
+                let uploaded = Box::pin(upload(session, backend, follower.expected(), left, before)).await;
+                if let Some(outcome) = uploaded.map_err(|failed| (failed, true))?
+                    && stop.interrupting().is_none()
+                {
                     stop.interrupts(outcome, session.core.rt.now());
                 }
                 follower.resume();
