@@ -18,7 +18,10 @@
 //! CALL assume('tag')                       sets a role, of which nobody tells; SELECT CURRENT_ROLE() does
 //! ```
 
+mod naming;
 mod xa;
+
+pub(crate) use naming::{NAMED_INSERT, no_statement};
 
 use crate::belongings::{Answer, Belongings, Ground, value};
 use sql::set::{Access, Isolation, Scope, Setting, Value};
@@ -39,9 +42,6 @@ pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
 /// What is in the columns that somebody has added to its table.
 pub(crate) const ADDED: &str = "added";
-/// One of those that are prepared by name.
-pub(crate) const NAMED_INSERT: &str = "INSERT INTO log VALUES (?)";
-
 /// An error of the server.
 #[derive(Debug)]
 pub(crate) struct Complaint(pub(crate) u16, pub(crate) String);
@@ -139,11 +139,6 @@ fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), 
 /// The text between the first two quotes.
 fn quoted(sql: &str) -> Result<String, Complaint> {
     sql.split('\'').nth(1).map(str::to_owned).ok_or_else(|| syntax(sql))
-}
-
-/// What was said to be executed, or to be forgotten, was never prepared.
-pub(crate) fn no_statement(name: &str, verb: &str) -> Complaint {
-    Complaint(1243, format!("Unknown prepared statement handler ({name}) given to {verb}"))
 }
 
 fn syntax(sql: &str) -> Complaint {
@@ -330,41 +325,6 @@ impl Mind {
             self.variables.insert((*name).to_owned(), format!("'{value}'"));
         }
         Ok(Said::Answer(answer))
-    }
-
-    /// PREPARE in SQL. Whatever had the name has it no more, also where the new text is none.
-    fn name(&mut self, name: &str, sql: &str) -> Result<Said, Complaint> {
-        let name = name.trim_matches('`');
-        self.named.remove(name);
-        let source = sql.split_once(" FROM ").map_or("", |(_, source)| source).trim();
-        let text = match source.strip_prefix('@') {
-            Some(variable) => self.has.user.get(variable).cloned().flatten(),
-            None => sql::dynamic::string(source.as_bytes(), true).map(|text| String::from_utf8_lossy(&text).into_owned()),
-        };
-        let text = text.ok_or_else(|| syntax(source))?;
-        if !text.ends_with(" FROM named") && text != NAMED_INSERT {
-            return Err(syntax(&text));
-        }
-        self.executed.remove(name);
-        self.named.insert(name.to_owned(), (text, self.schema.clone()));
-        Ok(Said::Ok)
-    }
-
-    fn execute_by_name(&mut self, name: &str, given: &[&str], log: &mut Vec<String>) -> Result<Said, Complaint> {
-        let (text, schema) =
-            self.named.get(name.trim_matches('`')).cloned().ok_or_else(|| no_statement(name.trim_matches('`'), "EXECUTE"))?;
-        let names: Vec<&str> = given.iter().skip(1).map(|name| name.trim_end_matches(',').trim_start_matches('@')).collect();
-        if names.len() != text.matches('?').count() {
-            return Err(Complaint(1210, "Incorrect arguments to EXECUTE".to_owned()));
-        }
-        let given = names.iter().map(|name| self.has.user.get(*name).cloned().flatten());
-        let values: Vec<_> = quoted(&text).ok().map(Some).into_iter().chain(given).collect();
-        if text == NAMED_INSERT {
-            self.insert(values.first().cloned().flatten().unwrap_or_default(), log);
-            return Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }));
-        }
-        self.use_tables();
-        Ok(Said::Named { values, schema })
     }
 
     /// Whether it tells what programs change.

@@ -5,6 +5,7 @@ mod cursor;
 mod having;
 mod killing;
 mod naming;
+mod own;
 mod several;
 mod uploading;
 mod xa;
@@ -13,11 +14,12 @@ use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use crate::mind::{ADDED, Complaint, ECHO, NO_ROLE, SCHEMAS, SERVERS_CHARSET, level};
+use crate::mind::{ADDED, ECHO, SCHEMAS, SERVERS_CHARSET};
 use crate::server::{COURIER, LOAD};
 use killing::Fire;
 use naming::Named;
 use net::{NetError, Refused};
+use own::Own;
 use rt::{Address, Rt};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -35,79 +37,6 @@ const AT_ONCE: u64 = 100_000;
 const USERS: [&str; 2] = ["miller", "baker"];
 /// latin1, utf8mb3, utf8mb4, and utf8mb4 as only MySQL 8 has it: logins have room for a byte.
 const CHARSETS: [u16; 4] = [8, 33, 45, 255];
-
-/// What this client has set, as [`crate::mind::Mind::report`] would say it.
-#[derive(Debug, Clone)]
-struct Own {
-    schema: String,
-    names: String,
-    autocommit: bool,
-    in_transaction: bool,
-    isolation: &'static str,
-    sql_mode: &'static str,
-    time_zone: String,
-    access: &'static str,
-    role: &'static str,
-    /// Isolation and access of the next transaction only.
-    next: Option<(&'static str, &'static str)>,
-    /// The same of the open transaction.
-    now: (&'static str, &'static str),
-}
-
-impl Own {
-    fn new(schema: &str, charset: u16) -> Self {
-        let collation = wire::charset::by_id(charset).expect("one of CHARSETS");
-        Self {
-            schema: schema.to_owned(),
-            names: format!("{}/{}", collation.charset, collation.name),
-            autocommit: true,
-            in_transaction: false,
-            isolation: "REPEATABLE-READ",
-            sql_mode: "'default'",
-            time_zone: "'default'".to_owned(),
-            access: "READ WRITE",
-            role: NO_ROLE,
-            next: None,
-            now: ("", ""),
-        }
-    }
-
-    /// What the open transaction is, or the next one will be.
-    fn level(&self) -> (&'static str, &'static str) {
-        if self.in_transaction { self.now } else { self.next.unwrap_or((self.isolation, self.access)) }
-    }
-
-    fn begin(&mut self) {
-        self.now = self.level();
-        (self.in_transaction, self.next) = (true, None);
-    }
-
-    fn end(&mut self) {
-        (self.in_transaction, self.next) = (false, None);
-    }
-
-    /// A statement has used tables: it was a transaction, or the first of one.
-    fn use_tables(&mut self) {
-        if !self.in_transaction {
-            if self.autocommit { self.next = None } else { self.begin() }
-        }
-    }
-
-    fn report(&self) -> [String; 10] {
-        [
-            self.schema.clone(),
-            self.names.clone(),
-            u8::from(self.autocommit).to_string(),
-            u8::from(self.in_transaction).to_string(),
-            self.isolation.to_owned(),
-            self.sql_mode.to_owned(),
-            self.time_zone.clone(),
-            self.access.to_owned(),
-            self.role.to_owned(),
-            level(self.level().0, self.level().1),
-        ]
-    }
-}
 
 /// A statement that this client has prepared.
 struct Statement {
@@ -132,7 +61,9 @@ impl Bound {
         let shown = |at: usize| at < 4 || at == 6 && self.values.last() != Some(&None);
         // Somebody may have added columns to the table since it was prepared.
         let added = row.iter().skip(self.values.len()).all(|value| value.as_deref() == Some(ADDED));
-        added && row.len() >= self.values.len() && (0..self.values.len()).filter(|at| shown(*at)).all(|at| row.get(at) == self.values.get(at))
+        added
+            && row.len() >= self.values.len()
+            && (0..self.values.len()).filter(|at| shown(*at)).all(|at| row.get(at) == self.values.get(at))
     }
 }
 
@@ -641,102 +572,6 @@ impl Session<'_> {
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
-    }
-
-    async fn set(&mut self) -> Goes {
-        match self.chance.below(20) {
-            _ if self.own.next.is_some() => self.run("BEGIN", true, Own::begin).await,
-            16 | 17 => {
-                let (words, role) = *self.chance.one_of(&[("reader", "reader"), ("writer", "writer"), ("NONE", NO_ROLE), ("DEFAULT", NO_ROLE)]);
-                self.run(&format!("SET ROLE {words}"), false, |own| own.role = role).await
-            }
-            18 | 19 => self.announce().await,
-            12 => {
-                self.run("SET SESSION transaction_isolation='READ-COMMITTED'", false, |own| own.isolation = "READ-COMMITTED")
-                    .await
-            }
-            13 => self.run("SET SESSION transaction_isolation = DEFAULT", false, |own| own.isolation = "REPEATABLE-READ").await,
-            14 => self.run("SET SESSION transaction_read_only=1", false, |own| own.access = "READ ONLY").await,
-            15 => self.run("SET transaction_read_only=OFF", false, |own| own.access = "READ WRITE").await,
-            0 => self.run("SET sql_mode='ANSI'", false, |own| own.sql_mode = "'ANSI'").await,
-            1 => self.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'", false, |own| own.sql_mode = "'STRICT_ALL_TABLES'").await,
-            2 => self.run("SET @@sql_mode=DEFAULT", false, |own| own.sql_mode = "'default'").await,
-            3 => self.run("SET time_zone='+01:00'", false, |own| own.time_zone = "'+01:00'".to_owned()).await,
-            4 => self.run("SET time_zone=DEFAULT", false, |own| own.time_zone = "'default'".to_owned()).await,
-            5 => {
-                let change = |own: &mut Own| (own.time_zone, own.sql_mode) = ("'+02:00'".to_owned(), "'ANSI'");
-                self.run("SET time_zone='+02:00', sql_mode='ANSI'", false, change).await
-            }
-            6 => {
-                self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin", false, |own| own.names = "utf8mb4/utf8mb4_bin".to_owned()).await
-            }
-            7 => self.run("SET NAMES latin1", false, |own| own.names = "latin1/latin1_swedish_ci".to_owned()).await,
-            8 => {
-                let (level, isolation) = *self.chance.one_of(&[
-                    ("READ COMMITTED", "READ-COMMITTED"),
-                    ("SERIALIZABLE", "SERIALIZABLE"),
-                    ("REPEATABLE READ", "REPEATABLE-READ"),
-                ]);
-                let sql = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
-                self.run(&sql, false, |own| own.isolation = isolation).await
-            }
-            9 => {
-                let access = *self.chance.one_of(&["READ ONLY", "READ WRITE"]);
-                self.run(&format!("SET SESSION TRANSACTION {access}"), false, |own| own.access = access).await
-            }
-            10 if self.own.autocommit => self.run("SET autocommit=0", false, |own| own.autocommit = false).await,
-            // Only from off to on does it commit.
-            _ if self.own.autocommit => self.run("SET autocommit=1", false, |_| ()).await,
-            _ => {
-                let change = |own: &mut Own| {
-                    own.autocommit = true;
-                    own.end();
-                };
-                self.run("SET autocommit=1", true, change).await
-            }
-        }
-    }
-
-    /// SET TRANSACTION: what it says is of the next transaction only, and nothing can be said of one that is open.
-    async fn announce(&mut self) -> Goes {
-        let (words, isolation) = *self.chance.one_of(&[
-            ("ISOLATION LEVEL READ COMMITTED", Some("READ-COMMITTED")),
-            ("ISOLATION LEVEL SERIALIZABLE", Some("SERIALIZABLE")),
-            ("READ ONLY", None),
-        ]);
-        let sql = format!("SET TRANSACTION {words}");
-        if self.own.in_transaction {
-            match self.query(&sql).await? {
-                Some(Reply::Err { code: 1568, message }) => self.twin.fail(&Complaint(1568, message)),
-                Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
-                other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
-            }
-            return Ok(());
-        }
-        let (before, access) = self.own.level();
-        let next = isolation.map_or((before, "READ ONLY"), |isolation| (isolation, access));
-        self.run(&sql, false, |own| own.next = Some(next)).await?;
-        self.announced |= self.own.next.is_some();
-        if self.chance.percent(60) {
-            self.run("BEGIN", true, Own::begin).await?;
-        }
-        let on_master = self.chance.percent(50);
-        self.state(on_master).await
-    }
-
-    async fn use_schema(&mut self) -> Goes {
-        let name = *self.chance.one_of(&SCHEMAS);
-        if self.chance.percent(50) {
-            return self.run(&format!("USE {name}"), false, |own| name.clone_into(&mut own.schema)).await;
-        }
-        let mut payload = vec![0x02];
-        payload.extend_from_slice(name.as_bytes());
-        match self.ask(&format!("COM_INIT_DB {name}"), &payload, Due::Text).await? {
-            Some(Reply::Ok) => name.clone_into(&mut self.own.schema),
-            Some(Reply::Err { code, message }) => self.complained("COM_INIT_DB", code, &message),
-            other => self.judge.accuse(&self.who, &format!("COM_INIT_DB: {other:?}")),
-        }
-        Ok(())
     }
 
     async fn prepare(&mut self) -> Goes {

@@ -409,7 +409,13 @@ impl Guest {
                 let proven = auth::native_verify(&auth::native_stage2(PASSWORD.as_bytes()), &self.nonce, &change.auth_response);
                 let who = format!("server {}", self.server.name);
                 self.server.judge.check(proven.is_some() && change.user == self.user, &who, || {
-                    format!("connection {} of {} is to be {}'s, with the password: {}", self.id, self.user, change.user, proven.is_some())
+                    format!(
+                        "connection {} of {} is to be {}'s, with the password: {}",
+                        self.id,
+                        self.user,
+                        change.user,
+                        proven.is_some()
+                    )
                 });
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
                 self.server.ground.borrow_mut().leave(self.id);
@@ -521,11 +527,7 @@ impl Guest {
             mind.has.fail(&complaint);
             return Err(complaint);
         }
-        if text.starts_with("KILL ") {
-            self.kill(text)
-        } else {
-            mind.query(text, self.id, &mut self.server.ground.borrow_mut())
-        }
+        if text.starts_with("KILL ") { self.kill(text) } else { mind.query(text, self.id, &mut self.server.ground.borrow_mut()) }
     }
 
     /// Somebody alters the table of a prepared statement, or its server loses it. Who is alone with a server has to live with that.

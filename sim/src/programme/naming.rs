@@ -41,6 +41,13 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The same without anything in between.
+    pub(super) async fn by_name_alone(&mut self) -> Goes {
+        let name = *self.chance.one_of(&NAMES);
+        self.prepare_by_name(name).await?;
+        self.execute_by_name(name).await
+    }
+
     async fn prepare_by_name(&mut self, name: &'static str) -> Goes {
         let tag = self.tag();
         let (text, means) = match self.chance.below(8) {

@@ -53,7 +53,8 @@ impl Session<'_> {
             // What cannot be taken apart is sent as it is: where the first statement belongs.
             self.pinned = true;
             let tag = self.tag();
-            parts = vec![(format!("INSERT INTO log VALUES ('{tag}')"), Part::Insert(tag)), ("SELEKT 1".to_owned(), Part::Mistake)];
+            parts =
+                vec![(format!("INSERT INTO log VALUES ('{tag}')"), Part::Insert(tag)), ("SELEKT 1".to_owned(), Part::Mistake)];
         }
         self.pinned |= parts.iter().any(|(_, part)| matches!(part, Part::Agree));
         self.all_at_once(parts).await
