@@ -36,6 +36,11 @@ impl Session<'_> {
             Ok(Some(Some(Reply::Ok))) => {}
             // The session was over before.
             Ok(Some(Some(Reply::Err { code: 1094, .. }))) if went.is_err() => {}
+            // So it was if a connection broke right behind its last answer, of which it has not heard.
+            Ok(Some(Some(Reply::Err { code: 1094, message }))) => {
+                self.told = true;
+                self.judge.excuse(&self.who, &format!("{what}: {message}"));
+            }
             Ok(Some(Some(Reply::Err { code, message }))) => self.complained(what, code, &message),
             Ok(Some(Some(other))) => self.judge.accuse(&self.who, &format!("{what}: {other:?}")),
             Ok(_) => self.judge.excuse(&self.who, &format!("{what}: no answer")),
