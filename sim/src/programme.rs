@@ -295,8 +295,9 @@ impl Session<'_> {
                     self.judge.was_answered();
                     (self.told, self.interrupted) = (false, false);
                 }
-                // In a transaction nobody asks what became of it before its end.
-                self.leaves = failed || leaves_something(words) || self.leaves && self.own.in_transaction;
+                // In a transaction, and while the connection is kept for something else, nobody asks what became of it before the end.
+                let kept = self.own.in_transaction || self.keeps > 0;
+                self.leaves = failed || leaves_something(words) || self.leaves && kept;
                 self.lost |= self.client.dismissed;
                 self.count(words, &reply);
                 return Ok(Some(reply));
