@@ -259,6 +259,7 @@ impl Session<'_> {
             92 => self.close().await,
             93 if self.chance.percent(50) => self.become_another().await,
             93 => self.reset().await,
+            94 if !open && self.own.autocommit => self.xa().await,
             94 => self.ask("PING", &[0x0E], Due::Text).await.map(drop),
             95 if self.chance.percent(15) => self.assume().await,
             95 => self.mistake().await,

@@ -52,7 +52,7 @@ impl Session<'_> {
 
     async fn run_under_fire(&mut self) -> Goes {
         for _ in 0..self.chance.between(1, 3) {
-            match self.chance.below(9) {
+            match self.chance.below(12) {
                 7 => self.by_name_alone().await?,
                 8 if self.client.several => self.several().await?,
                 0 => self.few().await?,

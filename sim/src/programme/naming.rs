@@ -22,18 +22,18 @@ pub(super) enum Means {
 pub(super) type Named = BTreeMap<&'static str, (Means, String)>;
 
 impl Session<'_> {
-    /// Something with a name, which may mean nothing.
+    /// Something with names, which may mean nothing.
     pub(super) async fn by_name(&mut self) -> Goes {
-        let name = *self.chance.one_of(&NAMES);
-        match self.chance.below(10) {
-            0..=2 => self.prepare_by_name(name).await?,
-            3 => self.deallocate(name).await?,
-            _ if !self.named.contains_key(name) && self.chance.percent(70) => self.prepare_by_name(name).await?,
-            _ => {}
-        }
-        for _ in 0..self.chance.below(3) {
-            self.execute_by_name(name).await?;
-            if self.chance.percent(30) {
+        for _ in 0..self.chance.between(1, 6) {
+            let name = *self.chance.one_of(&NAMES);
+            let known = self.named.contains_key(name);
+            match self.chance.below(10) {
+                0 => self.prepare_by_name(name).await?,
+                1 => self.deallocate(name).await?,
+                2..=7 if !known => self.prepare_by_name(name).await?,
+                _ => self.execute_by_name(name).await?,
+            }
+            if self.chance.percent(20) {
                 // In the meantime something else is set, or another schema is used.
                 Box::pin(self.step()).await?;
             }

@@ -36,8 +36,13 @@ impl Session<'_> {
                 let tags = std::mem::take(&mut self.pending);
                 self.orphans.push((id.clone(), tags));
                 self.run(&format!("XA PREPARE '{id}'"), false, |_| ()).await?;
-                if self.chance.percent(15) {
-                    return Err(Over);
+                match self.chance.below(8) {
+                    0 => return Err(Over),
+                    1 | 2 => {
+                        self.reset().await?;
+                        return self.end_orphans().await;
+                    }
+                    _ => {}
                 }
                 if self.chance.percent(50) {
                     self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
