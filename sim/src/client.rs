@@ -360,7 +360,13 @@ impl Client {
         {
             self.rt.sleep(rest).await;
         }
-        let packet = self.conn.packet(PACKET_LEN_MAX).await?;
+        let packet = match self.conn.packet(PACKET_LEN_MAX).await {
+            // The same as below, in a frame of its own.
+            Err(NetError::Malformed(what)) if self.came == 0 && what.to_string().contains("answers no command") => {
+                return Err(Broken::Net(NetError::Closed));
+            }
+            packet => packet?,
+        };
         if self.came == 0 && packet.seq == 0 && packet.payload().first() == Some(&ok::ERR_HEADER) {
             // It was said before anything was asked: as servers do that will hear no more.
             self.dismissed = true;

@@ -102,3 +102,21 @@ pub fn a_file_is_not_wanted_any_more(seed: u64) -> Verdict {
         }
     })
 }
+
+/// A server closes a connection while it is asked what a statement has changed that failed, and was none.
+#[must_use]
+pub fn nothing_is_lost_with_a_connection(seed: u64) -> Verdict {
+    let mut world = World { seed, ..small(1) };
+    (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
+    perform(&world, |stage| async move {
+        let mut one = stage.enter().await;
+        // From now on the server tells of changes.
+        stage.done(&mut one, "INSERT INTO fires VALUES ('c0-1')").await;
+        let unknown = stage.rt.timeout(SOON, one.ask(b"\x03EXECUTE nobody USING @a", Due::Text)).await;
+        let well = matches!(unknown, Ok(Ok(Reply::Err { code: 1243, .. })));
+        stage.judge.check(well, "client", || format!("EXECUTE: {unknown:?}"));
+        stage.done(&mut one, "SELECT 'c0-2' FROM state FOR UPDATE").await;
+        stage.master.hang_up();
+        stage.done(&mut one, "SELECT 'c0-3' FROM few").await;
+    })
+}

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use sim::Verdict;
-use sim::scene::{a_file_is_not_wanted_any_more, each_has_what_the_other_wants, what_is_spare_is_broken};
+use sim::scene::{
+    a_file_is_not_wanted_any_more, each_has_what_the_other_wants, nothing_is_lost_with_a_connection, what_is_spare_is_broken,
+};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -36,4 +38,12 @@ fn a_file_that_is_not_wanted_any_more_is_said_to_be_once() {
         once += said;
     }
     assert!(once > 50, "{once}");
+}
+
+#[test]
+fn a_connection_of_which_nothing_is_to_be_told_may_break() {
+    for seed in 0..100 {
+        let verdict = nothing_is_lost_with_a_connection(seed);
+        assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.story);
+    }
 }

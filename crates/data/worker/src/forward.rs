@@ -310,10 +310,12 @@ impl Session {
             return counted;
         }
         if backend.unreported != Unreported::Nothing && backend.idle == Idle::Proven && backend.holds.is_empty() {
+            let noise = backend.unreported == Unreported::Noise;
             let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job), true)).await;
             if heard.is_err() {
                 self.core.pools.release(backend);
-                return heard;
+                // Of what has not changed nothing is lost.
+                return heard.or_else(|why| if noise && matches!(why, Failed::Backend(_)) { Ok(()) } else { Err(why) });
             }
         }
         if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {
