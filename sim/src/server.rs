@@ -536,7 +536,7 @@ impl Guest {
         if chance.percent(5) {
             self.server.ground.borrow_mut().added = usize::try_from(chance.below(3)).unwrap_or(0);
         }
-        if !mind.executes(which) || self.is_courier || !chance.percent(5) {
+        if !mind.executes(which) || self.is_courier || !chance.percent(20) {
             return None;
         }
         self.server.judge.hit("a statement that was to be prepared anew", 1);

@@ -14,7 +14,7 @@ const HITS: [(&str, u64); 22] = [
     ("a reset", 50),
     ("a transaction", 30),
     ("a role", 5),
-    ("a statement that was to be prepared anew", 5),
+    ("a statement that was to be prepared anew", 2),
     ("an XA transaction ended by another session", 1),
     ("several statements in one text", 30),
     ("a change of user", 5),

@@ -38,7 +38,7 @@ impl Session<'_> {
                 self.run(&format!("XA PREPARE '{id}'"), false, |_| ()).await?;
                 match self.chance.below(8) {
                     0 => return Err(Over),
-                    1 | 2 => {
+                    1 | 2 if !self.through => {
                         self.reset().await?;
                         return self.end_orphans().await;
                     }
