@@ -24,6 +24,7 @@ fn main() {
         ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
         ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
         ("a_user_variable_has_the_type_that_it_had_when_its_statement_was_prepared", typed),
+        ("a_user_variable_that_nobody_has_asked_for_is_not_overwritten", unasked),
         ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
     ])
 }
@@ -379,6 +380,32 @@ fn typed(driver: Driver) -> Outcome {
             }
             asked(&mut third, "UPDATE conf.cents SET n = 100")?;
             Ok::<_, String>(seen.join(", "))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// A statement that asks for warnings is not kept waiting by questions: what a SELECT has set before it is known to the server only.
+fn unasked(driver: Driver) -> Outcome {
+    // MySQL prepares none that asks for them.
+    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MariaDb) {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        let play = |port: u16| {
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+            asked(&mut first, "SET @x = 1")?;
+            let id = prepare(&mut first, b"SELECT @x + 0, @@warning_count")?;
+            asked(&mut first, "SET @x = 'a'")?;
+            // Where it is prepared there is somebody else now.
+            asked(&mut second, "BEGIN")?;
+            asked(&mut second, "SELECT id FROM conf.numbers LIMIT 1")?;
+            asked(&mut first, "BEGIN")?;
+            asked(&mut first, "SELECT 7.5 INTO @x")?;
+            execute(&mut first, id, false)?;
+            let kept = asked(&mut first, "SELECT @x")?;
+            asked(&mut first, "COMMIT")?;
+            Ok::<_, String>(format!("{kept:?}, {:?}", asked(&mut first, "SELECT @x")?))
         };
         same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
     }

@@ -402,10 +402,10 @@ struct Told(Vec<Arc<Permits>>, usize);
 
 impl Told {
     fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
-        // Only where it would take room: others would make it for nobody.
+        // Only where it would take room, others would make it for nobody; where the hostgroup itself is full, any server of it makes some.
         let places = group.places.borrow();
-        let permits: Vec<_> =
-            places.iter().filter(|p| p.takes(now) && p.weight() > 0).map(|p| p.room.of_server.clone()).collect();
+        let makes_room = |p: &&Rc<Place>| p.takes(now) && p.weight() > 0 || p.group_max.get() != crate::room::UNLIMITED;
+        let permits: Vec<_> = places.iter().filter(makes_room).map(|p| p.room.of_server.clone()).collect();
         for one in &permits {
             one.wait_since(line, since.as_ns());
         }

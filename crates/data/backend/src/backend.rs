@@ -527,6 +527,11 @@ impl Backend {
         way: Way<'_>,
         max: u64,
     ) -> Result<u32, BackendFailed> {
+        if self.has_unread_of(statement) {
+            // To bring what is known would be to overwrite what is not.
+            self.holds.add(Hold::UnknownState);
+            return self.prepare_in_schema(statement, way, max).await;
+        }
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
         let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
@@ -595,17 +600,22 @@ impl Backend {
     /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
     pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
-        self.doubt_what_was_meant();
+        self.doubt_what_was_meant(statement);
         for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
             self.close_statement(id);
         }
     }
 
     /// What a statement is prepared under may not be known: then nobody else's statement is the same.
-    pub(crate) fn doubt_what_was_meant(&mut self) {
-        if !self.unread.session.is_empty() {
+    pub(crate) fn doubt_what_was_meant(&mut self, statement: &Prepared) {
+        if !self.unread.session.is_empty() || self.has_unread_of(statement) {
             self.holds.add(Hold::UnknownState);
         }
+    }
+
+    /// Whether it names user variables, of which some may have other values here than anybody knows.
+    fn has_unread_of(&self, statement: &Prepared) -> bool {
+        statement.meant.sees() == Sees::Variables && !self.unread.user.is_empty()
     }
 
     /// The server has forgotten it, or its tables have changed too much: prepare it anew next time.

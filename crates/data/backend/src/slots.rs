@@ -160,7 +160,7 @@ impl Backend {
     /// The statement was prepared there.
     pub fn learn_slot(&mut self, statement: &Rc<Prepared>, slot: u32) {
         self.tally.up(Counter::StmtServerActiveTotal);
-        self.doubt_what_was_meant();
+        self.doubt_what_was_meant(statement);
         self.slots.fill(slot, statement);
     }
 

@@ -307,7 +307,11 @@ impl Session {
             let limit_ms = self.core.epoch().snapshot.variables.mysql_default_query_timeout;
             // What has been ended by now is not sent, but answers of ours may come from what is asked here.
             let interrupted = self.entry.interrupted.get();
-            if let Err(why) = Box::pin(self.read_back(&mut backend, limit_ms, interrupted)).await {
+            let mut asked = Box::pin(self.read_back(&mut backend, limit_ms, interrupted)).await;
+            if matches!(asked, Err(Failed::Unsent)) {
+                asked = Box::pin(self.read_back(&mut backend, limit_ms, true)).await;
+            }
+            if let Err(why) = asked {
                 // Half of an answer may be on its way.
                 backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);

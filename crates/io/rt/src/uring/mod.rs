@@ -104,6 +104,7 @@ pub(crate) struct Uring {
     spare: RefCell<Vec<Rc<Conn>>>,
     done: RefCell<Vec<Done>>,
     quick: RefCell<Vec<Rc<Conn>>>, // whose sends will say nothing if they go whole
+    quick_left: Cell<bool>,        // some of them since an earlier turn
     can_be_silent: bool,
     bell: RawFd,
 }
@@ -117,7 +118,7 @@ impl Uring {
     pub(crate) fn new(pool: Rc<Pool>, bell: &sys::EventFd) -> io::Result<Self> {
         let ring = Ring::of_a_core()?;
         let buffers = Buffers::new(&ring, pool.count())?;
-        let can_be_silent = ring.can_be_silent();
+        let can_be_silent = Ring::can_be_silent();
         let this = Self {
             ring: RefCell::new(Some(ring)),
             buffers: RefCell::new(buffers),
@@ -129,6 +130,7 @@ impl Uring {
             spare: RefCell::default(),
             done: RefCell::default(),
             quick: RefCell::default(),
+            quick_left: Cell::new(false),
             can_be_silent,
             bell: bell.fd(),
         };
@@ -202,7 +204,10 @@ impl Uring {
 
     pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
         self.lend_buffers();
+        // One that the kernel did not take in the turn before may be waited for by now.
+        let left = self.quick_left.get();
         let wait = match wait {
+            _ if left => None,
             Wait::Not => None,
             Wait::Forever => Some(None),
             Wait::Until(at) => Some(Some(at.elapsed_since(core.look()))),
@@ -223,6 +228,7 @@ impl Uring {
         if all_told {
             self.settle_quick();
         }
+        self.quick_left.set(!self.quick.borrow().is_empty());
     }
 
     /// What was handed over and has not complained has gone whole.
