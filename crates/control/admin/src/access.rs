@@ -44,6 +44,44 @@ pub(crate) fn check_at(variables: &Variables, open: &[Address]) -> Result<(), Ve
     check_for(variables, open, "the admin port listens, until the next start,")
 }
 
+/// For a start with what was saved, which must not fail: where to listen instead, if others could come with a password that everybody
+/// knows, and what is wrong. The credentials stay as they are, be it that they let nobody in.
+pub(crate) fn closed(variables: &Variables) -> (Option<String>, Vec<Refusal>) {
+    let Err(refused) = check(variables) else { return (None, Vec::new()) };
+    let here = on_this_machine(&variables.admin_mysql_ifaces);
+    let mut is_open = false;
+    let told = refused.into_iter().map(|refusal| {
+        let until = if refusal.words.starts_with(NOBODY) {
+            "until then no administrator can come in, and a start with --reload and a configuration file is what says who may"
+                .into()
+        } else {
+            is_open = true;
+            format!("until then it listens on {here}")
+        };
+        Refusal { words: format!("{}; {until}", refusal.words), ..refusal }
+    });
+    let told = told.collect();
+    (is_open.then_some(here), told)
+}
+
+/// The same ports, for whoever is on this machine.
+fn on_this_machine(list: &str) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for text in interfaces(list) {
+        let here = match text.parse() {
+            Ok(at) if is_local(&at) => text.to_owned(),
+            Ok(Address::Tcp(at)) => format!("127.0.0.1:{}", at.port()),
+            _ => continue,
+        };
+        if !all.contains(&here) {
+            all.push(here);
+        }
+    }
+    all.join(";")
+}
+
+const NOBODY: &str = "names nobody";
+
 fn check_for(variables: &Variables, all: &[Address], who_listens: &str) -> Result<(), Vec<Refusal>> {
     let open: Vec<_> = all.iter().filter(|address| !is_local(address)).collect();
     let lists = [
@@ -62,7 +100,7 @@ fn check_for(variables: &Variables, all: &[Address], who_listens: &str) -> Resul
             refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
         }
         if credentials(list).next().is_none() && column == "admin-admin_credentials" {
-            let words = "names nobody: it must be user:password, separated by ';'".into();
+            let words = format!("{NOBODY}: it must be user:password, separated by ';'");
             refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
         }
     }
@@ -113,5 +151,24 @@ mod tests {
         assert_eq!(open("/tmp/admin.sock"), Ok(()));
         let refused = open("0.0.0.0:6032").unwrap_err();
         assert!(refused[0].to_string().contains("listens, until the next start, on 0.0.0.0:6032, where others"), "{refused:?}");
+    }
+
+    #[test]
+    fn where_a_start_listens_instead_are_the_same_ports_of_this_machine() {
+        for (wanted, here) in [
+            ("0.0.0.0:6032", Some("127.0.0.1:6032")),
+            ("192.0.2.1:7032; [::]:7032;/tmp/a.sock;127.0.0.1:7032;[::1]:8032", Some("127.0.0.1:7032;/tmp/a.sock;[::1]:8032")),
+            ("127.0.0.1:6032;/tmp/a.sock", None),
+        ] {
+            let (instead, refused) = closed(&variables(&[("admin-mysql_ifaces", wanted)]));
+            assert_eq!((instead.as_deref(), refused.len()), (here, if here.is_some() { 2 } else { 0 }), "{wanted}");
+            assert!(
+                refused.iter().all(|refusal| refusal.words.ends_with(&format!("until then it listens on {}", here.unwrap())))
+            );
+        }
+        let nobody = [("admin-admin_credentials", "root"), ("admin-stats_credentials", "")];
+        let (instead, refused) = closed(&variables(&nobody));
+        assert_eq!((instead, refused.len()), (None, 1), "{refused:?}");
+        assert!(refused[0].to_string().contains("until then no administrator can come in"), "{refused:?}");
     }
 }

@@ -33,19 +33,28 @@ pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
 
 /// What counts at the start where what was saved cannot be understood: nobody is let past a firewall that may have been on.
 const IF_UNREADABLE: &[(&str, &str)] = &[("mysql-firewall_whitelist_enabled", "true"), ("mysql-automatic_detect_sqli", "true")];
+/// Of these no default counts: everybody knows it.
+const CREDENTIALS: [&str; 2] = ["admin-admin_credentials", "admin-stats_credentials"];
 
-/// For the start: what was saved of a module, if it can be in force, and what cannot be. Of variables, each counts for itself.
-pub(crate) fn at_start(engine: &Engine, now: &Snapshot, module: Module) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
+/// For the start: what memory has of a module, if it can be in force, and what cannot be. Of variables, each counts for itself. Unless all of
+/// it `must` be, the admin port is put into force as far as it is safe: whoever was saved as an administrator is one, and nobody else.
+pub(crate) fn at_start(
+    engine: &Engine,
+    now: &Snapshot,
+    module: Module,
+    must: bool,
+) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
     let mut refused = Vec::new();
     let built = match module.prefix() {
         None => self::module(engine, now, module),
-        Some(prefix) => read_variables(engine.conn(), prefix)
+        Some(prefix) => saved_variables(engine.conn(), prefix)
             .map_err(|error| vec![sql_refusal("global_variables", error)])
             .and_then(|pairs| {
-                let (usable, unusable) = usable(pairs);
+                let (usable, unusable) = if must { usable(pairs) } else { safe(pairs, prefix) };
                 refused = unusable;
                 let next = Snapshot { generation: now.generation + 1, ..now.clone() };
-                making(next, move |next, help| variables(usable, prefix, next, help)).build(&Alone)
+                let family = if must { prefix } else { "" };
+                making(next, move |next, help| checked_variables(usable, family, next, help)).build(&Alone)
             }),
     };
     match built {
@@ -54,27 +63,52 @@ pub(crate) fn at_start(engine: &Engine, now: &Snapshot, module: Module) -> (Opti
     }
 }
 
+type Pairs = Vec<(String, String)>;
+
 /// The variables that can have the values that they are given, and why others cannot.
-fn usable(pairs: Vec<(String, String)>) -> (Vec<(String, String)>, Vec<Refusal>) {
+fn usable(pairs: Vec<(String, Vec<u8>)>) -> (Pairs, Vec<Refusal>) {
     let (mut usable, mut refused) = (Vec::new(), Vec::new());
-    for (name, value) in pairs {
-        let Err(why) = Variables::build([(&name, &value)]) else {
+    for (name, bytes) in pairs {
+        let (why, value) = match String::from_utf8(bytes) {
+            Ok(value) => (Variables::build([(&name, &value)]).err(), value),
+            Err(error) => (Some(not_utf8(&name)), String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        };
+        let Some(why) = why else {
             usable.push((name, value));
             continue;
         };
-        let instead = IF_UNREADABLE.iter().find(|(known, _)| *known == name);
+        let credentials = CREDENTIALS.contains(&name.as_str()).then_some(value);
+        let instead = IF_UNREADABLE.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         refused.extend(why.into_iter().map(|refusal| match instead {
-            Some((_, value)) => Refusal { words: format!("{}; until then it is {value}", refusal.words), ..refusal },
+            Some(value) => Refusal { words: format!("{}; until then it is {value}", refusal.words), ..refusal },
             None => refusal,
         }));
-        usable.extend(instead.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        usable.extend(instead.map(str::to_owned).or(credentials).map(|value| (name, value)));
+    }
+    (usable, refused)
+}
+
+fn not_utf8(name: &str) -> Vec<Refusal> {
+    let column = config::Variable::named(name).map_or("", |known| known.name);
+    vec![Refusal { table: "global_variables", row: name.into(), column, words: "must be a text in UTF-8".into() }]
+}
+
+/// The same, and of the admin port's only what lets nobody in who knows no more than the defaults.
+fn safe(pairs: Vec<(String, Vec<u8>)>, prefix: &str) -> (Pairs, Vec<Refusal>) {
+    let (mut usable, mut refused) = usable(pairs);
+    if prefix == "admin-"
+        && let Ok((wanted, _)) = Variables::build(usable.iter().map(|(name, value)| (name, value)))
+    {
+        let (listens, more) = access::closed(&wanted);
+        usable.extend(listens.map(|list| ("admin-mysql_ifaces".to_owned(), list)));
+        refused.extend(more);
     }
     (usable, refused)
 }
 
 /// Why variables in memory would not be in force after a start.
 pub(crate) fn unusable_variables(conn: &Connection, prefix: &str) -> Result<Vec<Refusal>, SqlError> {
-    Ok(usable(read_variables(conn, prefix)?).1)
+    Ok(safe(saved_variables(conn, prefix)?, prefix).1)
 }
 
 /// Reads what a snapshot is made of that differs from `now` in one module.
@@ -89,7 +123,7 @@ pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Re
         Module::Firewall => firewall(conn, next),
         other => match other.prefix() {
             Some(prefix) => read_variables(conn, prefix)
-                .map(|pairs| making(next, move |next, help| variables(pairs, prefix, next, help)))
+                .map(|pairs| making(next, move |next, help| checked_variables(pairs, prefix, next, help)))
                 .map_err(|error| vec![sql_refusal("global_variables", error)]),
             None => Ok(making(next, |_, _| Ok(Vec::new()))),
         },
@@ -246,16 +280,17 @@ fn unseen(next: &Snapshot) -> Vec<Refusal> {
     told.collect()
 }
 
-fn variables(
-    pairs: Vec<(String, String)>,
-    prefix: &str,
-    next: &mut Snapshot,
-    help: &dyn Help,
-) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let (built, mut notices) = next.variables.with(pairs)?;
+/// The same, if others cannot come in on the admin port by what everybody knows.
+fn checked_variables(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    let notices = variables(pairs, next, help)?;
     if prefix == "admin-" {
-        access::check(&built)?;
+        access::check(&next.variables)?;
     }
+    Ok(notices)
+}
+
+fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    let (built, mut notices) = next.variables.with(pairs)?;
     let old = std::mem::replace(&mut next.variables, Arc::new(built));
     // What was built under other values of these must be as valid under the new ones.
     if old.mysql_have_ssl != next.variables.mysql_have_ssl {
@@ -272,11 +307,21 @@ fn variables(
     Ok(notices)
 }
 
-pub(crate) fn read_variables(conn: &Connection, prefix: &str) -> Result<Vec<(String, String)>, SqlError> {
+pub(crate) fn read_variables(conn: &Connection, prefix: &str) -> Result<Pairs, SqlError> {
+    let text = |(name, bytes): (String, Vec<u8>)| match String::from_utf8(bytes) {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(SqlError(format!("{name} must be a text in UTF-8"))),
+    };
+    saved_variables(conn, prefix)?.into_iter().map(text).collect()
+}
+
+/// The same, as bytes: a value that is no text takes no other with it.
+fn saved_variables(conn: &Connection, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SqlError> {
     let mut select = conn.prepare(
         "SELECT variable_name, CAST(variable_value AS TEXT) FROM main.global_variables \
          WHERE substr(variable_name, 1, length(?1)) = ?1 ORDER BY 1",
     )?;
-    let pairs = select.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let bytes = |row: &rusqlite::Row<'_>, at| Ok::<_, rusqlite::Error>(row.get_ref(at)?.as_bytes()?.to_vec());
+    let pairs = select.query_map([prefix], |row| Ok((String::from_utf8_lossy(&bytes(row, 0)?).into_owned(), bytes(row, 1)?)))?;
     Ok(pairs.collect::<Result<_, _>>()?)
 }

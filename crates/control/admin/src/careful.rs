@@ -125,6 +125,84 @@ fn a_variable_that_was_saved_with_a_value_it_cannot_have_takes_no_other_with_it(
     assert!(refused.iter().any(|words| words.ends_with("'yess' is not; until then it is true")), "{refused:?}");
 }
 
+/// What a start makes of what `script` has saved: where operators connect, who may come in, and what is said about it.
+fn saved_access(name: &str, script: &'static str) -> (Admin, Vec<String>) {
+    let directory = Directory::new(name);
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options.clone(), |bench| async move {
+        bench.script(script).await;
+        match bench.ask(View::Admin, "SAVE ADMIN VARIABLES TO DISK").await {
+            Ok(Reply::Done { info, .. }) => assert!(info.starts_with("saved, but not in force after a start: admin-"), "{info}"),
+            other => panic!("{other:?}"),
+        }
+    });
+    let admin = Admin::open(&options).unwrap();
+    let refused = admin.refused().iter().map(ToString::to_string).collect();
+    (admin, refused)
+}
+
+#[test]
+fn a_saved_port_that_others_can_reach_by_a_known_password_is_closed_to_them_and_the_credentials_stay() {
+    let (admin, refused) = saved_access(
+        "closed-port",
+        "SET admin-admin_credentials='root:S3cret'; SET admin-read_only='true'; LOAD ADMIN VARIABLES TO RUNTIME; PROXYSQL READWRITE;
+         SET admin-mysql_ifaces='0.0.0.0:7032;/tmp/m.sock'",
+    );
+    let variables = &admin.snapshot().variables;
+    assert_eq!(&*variables.admin_admin_credentials, "root:S3cret");
+    assert_eq!(&*variables.admin_mysql_ifaces, "127.0.0.1:7032;/tmp/m.sock");
+    assert!(variables.admin_read_only);
+    assert!(matches!(&refused[..], [one] if one.contains("everybody knows for 'stats'")), "{refused:?}");
+    // In memory it is as it was saved: another password of statistics users is all that it needs.
+    let memory = "SELECT variable_value FROM main.global_variables WHERE variable_name = 'admin-mysql_ifaces'";
+    let ifaces: String = admin.engine.conn().query_row(memory, [], |row| row.get(0)).unwrap();
+    assert_eq!(ifaces, "0.0.0.0:7032;/tmp/m.sock");
+}
+
+#[test]
+fn saved_credentials_that_name_nobody_are_not_replaced_by_known_ones() {
+    for (name, nobody) in [
+        ("nobody-empty", "SET admin-admin_credentials=''"),
+        ("nobody-root", "SET admin-admin_credentials='root'; SET admin-mysql_ifaces='0.0.0.0:6032'"),
+        ("nobody-utf8", "SET admin-admin_credentials=x'726f6f743aff'"),
+    ] {
+        let (admin, refused) = saved_access(name, nobody);
+        let peer = "127.0.0.1:1".parse().unwrap();
+        assert!(crate::access::entry(&admin.snapshot().variables, "admin", &peer) == door::Entry::Nobody, "{name}");
+        assert_eq!(&*admin.snapshot().variables.admin_mysql_ifaces, "127.0.0.1:6032", "{name}");
+        assert!(refused.iter().any(|words| words.starts_with("admin-admin_credentials")), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_start_with_reload_says_again_who_may_come_in() {
+    let directory = Directory::new("nobody-reload");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options.clone(), |bench| async move {
+        bench.script("SET admin-admin_credentials='root'; SAVE ADMIN VARIABLES TO DISK").await;
+    });
+    let config = directory.0.join("proxysql.cnf");
+    std::fs::write(&config, "admin_variables={ admin_credentials=\"root:new\" }").unwrap();
+    let options = Options { config: Some(config), start: crate::open::Start::Reload, ..options };
+    let admin = Admin::open(&options).unwrap();
+    assert_eq!(&*admin.snapshot().variables.admin_admin_credentials, "root:new");
+}
+
+#[test]
+fn a_saved_value_that_is_no_text_takes_no_other_with_it() {
+    let directory = Directory::new("no-text");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options.clone(), |bench| async move {
+        bench.script("SET mysql-max_connections=77; SET mysql-monitor_password=x'70e4'; SAVE MYSQL VARIABLES TO DISK").await;
+        assert!(
+            bench.refused("LOAD MYSQL VARIABLES TO RUNTIME").await.contains("mysql-monitor_password must be a text in UTF-8")
+        );
+    });
+    let admin = Admin::open(&options).unwrap();
+    assert_eq!(admin.snapshot().variables.mysql_max_connections, 77);
+    assert_eq!(admin.refused().len(), 1, "{:?}", admin.refused());
+}
+
 #[test]
 fn answers_to_statistics_users_that_nobody_reads_have_a_bound_together() {
     testing::with(Options::default(), |bench| async move {

@@ -4,7 +4,7 @@ use crate::engine::{DISK_FILE, Engine, View};
 use crate::file::{self, File};
 use crate::rows::sql_refusal;
 use crate::tables::Module;
-use crate::{access, build, layers};
+use crate::{build, layers};
 use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl Admin {
     /// that cannot be opened, a file that cannot be read or honoured, an open port with a known password.
     ///
     /// What was saved earlier and cannot be honoured is no error: the proxy begins without that module, or without that value of a
-    /// variable, so that the operator can come in and repair it. See [`Admin::refused`].
+    /// variable, so that the operator can come in and repair it, with the credentials that were saved. See [`Admin::refused`].
     pub fn open(options: &Options) -> Result<Self, Vec<Refusal>> {
         let one = |error| vec![sql_refusal("", error)];
         if options.start == Start::Initial {
@@ -85,29 +85,34 @@ impl Admin {
             notices: Vec::new(),
             refused: Vec::new(),
         };
-        admin.build_all();
-        if reads && !admin.refused.is_empty() {
+        let has_access = admin.build_all(reads);
+        // Without what was saved of the admin port the defaults would let in everybody who knows them.
+        if !has_access || (reads && !admin.refused.is_empty()) {
             return Err(admin.refused);
         }
-        access::check(&admin.snapshot.variables)?;
         if reads {
             layers::all_to_disk(&admin.engine).map_err(one)?;
         }
         Ok(admin)
     }
 
-    /// The variables first: the others are built under them.
-    fn build_all(&mut self) {
+    /// The variables first: the others are built under them. Whether those of the admin port are in force, as far as they can be unless
+    /// all `must` be.
+    fn build_all(&mut self, must: bool) -> bool {
+        let mut has_access = true;
         let variables = Module::ALL.iter().filter(|module| module.prefix().is_some());
         for module in variables.chain(Module::ALL.iter().filter(|module| module.prefix().is_none())) {
-            let (built, refused) = build::at_start(&self.engine, &self.snapshot, *module);
+            let (built, refused) = build::at_start(&self.engine, &self.snapshot, *module, must);
             self.refused.extend(refused);
             if let Some((next, notices)) = built {
                 self.snapshot = next;
                 self.notices.extend(notices);
+            } else if *module == Module::AdminVariables {
+                has_access = false;
             }
         }
         self.snapshot.generation = 1;
+        has_access
     }
 
     /// Offers TLS to operators, with this certificate.
