@@ -1,7 +1,8 @@
 //! The data directory: made if it is missing, writable, and for one process alone.
 
-use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 /// The directory is ours while this lives; the kernel gives it back even after kill -9.
@@ -17,10 +18,15 @@ pub(crate) fn take(datadir: &Path) -> Result<Owned, String> {
     if datadir.exists() && !datadir.is_dir() {
         return Err(format!("the data directory {shown} is not a directory: choose another with -D"));
     }
-    fs::create_dir_all(datadir).map_err(|error| format!("the data directory {shown} cannot be made: {error}"))?;
+    if !datadir.is_dir() {
+        // For its owner, and for a group that may read the events log: there are passwords in it.
+        let made =
+            fs::create_dir_all(datadir.parent().unwrap_or(datadir)).and_then(|()| DirBuilder::new().mode(0o750).create(datadir));
+        made.map_err(|error| format!("the data directory {shown} cannot be made: {error}"))?;
+    }
     let path = datadir.join("millrace.lock");
     let unusable =
-        |error: std::io::Error| format!("the data directory {shown} cannot be written by this user: {}: {error}", path.display());
+        |error: io::Error| format!("the data directory {shown} cannot be written by this user: {}: {error}", path.display());
     let mut file = File::options().create(true).read(true).write(true).truncate(false).open(&path).map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {}
@@ -40,11 +46,13 @@ pub(crate) fn take(datadir: &Path) -> Result<Owned, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt as _;
 
     #[test]
     fn a_directory_has_one_owner_and_is_free_when_he_is_gone() {
         let folder = std::env::temp_dir().join(format!("millrace-folder-{}", std::process::id()));
         let owned = take(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o750);
         let refused = take(&folder).unwrap_err();
         assert!(refused.contains(&format!("another Millrace (process {})", std::process::id())), "{refused}");
         drop(owned);

@@ -350,6 +350,7 @@ impl Threads {
     fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path, embedded: Embedded) -> Result<(), Reasons> {
         let listen = addresses(&snapshot.variables.sqliteserver_mysql_ifaces, "127.0.0.1:6030")?;
         let version = snapshot.variables.mysql_server_version.to_string();
+        admin::keep_private(&datadir.join(sqlite::FILE));
         let mut server = sqlite::Server::new(datadir, embedded.users, version);
         server.set_tls(embedded.tls);
         self.start("sqlite".into(), rt::Driver::Epoll, move |rt, ready| async move {

@@ -9,6 +9,7 @@ use crate::aside::give_way;
 use crate::authority::{HARMLESS, Ours};
 use crate::functions;
 use crate::grid::Grid;
+use crate::private::keep_private;
 use crate::shape::Shape;
 use crate::tables::{self, Role, Schema, TableCopy};
 use rusqlite::config::DbConfig;
@@ -25,6 +26,9 @@ use std::time::{Duration, Instant};
 pub const DISK_FILE: &str = "proxysql.db";
 /// Name of the file of `stats_history`.
 pub const HISTORY_FILE: &str = "proxysql_stats.db";
+
+/// What SQLite takes for a file that is none.
+const MEMORY: &str = ":memory:";
 
 /// Which databases somebody sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,21 +179,24 @@ impl Engine {
                 watched.is_over()
             }),
         );
-        let file = |name: &str| datadir.map_or_else(|| ":memory:".into(), |dir| dir.join(name).to_string_lossy().into_owned());
+        let file = |name: &str| datadir.map_or_else(|| MEMORY.into(), |dir| dir.join(name).to_string_lossy().into_owned());
         let schemas: &[(Schema, String)] = &match view {
             View::Admin => vec![
                 (Schema::Disk, file(DISK_FILE)),
-                (Schema::Stats, ":memory:".into()),
-                (Schema::Monitor, ":memory:".into()),
+                (Schema::Stats, MEMORY.into()),
+                (Schema::Monitor, MEMORY.into()),
                 (Schema::StatsHistory, file(HISTORY_FILE)),
             ],
-            View::Stats => vec![(Schema::Monitor, ":memory:".into()), (Schema::StatsHistory, file(HISTORY_FILE))],
+            View::Stats => vec![(Schema::Monitor, MEMORY.into()), (Schema::StatsHistory, file(HISTORY_FILE))],
         };
         // Attaching takes a number that SHOW DATABASES shows; 1 is SQLite's own for temporary tables.
         for (schema, file) in schemas {
+            if file != MEMORY {
+                keep_private(Path::new(file));
+            }
             conn.execute(&format!("ATTACH DATABASE ?1 AS {}", schema.name()), [file])?;
         }
-        let on_disk = |schema: &str| schemas.iter().any(|(name, file)| name.name() == schema && file != ":memory:");
+        let on_disk = |schema: &str| schemas.iter().any(|(name, file)| name.name() == schema && file != MEMORY);
         if on_disk("disk") {
             set_disk_pragmas(&conn, "disk")?;
         }
@@ -248,7 +255,7 @@ impl Engine {
     /// Lets go of the file of the schema `disk` and opens it anew: another may stand in its place, a backup that was put back. One that
     /// cannot be used leaves the one of before where it is.
     pub fn reopen_disk(&self) -> Result<(), SqlError> {
-        if self.disk == ":memory:" {
+        if self.disk == MEMORY {
             return Ok(());
         }
         self.ours.during(|| {
@@ -264,6 +271,7 @@ impl Engine {
     }
 
     fn attach_disk(&self, conn: &Connection, schema: &str) -> Result<(), SqlError> {
+        keep_private(Path::new(&self.disk));
         conn.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [&self.disk])?;
         set_disk_pragmas(conn, schema)?;
         let ddl: Vec<_> =

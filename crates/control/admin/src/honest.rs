@@ -2,7 +2,7 @@
 
 use crate::answer::{Asker, Said};
 use crate::engine::{Reply, View};
-use crate::open::Options;
+use crate::open::{Options, Start};
 use crate::testing::{self, Directory};
 use bridge::ToCore;
 use std::cell::Cell;
@@ -110,6 +110,38 @@ fn a_text_of_a_statistics_user_is_not_long_run_or_only_prepared() {
             }
         }
     });
+}
+
+#[test]
+fn databases_are_for_their_owner_only_also_those_of_before() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let directory = Directory::new("private-databases");
+    let old = directory.0.join(crate::engine::DISK_FILE);
+    rusqlite::Connection::open(&old).unwrap().execute_batch("CREATE TABLE before (a)").unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o664)).unwrap();
+    let start = |start| Options { datadir: Some(directory.0.clone()), start, ..Options::default() };
+    let see = || {
+        let all = std::fs::read_dir(&directory.0).unwrap().map(|entry| {
+            let entry = entry.unwrap();
+            (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().mode() & 0o777)
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort();
+        assert!(all.iter().all(|(_, mode)| *mode == 0o600), "{all:?}");
+        all.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    testing::with(start(Start::Usual), |bench| async move {
+        assert_eq!(bench.rows("SELECT count(*) FROM disk.before").await, [["0"]]);
+        bench.run("SAVE MYSQL DIGEST TO DISK").await;
+        assert_eq!(see(), ["proxysql.db", "proxysql_stats.db", "proxysql_stats.db-shm", "proxysql_stats.db-wal"]);
+        // A backup that was put back.
+        std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o644)).unwrap();
+        bench.run("PROXYSQL FLUSH CONFIGDB").await;
+        see();
+        std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o644)).unwrap();
+    });
+    drop(crate::Admin::open(&start(Start::Initial)).unwrap());
+    assert!(see().contains(&"proxysql.db.bak.1".to_owned()));
 }
 
 #[test]

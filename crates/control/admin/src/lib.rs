@@ -53,4 +53,5 @@ mod testing;
 
 pub use access::check;
 pub use open::{Admin, Options, Start};
+pub use private::keep_private;
 pub use shared::{Hooks, Renewed, Told};

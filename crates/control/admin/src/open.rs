@@ -1,7 +1,8 @@
 //! How the admin side begins: from the databases and the configuration file to the first snapshot.
 
-use crate::engine::{DISK_FILE, Engine, View};
+use crate::engine::{DISK_FILE, Engine, HISTORY_FILE, View};
 use crate::file::{self, File};
+use crate::private::{keep_private, others_may};
 use crate::rows::sql_refusal;
 use crate::tables::Module;
 use crate::{build, layers};
@@ -85,6 +86,7 @@ impl Admin {
             notices: Vec::new(),
             refused: Vec::new(),
         };
+        admin.notices.extend(readable_by_others(options));
         let has_access = admin.build_all(reads);
         // Without what was saved of the admin port the defaults would let in everybody who knows them.
         if !has_access || (reads && !admin.refused.is_empty()) {
@@ -156,6 +158,17 @@ fn plain(words: String) -> Refusal {
     Refusal { table: "", row: String::new(), column: "", words }
 }
 
+/// Databases that could not be kept from others: they belong to somebody else.
+fn readable_by_others(options: &Options) -> impl Iterator<Item = Refusal> + '_ {
+    let all = [DISK_FILE, HISTORY_FILE].into_iter().filter_map(|name| Some(options.datadir.as_ref()?.join(name)));
+    all.filter(|path| others_may(path)).map(|path| {
+        let shown = path.display();
+        plain(format!(
+            "{shown} has passwords and texts of statements in it, and others than its owner may open it: chmod 600 {shown}"
+        ))
+    })
+}
+
 /// Renames the database of before; never over another one.
 fn set_aside(options: &Options) -> std::io::Result<()> {
     let Some(datadir) = &options.datadir else { return Ok(()) };
@@ -163,6 +176,7 @@ fn set_aside(options: &Options) -> std::io::Result<()> {
     if !old.exists() {
         return Ok(());
     }
+    keep_private(&old);
     let mut number = 1;
     loop {
         let new = datadir.join(format!("{DISK_FILE}.bak.{number}"));

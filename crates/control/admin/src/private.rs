@@ -1,10 +1,12 @@
-//! A file that only its owner can read: there are passwords in it.
+//! Files that only their owner can read: there are passwords in them.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+/// For its owner, to read and to write.
+const PRIVATE: u32 = 0o600;
 /// As many links in a row as Linux follows.
 const LINKS_MAX: usize = 40;
 
@@ -20,6 +22,27 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if before.is_some() && is_the_places_fault(&error) => write_over(&path, text),
         outcome => outcome,
     }
+}
+
+/// Makes the file of a SQLite database if it is not there, and takes from all but its owner what they may do with it and with what SQLite has
+/// left beside it; new files beside it SQLite makes like it. What fails here, SQLite says better, or [`others_may`].
+///
+/// A file that is there is not opened: closing it would end SQLite's locks on it.
+pub fn keep_private(database: &Path) {
+    let path = meant(database);
+    let _there = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&path);
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let mut path = path.clone().into_os_string();
+        path.push(suffix);
+        if others_may(Path::new(&path)) {
+            let _not_ours = fs::set_permissions(&path, Permissions::from_mode(PRIVATE));
+        }
+    }
+}
+
+/// Whether anybody but its owner may do something with a file.
+pub(crate) fn others_may(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| there.is_file() && there.mode() & 0o077 != 0)
 }
 
 /// A link leads to the file that is meant, also where it is not there yet.
@@ -46,7 +69,7 @@ fn replace(path: &Path, text: &str, before: Option<&fs::Metadata>) -> io::Result
     let beside = beside(path);
     // A crash may have left one behind.
     let _none = fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&beside)?;
     if let Some(before) = before {
         // Only root may give files away; to others the file is their own.
         let _kept = fchown(&file, Some(before.uid()), Some(before.gid()));
@@ -65,7 +88,7 @@ fn replace(path: &Path, text: &str, before: Option<&fs::Metadata>) -> io::Result
 fn write_over(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
     }
     file.set_len(0)?;
     file.write_all(text.as_bytes())?;
