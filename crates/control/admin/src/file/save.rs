@@ -70,6 +70,7 @@ pub fn text(conn: &Connection) -> Result<String, SqlError> {
 
 fn rows(conn: &Connection, table: &str) -> Result<String, SqlError> {
     let mut out = String::new();
+    let with_default = texts_with_default(conn, table)?;
     let mut select = conn.prepare(&format!("SELECT * FROM main.{table}"))?;
     let names: Vec<String> = select.column_names().into_iter().map(str::to_owned).collect();
     let mut rows = select.query([])?;
@@ -80,6 +81,9 @@ fn rows(conn: &Connection, table: &str) -> Result<String, SqlError> {
         out += "\t{\n";
         for (at, name) in names.iter().enumerate() {
             match row.get_ref(at)? {
+                ValueRef::Null if with_default.contains(name) => {
+                    let _ = writeln!(out, "\t\t{name}=\"\"");
+                }
                 ValueRef::Null => {}
                 ValueRef::Integer(number) => {
                     let _ = writeln!(out, "\t\t{name}={number}");
@@ -95,6 +99,16 @@ fn rows(conn: &Connection, table: &str) -> Result<String, SqlError> {
         out += "\t}";
     }
     Ok(out)
+}
+
+/// Columns of texts that would not be NULL again if they were left out: `re_modifiers`. An empty one means the same.
+fn texts_with_default(conn: &Connection, table: &str) -> Result<Vec<String>, SqlError> {
+    let mut select = conn.prepare(
+        "SELECT name FROM pragma_table_info(?1, 'main') \
+         WHERE NOT \"notnull\" AND type NOT LIKE '%INT%' AND coalesce(dflt_value, 'NULL') <> 'NULL'",
+    )?;
+    let names = select.query_map([table], |row| row.get(0))?;
+    Ok(names.collect::<Result<_, _>>()?)
 }
 
 fn quoted(text: &str) -> String {
@@ -129,6 +143,7 @@ mod tests {
             "INSERT INTO mysql_servers (hostgroup_id, hostname, comment) VALUES (1, 'a', 'say \"hi\"\\ and\ngo'), (2, 'b', '')",
             "INSERT INTO mysql_users (username, password) VALUES ('u', 'p;=')",
             "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, apply) VALUES (5, 1, '^SELECT \\d', 1)",
+            "INSERT INTO mysql_query_rules (rule_id, match_pattern, re_modifiers) VALUES (6, 'x', NULL), (7, 'x', 'GLOBAL')",
             "INSERT INTO mysql_query_rules_fast_routing VALUES ('u', 's', 0, 2, '')",
             "UPDATE global_variables SET variable_value = 77 WHERE variable_name = 'mysql-max_connections'",
             "UPDATE global_variables SET variable_value = '' WHERE variable_name IN ('admin-stats_credentials', 'mysql-default_schema')",
@@ -142,6 +157,8 @@ mod tests {
         into_memory(&second, &File::parse("x.cnf", &saved).unwrap(), Module::ALL).unwrap();
         layers::add_defaults(second.conn()).unwrap();
         assert_eq!(text(second.conn()).unwrap(), saved);
+        // A file knows no NULL; to a rule this is the same.
+        first.run("UPDATE mysql_query_rules SET re_modifiers = '' WHERE re_modifiers IS NULL", &[]).unwrap();
         for table in ["global_variables", "mysql_users", "mysql_servers", "mysql_query_rules"] {
             let rows = |engine: &Engine| engine.run(&format!("SELECT * FROM {table} ORDER BY 1, 2"), &[]).unwrap();
             assert_eq!(rows(&second), rows(&first), "{table}");
