@@ -449,7 +449,7 @@ fn what_cannot_be_honoured_at_the_first_start_is_refused_and_saved_nowhere() {
     let directory = Directory::new("refused-start");
     let config = directory.0.join("proxysql.cnf");
     let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), ..Options::default() };
-    std::fs::write(&config, "scheduler=({ interval_ms=1000 filename=\"x\" })").unwrap();
+    std::fs::write(&config, "scheduler=({ id=1 interval_ms=1000 filename=\"x\" })").unwrap();
     let refused = Admin::open(&options).err().unwrap();
     assert!(refused[0].to_string().starts_with("scheduler: has 1 row"), "{refused:?}");
     std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" }").unwrap();

@@ -157,6 +157,13 @@ fn variables(
     Ok(count)
 }
 
+/// The column that SQLite fills by itself with the next number, where a table has one.
+fn numbered(conn: &Connection, table: &str) -> Result<Option<String>, SqlError> {
+    let mut select = conn.prepare("SELECT name FROM pragma_table_info(?1, 'main') WHERE pk = 1 AND type = 'INTEGER'")?;
+    let mut names = select.query_map([table], |row| row.get(0))?;
+    Ok(names.next().transpose()?)
+}
+
 /// The columns of a table, and whether they hold numbers.
 fn columns(conn: &Connection, table: &str) -> Result<Vec<(String, bool)>, SqlError> {
     let mut select = conn.prepare("SELECT name, type LIKE '%INT%' FROM pragma_table_info(?1, 'main')")?;
@@ -176,7 +183,7 @@ fn rows(
         refused.push(wrong(file, setting, "must be a list of groups"));
         return Ok(0);
     };
-    let columns = columns(conn, table)?;
+    let (columns, numbered) = (columns(conn, table)?, numbered(conn, table)?);
     let mut count = 0;
     for row in rows {
         let Value::Group(cells) = row else {
@@ -206,6 +213,12 @@ fn rows(
         if !known {
             continue;
         }
+        let line = cells.first().map_or(setting.line, |cell| cell.line);
+        // Otherwise each time that the file is read adds one more.
+        if let Some(number) = numbered.as_ref().filter(|number| !names.contains(&format!("\"{number}\""))) {
+            refused.push(refusal(format!("{} line {line}: {table}: a row must say its {number}", file.name)));
+            continue;
+        }
         let marks = vec!["?"; names.len()].join(", ");
         let insert = if names.is_empty() {
             format!("INSERT OR REPLACE INTO main.{table} DEFAULT VALUES")
@@ -215,7 +228,6 @@ fn rows(
         match conn.execute(&insert, rusqlite::params_from_iter(values)) {
             Ok(_) => count += 1,
             Err(error) => {
-                let line = cells.first().map_or(setting.line, |cell| cell.line);
                 refused.push(refusal(format!("{} line {line}: {table}: {}", file.name, SqlError::from(error))));
             }
         }
@@ -321,6 +333,25 @@ apply = 1
         assert_eq!(rows(&engine, "SELECT password, active, use_ssl FROM mysql_users"), [["True", "0", "1"]]);
         let refused = loaded("p.cnf", r#"mysql_users: ( { username = "u", active = "yes" } )"#).unwrap_err();
         assert_eq!(refused, ["p.cnf line 1: mysql_users: CHECK constraint failed: active IN (0,1)"]);
+    }
+
+    #[test]
+    fn a_file_that_is_read_again_adds_nothing_and_rows_with_numbers_say_theirs() {
+        let file = |text: &str| File::parse("p.cnf", text).unwrap();
+        let (engine, _) = loaded("p.cnf", CNF).unwrap();
+        into_memory(&engine, &file(CNF), Module::ALL).unwrap();
+        assert_eq!(rows(&engine, "SELECT count(*) FROM mysql_query_rules"), [["1"]]);
+        for (list, number) in [
+            ("mysql_query_rules: ( { active=1 }, { rule_id=7 }, { } )", "rule_id"),
+            ("mysql_query_rewrite: ( { pattern=\"a\" }, { rewrite_id=7 }, { } )", "rewrite_id"),
+            ("scheduler: ( { filename=\"a\" }, { } )", "id"),
+            ("restapi: ( { uri=\"a\" }, { } )", "id"),
+        ] {
+            let refused = into_memory(&engine, &file(list), Module::ALL).unwrap_err();
+            let own = refused.iter().filter(|refusal| refusal.to_string().ends_with(&format!(": a row must say its {number}")));
+            assert_eq!(own.count(), 2, "{refused:?}");
+        }
+        assert_eq!(rows(&engine, "SELECT count(*) FROM mysql_query_rules"), [["1"]]);
     }
 
     #[test]
