@@ -57,6 +57,10 @@ impl Admin {
     pub fn open(options: &Options) -> Result<Self, Vec<Refusal>> {
         let one = |error| vec![sql_refusal("", error)];
         if options.start == Start::Initial {
+            // What cannot be honoured changes nothing.
+            if options.datadir.is_some() {
+                Self::open(&Options { datadir: None, ..options.clone() })?;
+            }
             set_aside(options).map_err(|error| vec![plain(format!("cannot set the old {DISK_FILE} aside: {error}"))])?;
         }
         let engine = Engine::open(options.datadir.as_deref(), View::Admin).map_err(one)?;

@@ -438,6 +438,15 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
     write(2);
     assert_eq!(start(Start::Usual), (1, vec!["h1".into()]));
     assert_eq!(start(Start::Reload), (2, vec!["h1".into(), "h2".into()]));
+    // What is refused sets nothing aside, however often it is tried.
+    std::fs::write(&config, "mysql_variables={ threads=0 }").unwrap();
+    for _ in 0..2 {
+        let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), start: Start::Initial };
+        let refused = Admin::open(&options).err().unwrap();
+        assert!(refused[0].to_string().contains("mysql-threads must be from 1"), "{refused:?}");
+        assert!(!directory.0.join("proxysql.db.bak.1").exists());
+    }
+    assert_eq!(start(Start::Usual), (2, vec!["h1".into(), "h2".into()]));
     write(3);
     assert_eq!(start(Start::Initial), (3, vec!["h3".into()]));
     assert_eq!(start(Start::Usual), (3, vec!["h3".into()]));
