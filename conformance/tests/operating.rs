@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -292,6 +293,11 @@ fn refused_starts(driver: Driver) -> Outcome {
     let folder = TempFolder::new("starts").map_err(|error| error.to_string())?;
     let (file, other) = (folder.path().join("proxysql.cnf"), folder.path().join("data").display().to_string());
     let says = |said: String, words: &str| expect(said.contains(words), || format!("'{words}' was wanted:\n{said}"));
+    // Everybody on this machine may connect, and nobody else may read what is saved.
+    for (name, wanted) in [("client.sock", "777"), ("proxysql.db", "600"), ("proxysql_stats.db", "600")] {
+        let there = fs::metadata(proxy.data().join(name)).map_err(|error| format!("{name}: {error}"))?;
+        same(&format!("{:o}", there.permissions().mode() & 0o777), wanted)?;
+    }
     let taken = proxy.data().display().to_string();
     let of_another = format!("is used by another Millrace (process {}): choose another with -D", proxy.id());
     says(fails(&["-D", &taken], &file, "")?, &of_another)?;

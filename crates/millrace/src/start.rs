@@ -325,9 +325,10 @@ impl Threads {
                 Ok(Some(Renewed { acceptor, certificate: certificate.into(), key: key.into(), authorities: authorities.into() }))
             }),
         };
+        let options = ListenOptions { unix_mode: admin::socket_mode(variables), ..ListenOptions::default() };
         let watchful = rt::Options { watch: OPERATORS_WATCHED, ..rt::Driver::Epoll.into() };
         self.start("admin".into(), watchful, move |rt, ready| async move {
-            let listeners = listen_all(&rt, &listen)?;
+            let listeners = listen_all(&rt, &listen, options)?;
             ready.say();
             admin.serve(rt, listeners, cores, hooks).await;
             Ok(())
@@ -354,7 +355,7 @@ impl Threads {
         let mut server = sqlite::Server::new(datadir, embedded.users, version);
         server.set_tls(embedded.tls);
         self.start("sqlite".into(), rt::Driver::Epoll, move |rt, ready| async move {
-            let listeners = listen_all(&rt, &listen)?;
+            let listeners = listen_all(&rt, &listen, ListenOptions::default())?;
             ready.say();
             server.serve(rt, listeners).await;
             Ok(())
@@ -420,9 +421,9 @@ fn in_use(at: impl std::fmt::Display, error: &std::io::Error) -> String {
     format!("cannot listen on {at}: {error}: another process listens there (`ss -ltnp` names it)")
 }
 
-fn listen_all(rt: &Rt, addresses: &[Address]) -> Result<Vec<Listener>, String> {
+fn listen_all(rt: &Rt, addresses: &[Address], options: ListenOptions) -> Result<Vec<Listener>, String> {
     let open = |at: &Address| {
-        rt.listen(at, ListenOptions::default()).map_err(|error| match error.kind() {
+        rt.listen(at, options).map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => in_use(at, &error),
             _ => format!("cannot listen on {at}: {error}"),
         })

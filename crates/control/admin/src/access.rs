@@ -10,6 +10,17 @@ use wire::errors::Code;
 /// The passwords that everybody knows.
 const DEFAULTS: [&str; 2] = ["admin:admin", "stats:stats"];
 
+/// Whether one of these credentials is known to everybody, or empty.
+fn is_known(pair: &str) -> bool {
+    DEFAULTS.contains(&pair) || pair.ends_with(':')
+}
+
+/// Who may connect at a Unix socket of the admin port, as permission bits: only its owner while a password is one that everybody knows.
+pub fn socket_mode(variables: &Variables) -> u32 {
+    let lists = [&variables.admin_admin_credentials, &variables.admin_stats_credentials];
+    if lists.iter().any(|list| list.split(';').map(str::trim).any(is_known)) { 0o700 } else { 0o777 }
+}
+
 /// `user:password` pairs of a list separated by `;`.
 fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
     list.split(';').map(str::trim).filter_map(|pair| pair.split_once(':'))
@@ -34,7 +45,7 @@ pub(crate) fn view(variables: &Variables, user: &str) -> View {
 }
 
 /// Refuses to listen where others can come, with a password that they know: where the next start will listen.
-pub fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
+pub(crate) fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
     let all: Vec<_> = interfaces(&variables.admin_mysql_ifaces).filter_map(|at| at.parse().ok()).collect();
     check_for(variables, &all, "admin-mysql_ifaces listens")
 }
@@ -90,7 +101,7 @@ fn check_for(variables: &Variables, all: &[Address], who_listens: &str) -> Resul
     ];
     let mut refused = Vec::new();
     for (column, list) in lists {
-        let known = list.split(';').map(str::trim).find(|pair| DEFAULTS.contains(pair) || pair.ends_with(':'));
+        let known = list.split(';').map(str::trim).find(|pair| is_known(pair));
         if let (Some(pair), [at, ..]) = (known, &open[..]) {
             let user = pair.split(':').next().unwrap_or_default();
             let words = format!(
@@ -127,6 +138,16 @@ mod tests {
         assert!(entry(&variables, "stats", &far) == Entry::Password("stats".into()));
         assert!(entry(&variables, "nosuch", &local) == Entry::Nobody);
         assert_eq!((view(&variables, "radmin"), view(&variables, "stats")), (View::Admin, View::Stats));
+    }
+
+    #[test]
+    fn a_socket_is_its_owners_while_a_password_is_known() {
+        let mode =
+            |admin, stats| socket_mode(&variables(&[("admin-admin_credentials", admin), ("admin-stats_credentials", stats)]));
+        assert_eq!(socket_mode(&Variables::default()), 0o700);
+        assert_eq!(mode("admin:admin", "s:x"), 0o700);
+        assert_eq!(mode("a:x; b:", "s:x"), 0o700);
+        assert_eq!(mode("a:x;b:y", ""), 0o777);
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod taken;
 #[cfg(test)]
 mod testing;
 
-pub use access::check;
+pub use access::socket_mode;
 pub use open::{Admin, Options, Start};
 pub use private::keep_private;
 pub use shared::{Hooks, Renewed, Told};

@@ -188,7 +188,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
 
 fn listen(rt: &Rt, address: &Address) -> std::io::Result<Listener> {
     let reuse_port = matches!(address, Address::Tcp(_));
-    rt.listen(address, ListenOptions { backlog: 4096, reuse_port })
+    rt.listen(address, ListenOptions { backlog: 4096, reuse_port, ..ListenOptions::default() })
         .map_err(|error| std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
 }
 

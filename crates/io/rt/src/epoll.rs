@@ -261,7 +261,7 @@ impl Epoll {
     }
 
     pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
-        let fd = sys::listener(at, o.backlog, o.reuse_port, true)?;
+        let fd = sys::listener(at, o, true)?;
         let mut listening = Listening::new(Some(fd), at.clone());
         listening.local = sys::local_address(listening.fd())?;
         let listening = Rc::new(listening);

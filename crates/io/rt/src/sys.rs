@@ -1,12 +1,14 @@
 //! The system calls that the drivers share, each wrapped once, safely.
 
-use crate::Address;
+use crate::{Address, ListenOptions};
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 
@@ -261,7 +263,7 @@ pub(crate) fn peer_address(fd: RawFd) -> io::Result<Address> {
 }
 
 /// Binds and listens. A unix socket that a dead process left behind is replaced; a live one is not.
-pub(crate) fn listener(at: &Address, backlog: u32, reuse_port: bool, nonblocking: bool) -> io::Result<OwnedFd> {
+pub(crate) fn listener(at: &Address, options: ListenOptions, nonblocking: bool) -> io::Result<OwnedFd> {
     if let Address::Unix(path) = at {
         // Nonblocking: a live listener whose backlog is full must not hold us up.
         let asks = stream_socket(at, true)?;
@@ -273,7 +275,7 @@ pub(crate) fn listener(at: &Address, backlog: u32, reuse_port: bool, nonblocking
     let fd = stream_socket(at, nonblocking)?;
     if let Address::Tcp(tcp) = at {
         set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-        if reuse_port {
+        if options.reuse_port {
             set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
         if tcp.is_ipv6() {
@@ -285,7 +287,11 @@ pub(crate) fn listener(at: &Address, backlog: u32, reuse_port: bool, nonblocking
     let raw = RawAddress::of(at)?;
     // SAFETY: `raw` is readable for its length.
     checked(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len()) })?;
-    let backlog = libc::c_int::try_from(backlog).unwrap_or(libc::c_int::MAX);
+    if let Address::Unix(path) = at {
+        // Nobody can connect before the socket listens.
+        std::fs::set_permissions(path, Permissions::from_mode(options.unix_mode))?;
+    }
+    let backlog = libc::c_int::try_from(options.backlog).unwrap_or(libc::c_int::MAX);
     // SAFETY: no pointers.
     checked(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
     Ok(fd)
@@ -406,7 +412,7 @@ mod tests {
             }
             crate::run(driver, |rt| async move {
                 let at: Address = "127.0.0.1:0".parse().expect("an address");
-                let listener = rt.listen(&at, crate::ListenOptions::default()).expect("a free port");
+                let listener = rt.listen(&at, ListenOptions::default()).expect("a free port");
                 let mine = rt.connect(&listener.local()).await.expect("it listens");
                 let theirs = listener.accept().await.expect("it connected");
                 assert!(is_undelayed(mine.conn().fd()), "the connecting end, {driver}");

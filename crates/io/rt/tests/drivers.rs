@@ -57,7 +57,7 @@ on_every_driver! {
     an_accept_can_be_cancelled;
     a_connection_that_is_handed_over_speaks_on;
     a_connection_that_is_not_idle_is_not_handed_over;
-    a_unix_socket_echoes;
+    a_unix_socket_echoes_and_may_be_used_by_whom_it_is_for;
     a_literal_address_resolves_at_once;
     random_lives_leave_nothing_behind;
 }
@@ -510,12 +510,17 @@ async fn an_accept_can_be_cancelled(rt: Rt) {
     assert_eq!(recv_exactly(&b, 1).await, b"x");
 }
 
-async fn a_unix_socket_echoes(rt: Rt) {
+async fn a_unix_socket_echoes_and_may_be_used_by_whom_it_is_for(rt: Rt) {
+    use std::os::unix::fs::PermissionsExt as _;
     let path = std::env::temp_dir().join(format!("rt-{}-{}.sock", std::process::id(), rt.random()));
     let at = Address::Unix(path.clone());
-    for _ in 0..2 {
+    for unix_mode in [ListenOptions::default().unix_mode, 0o700] {
         // The second time, the socket of the dead listener is in the way.
-        let listener = rt.listen(&at, ListenOptions::default()).unwrap();
+        let listener = rt.listen(&at, ListenOptions { unix_mode, ..ListenOptions::default() }).unwrap();
+        // The simulated world has no files.
+        if let Ok(there) = std::fs::metadata(&path) {
+            assert_eq!(there.permissions().mode() & 0o777, unix_mode, "whatever the umask");
+        }
         let a = rt.connect(&at).await.unwrap();
         let b = listener.accept().await.unwrap();
         assert_eq!(a.peer(), at);

@@ -580,7 +580,7 @@ impl Uring {
     }
 
     pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
-        let fd = sys::listener(at, o.backlog, o.reuse_port, false)?;
+        let fd = sys::listener(at, o, false)?;
         let mut listening = Listening::new(Some(fd), at.clone());
         listening.local = sys::local_address(listening.fd())?;
         let listening = Rc::new(listening);
