@@ -262,7 +262,15 @@ fn a_file_that_breaks_off(driver: Driver) -> Outcome {
         same(running.trim().trim_start_matches("COUNT(*)"), "0")
     })?;
     same(&proxy.query("SELECT COUNT(*) FROM conf.scratch")?, "0")?;
-    // The server leaves: the client is told by the end of its connection.
+    // The server leaves, as it does when its client is silent for too long: nothing of a client that stays silent is kept.
+    let silent = begin(&proxy)?;
+    let running = server.root("SELECT id FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
+    server.root(&format!("KILL CONNECTION {}", running.trim().trim_start_matches("id").trim()))?;
+    soon(Duration::from_secs(10), || {
+        let listed = format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {}", silent.id);
+        same(proxy.admin(&listed)?.trim(), "0")
+    })?;
+    // It leaves while its client sends: the client is told by the end of its connection.
     let mut client = begin(&proxy)?;
     server.kill();
     let mut seq = 2_u8;

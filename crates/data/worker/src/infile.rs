@@ -35,7 +35,11 @@ pub(crate) async fn upload(
     let mut work = pin!(async {
         let mut file = FilePackets::new(first);
         loop {
-            let mut chunk = session.client.recv().await.map_err(|_| Failed::Client)?;
+            // A server waits for a silent client only so long (`net_read_timeout`): nobody else would see that it has left.
+            let mut chunk = match rt::select(session.client.recv(), backend.conn.socket().closed()).await {
+                Either::Left(came) => came.map_err(|_| Failed::Client)?,
+                Either::Right(()) => return Err(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed))),
+            };
             if chunk.is_empty() {
                 return Err(Failed::Client);
             }
