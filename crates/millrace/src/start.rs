@@ -20,7 +20,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ const OPERATORS_WATCHED: Duration = Duration::from_micros(100);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// And for whoever reads the log.
 const LAST_LINES: Duration = Duration::from_secs(1);
+/// How soon a core that could not be told to drain is told again.
+const TOLD_AGAIN: Duration = Duration::from_millis(100);
 /// Tells the process that stays that it was started by one that waits for it.
 const BEHIND: &str = "MILLRACE_STARTED_BEHIND";
 
@@ -159,13 +162,17 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
     let embedded = flags.sqlite3_server.then(|| Embedded::new(&snapshot, acceptor.clone()));
     let undelivered = admin.undelivered();
-    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, (acceptor, embedded.clone()))?;
+    let deadline_ms = Arc::new(AtomicU64::new(snapshot.variables.mysql_shutdown_deadline_ms));
+    let shared = (acceptor, embedded.clone(), deadline_ms.clone());
+    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, shared)?;
     if let Some(embedded) = embedded {
         threads.start_sqlite(&snapshot, datadir, embedded)?;
     }
     fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
-    let ended = until_the_end(&events, &happens, &cores, &letters, &log);
+    let ended = until_the_end(&events, &happens, &cores, &letters, &log, || {
+        Duration::from_millis(deadline_ms.load(Ordering::Relaxed)) + LAST_WORDS
+    });
     write_what_is_left(&cores, &letters, LAST_WORDS);
     let lost = undelivered();
     if lost > 0 {
@@ -293,7 +300,7 @@ impl Threads {
         cores: Vec<Sender<ToCore>>,
         datadir: &Path,
         log: &Log,
-        (acceptor, embedded): (Acceptor, Option<Embedded>),
+        (acceptor, embedded, deadline_ms): (Acceptor, Option<Embedded>, Arc<AtomicU64>),
     ) -> Result<(), Reasons> {
         let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
@@ -303,6 +310,7 @@ impl Threads {
         let (tls, users) = embedded.map(|embedded| (embedded.tls, embedded.users)).unzip();
         let hooks = Hooks {
             in_force: Box::new(move |snapshot| {
+                deadline_ms.store(snapshot.variables.mysql_shutdown_deadline_ms, Ordering::Relaxed);
                 if let Some(users) = &users {
                     users.replace(known_by(&snapshot.users));
                 }
@@ -478,57 +486,69 @@ fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>, within
     let _late = wait(&heard, within);
 }
 
-/// Waits for what ends the proxy. The first wish to end drains; the second ends at once.
+/// Waits for what ends the proxy. The first wish to end drains, for as long as that may take; the second ends at once.
 fn until_the_end(
     events: &mpsc::Sender<Event>,
     happens: &mpsc::Receiver<Event>,
     cores: &[Sender<ToCore>],
     letters: &Sender<Letter>,
     log: &Log,
+    may_take: impl Fn() -> Duration,
 ) -> Result<(), Reasons> {
-    let mut draining = false;
-    let mut left = cores.len();
-    while let Ok(event) = happens.recv() {
-        match event {
-            Event::Signal(SIGHUP) => {
+    let (mut draining, mut left, mut untold): (Option<Instant>, _, Vec<_>) = (None, cores.len(), Vec::new());
+    loop {
+        let patience = match draining.map(|until| until.saturating_duration_since(Instant::now())) {
+            None => Duration::MAX,
+            Some(left) if untold.is_empty() => left,
+            Some(left) => left.min(TOLD_AGAIN),
+        };
+        match happens.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) if draining.is_some_and(|until| Instant::now() >= until) => {
+                log.line(&format!("{left} cores have not drained in time: ending"));
+                return Ok(());
+            }
+            Err(RecvTimeoutError::Timeout) => untold.retain(|core| !drains(core, events)),
+            Err(RecvTimeoutError::Disconnected) | Ok(Event::Shutdown(true)) => return Ok(()),
+            Ok(Event::Signal(SIGHUP)) => {
                 if let Err(error) = log.reopen() {
                     log.line(&format!("the log cannot be reopened: {error}"));
                 }
                 drop(letters.try_send(Letter::Next(Box::new(drop))));
             }
-            Event::Shutdown(true) => return Ok(()),
-            Event::Signal(_) | Event::Shutdown(false) if draining => {
+            Ok(Event::Signal(_) | Event::Shutdown(false)) if draining.is_some() => {
                 log.line("ending at once");
                 return Ok(());
             }
-            Event::Signal(_) | Event::Shutdown(false) => {
-                draining = true;
-                for core in cores {
-                    let tell = events.clone();
-                    let done = Box::new(move |()| drop(tell.send(Event::Drained)));
-                    if core.try_send(ToCore::Drain { done }).is_err() {
-                        log.line("a core does not listen; a second signal ends at once");
-                    }
+            Ok(Event::Signal(_) | Event::Shutdown(false)) => {
+                draining = Some(Instant::now() + may_take());
+                untold = cores.iter().filter(|core| !drains(core, events)).cloned().collect();
+                if !untold.is_empty() {
+                    log.line(&format!("{} cores do not listen yet; a second signal ends at once", untold.len()));
                 }
             }
-            Event::Ended(name, Err(error)) => return Err(vec![format!("{name}: {error}")]),
-            Event::Drained => {
+            Ok(Event::Ended(name, Err(error))) => return Err(vec![format!("{name}: {error}")]),
+            Ok(Event::Drained) => {
                 left -= 1;
                 if left == 0 {
                     log.line("drained");
                     return Ok(());
                 }
             }
-            Event::Ended(name, Ok(())) => log.line(&format!("{name} has ended")),
+            Ok(Event::Ended(name, Ok(()))) => log.line(&format!("{name} has ended")),
         }
     }
-    Ok(())
+}
+
+/// Whether a core could be told to drain.
+fn drains(core: &Sender<ToCore>, events: &mpsc::Sender<Event>) -> bool {
+    let tell = events.clone();
+    core.try_send(ToCore::Drain { done: Box::new(move |()| drop(tell.send(Event::Drained))) }).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_thread_that_a_defect_ends_says_so_before_it_is_ready_and_later() {
@@ -569,5 +589,36 @@ mod tests {
         write_what_is_left(&[silent], &letters, Duration::from_secs(4));
         assert!(written.load(Ordering::SeqCst), "the end has not waited for the disk");
         disk.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_core_that_cannot_be_told_to_drain_is_told_when_it_can_and_waited_for_only_so_long() {
+        let path = std::env::temp_dir().join(format!("millrace-drain-{}.log", std::process::id()));
+        let log = Log::file(&path).unwrap();
+        for (may_take, wanted) in [(500, "have not drained in time"), (60_000, "drained\n")] {
+            let (full, unread) = mailbox::channel(1);
+            assert!(full.try_send(ToCore::Accept(true)).is_ok());
+            let (events, happens) = mpsc::channel();
+            let (letters, _unread) = mailbox::channel(1);
+            events.send(Event::Shutdown(false)).unwrap();
+            let core = thread::spawn(move || {
+                // The first does nothing any more, the second for a while.
+                thread::sleep(Duration::from_millis(if may_take == 500 { 2000 } else { 300 }));
+                rt::run(rt::Driver::Epoll, |_rt| async move {
+                    drop(unread.recv().await);
+                    if let Some(ToCore::Drain { done }) = unread.recv().await {
+                        done(());
+                    }
+                })
+            });
+            let began = Instant::now();
+            until_the_end(&events, &happens, &[full], &letters, &log, || Duration::from_millis(may_take)).unwrap();
+            assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
+            core.join().unwrap().unwrap();
+            log.finish(LAST_LINES);
+            let said = fs::read_to_string(&path).unwrap();
+            assert!(said.contains(wanted), "{said}");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }
