@@ -2,6 +2,7 @@
 
 use crate::tls::Acceptor;
 use crate::{Conn, NetError, Secret};
+use rt::Rt;
 use std::fmt;
 use std::net::SocketAddr;
 use wire::auth::{self, Nonce, Plugin};
@@ -10,6 +11,9 @@ use wire::{caps, crypt, ed25519, status};
 
 /// Bytes of a packet before the client is known.
 const LOGIN_LEN_MAX: usize = 128 << 10;
+
+/// Rounds of a hash between two turns of others: a tenth of a millisecond.
+const ROUNDS_AT_ONCE: u32 = 200;
 
 /// What we show at the door.
 #[derive(Debug, Clone)]
@@ -238,7 +242,7 @@ async fn check(
     let secret = match plugin {
         Some(Plugin::CachingSha2) => sha2(conn, tls, &nonce, &credentials, &response).await?,
         Some(Plugin::ClearPassword) if conn.is_private() => {
-            auth::clear_password(&response).and_then(|password| clear(&credentials, password))
+            Box::pin(clear(&conn.socket().rt(), &credentials, auth::clear_password(&response))).await
         }
         Some(Plugin::MysqlNative) => credentials.iter().find_map(|credential| native(credential, &nonce, &response)),
         Some(Plugin::Ed25519) => credentials.iter().find_map(|credential| signed(credential, &nonce, &response)),
@@ -279,16 +283,33 @@ fn native(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Sec
     }
 }
 
-fn clear(credentials: &[Credential], password: &[u8]) -> Option<Secret> {
-    let is_right = |credential: &Credential| match credential {
-        Credential::Empty => password.is_empty(),
-        Credential::Clear(stored) => auth::same(stored.as_bytes(), password),
-        Credential::Native(stage2) => auth::same(&auth::native_stage2(password), stage2),
-        Credential::CachingSha2(stored) => crypt::verify(stored.as_bytes(), password),
-    };
-    let right = credentials.iter().any(is_right);
+async fn clear(rt: &Rt, credentials: &[Credential], password: Option<&[u8]>) -> Option<Secret> {
+    let password = password?;
+    let mut right = false;
+    for credential in credentials {
+        right = match credential {
+            Credential::Empty => password.is_empty(),
+            Credential::Clear(stored) => auth::same(stored.as_bytes(), password),
+            Credential::Native(stage2) => auth::same(&auth::native_stage2(password), stage2),
+            Credential::CachingSha2(stored) => is_of_hash(rt, stored.as_bytes(), password).await,
+        };
+        if right {
+            break;
+        }
+    }
     let password = String::from_utf8(password.to_vec()).ok()?;
     right.then_some(if password.is_empty() { Secret::None } else { Secret::Clear(password) })
+}
+
+/// Milliseconds of work or more, and the other sessions of the core do not wait for it.
+async fn is_of_hash(rt: &Rt, stored: &[u8], password: &[u8]) -> bool {
+    let Some(mut verification) = crypt::Verification::new(stored, password) else { return false };
+    loop {
+        match verification.go_on(ROUNDS_AT_ONCE) {
+            Some(is) => return is,
+            None => rt.yield_now().await,
+        }
+    }
 }
 
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html>
@@ -314,7 +335,7 @@ async fn sha2(
     more(conn, &[auth::FULL]).await?;
     let mut answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     if conn.is_private() {
-        return Ok(auth::clear_password(&answer).and_then(|password| clear(credentials, password)));
+        return Ok(Box::pin(clear(&conn.socket().rt(), credentials, auth::clear_password(&answer))).await);
     }
     let Some(tls) = tls else { return Ok(None) };
     if answer == [auth::ASK_KEY_CACHING_SHA2] {
@@ -325,7 +346,7 @@ async fn sha2(
         answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     }
     let password = tls.open(&answer).and_then(|sealed| auth::unxor_password(&sealed, nonce));
-    Ok(password.and_then(|password| clear(credentials, &password)))
+    Ok(Box::pin(clear(&conn.socket().rt(), credentials, password.as_deref())).await)
 }
 
 async fn more(conn: &mut Conn, data: &[u8]) -> Result<(), NetError> {
@@ -339,6 +360,27 @@ mod tests {
     use super::*;
     use rt::sim::{Faults, Limits};
     use std::time::Duration;
+
+    #[test]
+    fn others_have_their_turn_while_a_password_is_hashed() {
+        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+            let stored = crypt::create(b"secret", [b'x'; crypt::SALT_LEN]).unwrap();
+            let credentials = [Credential::Empty, Credential::CachingSha2(String::from_utf8(stored).unwrap())];
+            let turns = std::rc::Rc::new(std::cell::Cell::new(0));
+            let (counts, own) = (turns.clone(), rt.clone());
+            rt.spawn(async move {
+                loop {
+                    counts.set(counts.get() + 1);
+                    own.yield_now().await;
+                }
+            });
+            assert!(matches!(clear(&rt, &credentials, Some(b"secret")).await, Some(Secret::Clear(_))));
+            assert!(turns.get() >= 20, "{} turns", turns.get());
+            assert!(clear(&rt, &credentials, Some(b"other")).await.is_none());
+            assert!(clear(&rt, &credentials, None).await.is_none());
+        });
+    }
 
     /// All that a client sees that claims to be `user` and does not know the password; the last packet is the server's.
     fn seen(plugin: Plugin, found: &Found) -> Vec<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use crate::chunk::Chunk;
 use crate::conn::{Conn, Finish, Listening, Receiving, State, UNSENT_MAX, errno};
-use crate::core::Core;
+use crate::core::{Core, Rt};
 use crate::handed::{Handed, Kind};
 use crate::{Address, sys};
 use std::fmt;
@@ -80,6 +80,11 @@ pub struct Socket {
 impl Socket {
     pub(crate) fn new(core: Rc<Core>, conn: Rc<Conn>) -> Self {
         Self { core, conn }
+    }
+
+    /// The executor on which it lives.
+    pub fn rt(&self) -> Rt {
+        Rt(self.core.clone())
     }
 
     pub(crate) fn conn(&self) -> &Rc<Conn> {

@@ -3,7 +3,7 @@
 //! It is Ulrich Drepper's SHA-crypt with SHA-256 (<https://www.akkadia.org/drepper/SHA-crypt.txt>), 1000 rounds times the
 //! number in the middle (three hexadecimal digits), with a salt of 20 bytes instead of 16, in MySQL's wrapping
 //! (<https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html>).
-//! One verification costs some milliseconds on purpose: do it once and remember SHA256(SHA256(password)).
+//! One verification costs some milliseconds on purpose, up to seconds where the hash has many rounds: [`Verification`] does it in pieces.
 
 use crate::auth::{same, sha256};
 use sha2::{Digest as _, Sha256};
@@ -31,7 +31,27 @@ pub fn create(password: &[u8], salt: [u8; SALT_LEN]) -> Option<Vec<u8>> {
 
 /// True if the password is the one that `stored` was made of. False as well if `stored` is not of the form.
 pub fn verify(stored: &[u8], password: &[u8]) -> bool {
-    parse(stored).and_then(|(rounds, salt, want)| Some(same(&digest(password, salt, rounds)?, want))).unwrap_or(false)
+    Verification::new(stored, password).is_some_and(|mut all| all.go_on(u32::MAX) == Some(true))
+}
+
+/// Whether a password is the one that a hash was made of, in pieces.
+#[derive(Debug)]
+pub struct Verification<'s> {
+    rounds: Rounds,
+    wanted: &'s [u8],
+}
+
+impl<'s> Verification<'s> {
+    /// `None` if `stored` is not of the form, or the password is too long.
+    pub fn new(stored: &'s [u8], password: &[u8]) -> Option<Self> {
+        let (rounds, salt, wanted) = parse(stored)?;
+        Some(Self { rounds: Rounds::new(password, salt, rounds)?, wanted })
+    }
+
+    /// So many rounds more; the answer, once the last is done.
+    pub fn go_on(&mut self, rounds: u32) -> Option<bool> {
+        self.rounds.go_on(rounds).then(|| same(&base64(&self.rounds.c), self.wanted))
+    }
 }
 
 /// True if these bytes have the form of a stored hash.
@@ -52,45 +72,70 @@ fn parse(stored: &[u8]) -> Option<(u32, &[u8], &[u8])> {
 
 /// The 43 characters.
 fn digest(password: &[u8], salt: &[u8], rounds: u32) -> Option<[u8; DIGEST_LEN]> {
-    if password.len() > PASSWORD_LEN_MAX {
-        return None;
-    }
-    let b = sha256(&[password, salt, password]);
+    let mut all = Rounds::new(password, salt, rounds)?;
+    all.go_on(rounds);
+    Some(base64(&all.c))
+}
 
-    let mut a = Sha256::new();
-    a.update(password);
-    a.update(salt);
-    a.update(repeat(&b, password.len()));
-    let mut bits = password.len();
-    while bits > 0 {
-        a.update(if bits & 1 != 0 { &b[..] } else { password });
-        bits >>= 1;
-    }
-    let a: [u8; 32] = a.finalize().into();
+/// What a round makes the next one of.
+#[derive(Debug)]
+struct Rounds {
+    c: [u8; 32],
+    p: Vec<u8>,
+    s: Vec<u8>,
+    /// `done <= wanted`
+    done: u32,
+    wanted: u32,
+}
 
-    let mut dp = Sha256::new();
-    password.iter().for_each(|_| dp.update(password));
-    let p = repeat(&dp.finalize(), password.len());
-
-    let mut ds = Sha256::new();
-    (0..16 + usize::from(a[0])).for_each(|_| ds.update(salt));
-    let s = repeat(&ds.finalize(), salt.len());
-
-    let mut c = a;
-    for round in 0..rounds {
-        let mut h = Sha256::new();
-        let odd = round % 2 != 0;
-        h.update(if odd { &p[..] } else { &c[..] });
-        if round % 3 != 0 {
-            h.update(&s);
+impl Rounds {
+    fn new(password: &[u8], salt: &[u8], wanted: u32) -> Option<Self> {
+        if password.len() > PASSWORD_LEN_MAX {
+            return None;
         }
-        if round % 7 != 0 {
-            h.update(&p);
+        let b = sha256(&[password, salt, password]);
+
+        let mut a = Sha256::new();
+        a.update(password);
+        a.update(salt);
+        a.update(repeat(&b, password.len()));
+        let mut bits = password.len();
+        while bits > 0 {
+            a.update(if bits & 1 != 0 { &b[..] } else { password });
+            bits >>= 1;
         }
-        h.update(if odd { &c[..] } else { &p[..] });
-        c = h.finalize().into();
+        let a: [u8; 32] = a.finalize().into();
+
+        let mut dp = Sha256::new();
+        password.iter().for_each(|_| dp.update(password));
+        let p = repeat(&dp.finalize(), password.len());
+
+        let mut ds = Sha256::new();
+        (0..16 + usize::from(a[0])).for_each(|_| ds.update(salt));
+        let s = repeat(&ds.finalize(), salt.len());
+        Some(Self { c: a, p, s, done: 0, wanted })
     }
-    Some(base64(&c))
+
+    /// Whether the last round is done.
+    fn go_on(&mut self, rounds: u32) -> bool {
+        let Self { c, p, s, done, wanted } = self;
+        let until = done.saturating_add(rounds).min(*wanted);
+        for round in *done..until {
+            let mut h = Sha256::new();
+            let odd = round % 2 != 0;
+            h.update(if odd { &p[..] } else { &c[..] });
+            if round % 3 != 0 {
+                h.update(&s);
+            }
+            if round % 7 != 0 {
+                h.update(&p);
+            }
+            h.update(if odd { &c[..] } else { &p[..] });
+            *c = h.finalize().into();
+        }
+        *done = until;
+        until == *wanted
+    }
 }
 
 /// `len` bytes of `block`, over and over.
@@ -183,6 +228,24 @@ mod tests {
         assert!(verify(&stored, b"secret"));
         assert!(!verify(&stored, b"Secret"));
         assert!(!verify(&stored, b""));
+    }
+
+    #[test]
+    fn a_verification_in_pieces_ends_like_the_whole() {
+        let stored = create(b"secret", [b'x'; SALT_LEN]).expect("short enough");
+        for (password, is) in [(&b"secret"[..], true), (b"other", false)] {
+            for piece in [1, 7, 4999, 5000, 9000] {
+                let mut all = Verification::new(&stored, password).expect("a hash");
+                let mut pieces = 1;
+                let answer = loop {
+                    match all.go_on(piece) {
+                        Some(answer) => break answer,
+                        None => pieces += 1,
+                    }
+                };
+                assert_eq!((answer, pieces), (is, ROUNDS.div_ceil(piece)), "{piece}");
+            }
+        }
     }
 
     #[test]
