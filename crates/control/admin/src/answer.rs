@@ -182,7 +182,12 @@ impl Shared {
 
     /// Fills the tables that a statement names from what is in force and from the cores; which those are.
     async fn refresh(&self, view: View, sql: &str, taken: &mut Vec<Taken>) -> Result<Vec<TableCopy>, Said> {
-        let named: Vec<TableCopy> = self.engine(view).borrow().filled_tables_in(sql).into_iter().cloned().collect();
+        let mut named: Vec<TableCopy> = self.engine(view).borrow().filled_tables_in(sql).into_iter().cloned().collect();
+        if named.iter().any(|copy| copy.role == Role::Reset) {
+            // Nobody would see what was counted if the statement is refused, asks for columns, or has the name in a text.
+            let read = self.engine(view).borrow().tables_read_by(sql)?;
+            named.retain(|copy| copy.role != Role::Reset || read.contains(&copy.name.to_ascii_lowercase()));
+        }
         for copy in &named {
             self.fill(view, copy, taken).await?;
         }

@@ -5,8 +5,9 @@
 
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// They tell something and change nothing, whatever their argument.
 pub(crate) const HARMLESS: &[&str] =
@@ -16,21 +17,38 @@ const HARMLESS_INSIDE: &[&str] = &["table_xinfo", "index_xinfo", "foreign_key_li
 /// These do so without an argument.
 const READ: &[&str] = &["page_count", "page_size", "data_version", "query_only"];
 
-/// Whether what is prepared is a statement of ours.
+/// Whether what is prepared is a statement of ours, and what it reads.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ours(Arc<AtomicBool>);
+pub(crate) struct Ours(Arc<AtomicBool>, Arc<Mutex<Option<Tables>>>);
+
+/// Names of tables, in small letters.
+pub(crate) type Tables = BTreeSet<String>;
 
 impl Ours {
     /// From now on, on this connection, only statements of ours set anything or reach for other files.
     pub(crate) fn watch(&self, conn: &Connection) {
-        let ours = self.0.clone();
+        let (ours, noted) = (self.0.clone(), self.1.clone());
         conn.authorizer(Some(move |asked: AuthContext<'_>| {
+            if let AuthAction::Read { table_name, .. } = asked.action
+                && let Some(tables) = &mut *noted.lock().unwrap_or_else(PoisonError::into_inner)
+            {
+                tables.insert(table_name.to_ascii_lowercase());
+            }
             if ours.load(Ordering::Relaxed) || may_be_anybodys(&asked.action) {
                 Authorization::Allow
             } else {
                 Authorization::Deny
             }
         }));
+    }
+
+    /// The tables that are read by what `work` prepares, be it only to count their rows.
+    pub(crate) fn read_by<T>(&self, work: impl FnOnce() -> T) -> (T, Tables) {
+        let noted = || self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted() = Some(Tables::new());
+        let outcome = work();
+        let tables = noted().take();
+        (outcome, tables.unwrap_or_default())
     }
 
     /// What `work` prepares is ours.

@@ -6,7 +6,7 @@
 //! state before or after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose its last seconds.
 
 use crate::aside::give_way;
-use crate::authority::{HARMLESS, Ours};
+use crate::authority::{HARMLESS, Ours, Tables};
 use crate::functions;
 use crate::grid::Grid;
 use crate::private::keep_private;
@@ -474,6 +474,21 @@ impl Engine {
             let needed = (1..=statement.parameter_count()).filter(|parameter| !is_known(*parameter)).count();
             Ok((needed, statement.column_names().into_iter().map(str::to_owned).collect()))
         })
+    }
+
+    /// The tables that a statement reads when it is run: not those of which it only says the name, nor any if it is only explained.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub(crate) fn tables_read_by(&self, sql: &str) -> Result<Tables, SqlError> {
+        if let Some(words) = self.refusal(sql) {
+            return Err(SqlError(words));
+        }
+        let (explains, tables) = self.limited(|| {
+            let (prepared, tables) = self.ours.read_by(|| self.conn.prepare(sql).map(|statement| statement.is_explain() != 0));
+            Ok((prepared?, tables))
+        })?;
+        Ok(if explains { Tables::new() } else { tables })
     }
 
     /// What SQLite would do and an operator may not.

@@ -113,6 +113,54 @@ fn a_text_of_a_statistics_user_is_not_long_run_or_only_prepared() {
 }
 
 #[test]
+fn counts_begin_anew_only_when_they_are_read() {
+    let resets = Rc::new(Cell::new(0));
+    let counted = resets.clone();
+    let reports = Box::new(move |_, reset| {
+        counted.set(counted.get() + u32::from(reset));
+        None
+    });
+    testing::with_reports(Options::default(), reports, |bench| async move {
+        const TABLE: &str = "stats_mysql_query_digest_reset";
+        for view in [View::Admin, View::Stats] {
+            for only_named in [
+                "SHOW CREATE TABLE stats_mysql_query_digest_reset",
+                "DESCRIBE stats_mysql_query_digest_reset",
+                "SHOW FULL COLUMNS FROM stats_mysql_query_digest_reset",
+                "SHOW INDEX FROM stats_mysql_query_digest_reset",
+                "SELECT column_name FROM information_schema.columns WHERE table_name = 'stats_mysql_query_digest_reset'",
+                "SELECT digest, count_starr FROM stats_mysql_query_digest_reset",
+                "SELECT * FROM stats_mysql_query_digest_reset WHERE",
+                "EXPLAIN SELECT * FROM stats_mysql_query_digest_reset",
+                "EXPLAIN QUERY PLAN SELECT * FROM stats_mysql_query_digest_reset",
+                "SELECT 'stats_mysql_query_digest_reset' /* stats_mysql_errors_reset */",
+                "SELECT count(*) FROM stats_mysql_query_digest WHERE digest_text LIKE '%stats_mysql_errors_reset%'",
+            ] {
+                let _answer = bench.ask(view, only_named).await;
+                assert_eq!(resets.take(), 0, "{only_named}");
+            }
+            for reads in [
+                format!("SELECT * FROM {TABLE}"),
+                format!("SELECT count(*) FROM stats.{TABLE}").replace(if view == View::Stats { "stats." } else { "" }, ""),
+                format!("select 1 from {} limit 1", TABLE.to_ascii_uppercase()),
+                format!("WITH a AS (SELECT digest FROM {TABLE}) SELECT * FROM a"),
+                format!("SELECT (SELECT sum(count_star) FROM {TABLE})"),
+            ] {
+                assert!(bench.ask(view, &reads).await.is_ok(), "{reads}");
+                assert_eq!(resets.take(), 1, "{reads}");
+            }
+        }
+        bench
+            .run(&format!("INSERT INTO scheduler (interval_ms, filename, arg1) VALUES (1000, 'f', 'SELECT * FROM {TABLE}')"))
+            .await;
+        assert_eq!(resets.take(), 0);
+        bench.run("CREATE TABLE mine (a, b UNIQUE)").await;
+        bench.run(&format!("INSERT INTO mine SELECT digest, count_star FROM {TABLE}")).await;
+        assert_eq!(resets.take(), 1);
+    });
+}
+
+#[test]
 fn databases_are_for_their_owner_only_also_those_of_before() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let directory = Directory::new("private-databases");
