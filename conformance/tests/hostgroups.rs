@@ -77,7 +77,7 @@ fn crowded(driver: Driver) -> Outcome {
                 if tag.is_multiple_of(2) {
                     asked(&mut client, "BEGIN")?;
                 }
-                let said = asked(&mut client, &format!("SELECT 'crowd', {tag}, {turn}, SLEEP(0.01)"))?.concat();
+                let said = asked(&mut client, &format!("SELECT 'crowd', {tag}, {turn}, SLEEP(0.05)"))?.concat();
                 same(&said.join(" "), &format!("crowd {tag} {turn} 0"))?;
                 if tag.is_multiple_of(2) {
                     asked(&mut client, "COMMIT")?;
@@ -103,8 +103,8 @@ fn crowded(driver: Driver) -> Outcome {
     for one in working {
         one.join().map_err(|_| "a client panicked".to_owned())??;
     }
-    let used = proxy.admin("SELECT COUNT(DISTINCT srv_port) FROM stats_mysql_connection_pool WHERE Queries > 1")?;
-    expect(used.trim() == "2" && most > 1, || format!("{most} ran at once at most, on {} servers", used.trim()))?;
+    // Which servers the few connections are to is drawn.
+    expect(most > 1, || format!("{most} ran at once at most"))?;
     let opened = "SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool WHERE hostgroup =";
     let here: usize = proxy.admin(&format!("{opened} 0"))?.trim().parse().map_err(|_| "no number".to_owned())?;
     expect(here <= MAX, || format!("{here} connections are in hostgroup 0"))?;
