@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make test` does after setup: lints, then every test of the workspace, then one closing line
-# with the totals ("N passed, N failed, N skipped"). Arguments go to cargo test.
+# with the totals ("N passed, N failed, N skipped"). With arguments, one `cargo test` of the workspace gets them.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,11 +26,35 @@ opinion() { # its name, the tool, what asks it
 opinion format fmt cargo fmt --all -- --check
 opinion lint clippy cargo clippy --workspace --quiet -- --deny warnings
 
-# The proxy that the conformance tests start.
+# The proxy that the conformance tests start, all test programmes, and one with bugs planted in the pool, which are in no other build:
+# the simulator must see them.
+planted="--features sim/planted --test planted"
 cargo build --quiet --package millrace || failed=1
-cargo test --workspace --no-fail-fast "$@" 2>&1 | tee -a "$log" || failed=1
-# The simulator must see bugs that are planted in the pool; they are in no other build.
-cargo test --package sim --features planted --test planted 2>&1 | tee -a "$log" || failed=1
+cargo test --workspace --no-run "$@" || failed=1
+# shellcheck disable=SC2086  # words, here and below
+cargo test --workspace --no-run $planted || failed=1
+
+# Most tests wait for servers most of the time, so two programmes run at once, the longest first; each is shown when it has ended.
+programme() {
+  local words
+  words=$(cargo test --workspace --no-fail-fast $1 2>&1) || words+=$'\n'"FAILED: cargo test --workspace $1"
+  flock "$log" tee -a "$log" <<<"$words"
+}
+export -f programme
+export log
+named() { # the programmes in these folders
+  ls -d "$@" 2>/dev/null | sed -n 's,^.*/tests/\([a-z_]*\)\(.rs\|/main.rs\)$,--test \1,p' | grep -v ' planted$'
+}
+if [ $# -gt 0 ]; then
+  printf '%s\n' "$*"
+else
+  echo "--test transcripts"
+  echo --lib --bins $(named crates/*/tests/* crates/*/*/tests/* {sim,xtask}/tests/*)
+  echo "$planted"
+  echo "--doc"
+  named conformance/tests/*.rs conformance/tests/*/main.rs | grep -v transcripts
+fi | xargs -d '\n' -P 2 -I ONE bash -c 'programme "ONE"'
+! grep '^FAILED: ' "$log" || failed=1
 
 echo
 grep -E '^(MISSING|SKIPPED):' "$log" | sort -u

@@ -10,6 +10,7 @@ use std::{env, fs};
 use crate::cache;
 use crate::process::output;
 use crate::servers::Vendor;
+use crate::standing::Standing;
 
 const RUN_AT_MOST: Duration = Duration::from_secs(300);
 
@@ -95,6 +96,42 @@ pub fn scenarios() -> Vec<PathBuf> {
     all
 }
 
+/// A client whose programme stays for the next scenario: a runtime takes longer to start than most scenarios take.
+pub struct Runner {
+    client: Client,
+    process: Option<Standing>,
+}
+
+impl Runner {
+    /// Nothing is started yet.
+    pub const fn new(client: Client) -> Self {
+        Self { client, process: None }
+    }
+
+    /// Whose it is.
+    pub const fn client(&self) -> Client {
+        self.client
+    }
+
+    /// Runs the scenario, on connections of its own, and gives what the client saw.
+    ///
+    /// # Errors
+    /// The programme is not here, ended or had to be killed; the next run starts another.
+    pub fn run(&mut self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
+        if matches!(self.client, Client::MariaDbCli | Client::MySqlCli) {
+            return self.client.run_command_line(login, scenario);
+        }
+        let mut process = match self.process.take() {
+            Some(process) => process,
+            None => Standing::start(self.client.command()?)?,
+        };
+        let Login { port, user, password } = login;
+        let words = process.ask(&format!("127.0.0.1 {port} {user} {password} {}", scenario.display()), RUN_AT_MOST)?;
+        self.process = Some(process);
+        Ok(words)
+    }
+}
+
 impl Client {
     /// Why it cannot run here, if it cannot.
     pub fn missing(self) -> Option<String> {
@@ -111,8 +148,13 @@ impl Client {
 
     /// Runs the scenario and gives what the client saw.
     pub fn run(self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
-        let mut command = match self {
-            Self::MariaDbCli | Self::MySqlCli => return self.run_command_line(login, scenario),
+        Runner::new(self).run(login, scenario)
+    }
+
+    /// How it is started.
+    fn command(self) -> Result<Command, String> {
+        Ok(match self {
+            Self::MariaDbCli | Self::MySqlCli => return Err("a command line has no scenario".into()),
             Self::PyMySql => python("pymysql")?,
             Self::ConnectorPython => python("connector")?,
             Self::ConnectorPythonC => python("connector-c")?,
@@ -130,10 +172,7 @@ impl Client {
                 command
             }
             Self::Rust => Command::new(rust_client()?),
-        };
-        command.args(["127.0.0.1", &login.port.to_string(), login.user, login.password]).arg(scenario);
-        let (fine, words) = output(&mut command, RUN_AT_MOST)?;
-        if fine { Ok(words) } else { Err(format!("the client ended with an error:\n{words}")) }
+        })
     }
 
     /// A command line client runs once per `connect` of the scenario, with a script of the steps that it can say.

@@ -14,5 +14,6 @@ pub mod proxy;
 pub mod raw;
 pub mod relay;
 pub mod servers;
+pub mod standing;
 pub mod strangers;
 pub mod trials;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use conformance::clients::{self, Client, app, scenarios};
+use conformance::clients::{self, Client, Runner, app, scenarios};
 use conformance::compare::difference;
 use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
@@ -51,8 +51,8 @@ struct Stand {
     packed: OnceLock<Result<Proxy, String>>,
     through: [OnceLock<Result<Proxy, String>>; 3],
     direct: Mutex<HashMap<String, Result<String, String>>>,
-    /// Scenarios change tables, so one runs at a time.
-    turn: Mutex<()>,
+    /// Scenarios change tables, so one runs at a time; the client that ran last stays for the next.
+    turn: Mutex<Option<Runner>>,
 }
 
 impl Stand {
@@ -116,7 +116,7 @@ impl Stand {
     }
 
     /// Beside sessions of others, who have to have been there.
-    fn run_shared(&self, client: Client, scenario: &Path) -> Result<String, String> {
+    fn run_shared(&self, client: &mut Runner, scenario: &Path) -> Result<String, String> {
         let (_, strangers) = self.shared()?;
         let seen = self.run(client, strangers.port, scenario);
         match strangers.leave()? {
@@ -134,8 +134,8 @@ impl Stand {
         self.moved.get_or_init(start).as_ref().map_err(Clone::clone)
     }
 
-    fn direct(&self, client: Client, scenario: &Path) -> Result<String, String> {
-        let key = format!("{client} {}", scenario.display());
+    fn direct(&self, client: &mut Runner, scenario: &Path) -> Result<String, String> {
+        let key = format!("{} {}", client.client(), scenario.display());
         let known = self.direct.lock().map_err(|_| "another test panicked")?.get(&key).cloned();
         known.unwrap_or_else(|| {
             let seen = self.run(client, self.server.port, scenario);
@@ -147,13 +147,13 @@ impl Stand {
     }
 
     /// Every run finds the tables as the fixture made them, whatever an earlier client left there.
-    fn run(&self, client: Client, port: u16, scenario: &Path) -> Result<String, String> {
+    fn run(&self, client: &mut Runner, port: u16, scenario: &Path) -> Result<String, String> {
         self.server.root(AS_THEY_WERE)?;
         client.run(app(port), scenario)
     }
 
     /// Twice: what the first run leaves in the cache, the second finds there, unless a write has ended its use.
-    fn run_cached(&self, client: Client, scenario: &Path) -> Result<String, String> {
+    fn run_cached(&self, client: &mut Runner, scenario: &Path) -> Result<String, String> {
         let proxy = self.cached()?;
         proxy.admin("PROXYSQL FLUSH QUERY CACHE")?;
         for _ in 0..2 {
@@ -170,7 +170,11 @@ impl Stand {
     }
 
     fn compare(&self, client: Client, between: Between, scenario: &Path) -> Result<(), Failed> {
-        let _turn = self.turn.lock().map_err(|_| "another test panicked")?;
+        let mut turn = self.turn.lock().map_err(|_| "another test panicked")?;
+        if turn.as_ref().is_none_or(|runner| runner.client() != client) {
+            *turn = Some(Runner::new(client));
+        }
+        let Some(client) = turn.as_mut() else { return Err("no client".into()) };
         let direct = self.direct(client, scenario)?;
         let through = match between {
             Between::Cache => self.run_cached(client, scenario)?,

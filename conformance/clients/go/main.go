@@ -1,6 +1,8 @@
 // Runs scenarios through go-sql-driver/mysql and prints all that the client can see.
 //
-//	client HOST PORT USER PASSWORD SCENARIO...
+//	client
+//
+// Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw ends with a line "## end", here and among the complaints.
 package main
 
 import (
@@ -217,43 +219,48 @@ func (c *client) step(address, user, password, verb, rest string) error {
 	return errUnsupported
 }
 
-func main() {
-	host, port, user, password := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
+func play(address, user, password, path string) {
 	out := &client{prepared: map[string]*sql.Stmt{}}
+	fmt.Println("## " + filepath.Base(path))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	var lines []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	if !strings.HasPrefix(lines[0], "connect") {
+		lines = append([]string{"connect database=conf tls=off"}, lines...)
+	}
+	for _, line := range lines {
+		fmt.Println("> " + line)
+		verb, rest, _ := strings.Cut(line, " ")
+		err := out.step(address, user, password, verb, rest)
+		var refused *mysql.MySQLError
+		switch {
+		case err == nil:
+			fmt.Println("  ok")
+		case err == errUnsupported:
+			fmt.Println("  this client has no such call")
+		case errors.As(err, &refused):
+			fmt.Printf("  error %d %s %s\n", refused.Number, refused.SQLState[:], refused.Message)
+		default:
+			fmt.Printf("  error %T %v\n", err, err)
+		}
+	}
+	out.leave()
+}
+
+func main() {
 	mysql.SetLogger(silent{})
-	for _, path := range os.Args[5:] {
-		fmt.Println("## " + filepath.Base(path))
-		file, err := os.Open(path)
-		if err != nil {
-			panic(err)
-		}
-		var lines []string
-		for scanner := bufio.NewScanner(file); scanner.Scan(); {
-			if line := scanner.Text(); line != "" && !strings.HasPrefix(line, "#") {
-				lines = append(lines, line)
-			}
-		}
-		file.Close()
-		if !strings.HasPrefix(lines[0], "connect") {
-			lines = append([]string{"connect database=conf tls=off"}, lines...)
-		}
-		for _, line := range lines {
-			fmt.Println("> " + line)
-			verb, rest, _ := strings.Cut(line, " ")
-			err := out.step(host+":"+port, user, password, verb, rest)
-			var refused *mysql.MySQLError
-			switch {
-			case err == nil:
-				fmt.Println("  ok")
-			case err == errUnsupported:
-				fmt.Println("  this client has no such call")
-			case errors.As(err, &refused):
-				fmt.Printf("  error %d %s %s\n", refused.Number, refused.SQLState[:], refused.Message)
-			default:
-				fmt.Printf("  error %T %v\n", err, err)
-			}
-		}
-		out.leave()
+	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
+		words := strings.SplitN(orders.Text(), " ", 5)
+		play(words[0]+":"+words[1], words[2], words[3], words[4])
+		fmt.Println("## end")
+		fmt.Fprintln(os.Stderr, "## end")
 	}
 }
 

@@ -1,7 +1,11 @@
 // Runs scenarios through Connector/J and prints all that the client can see.
 //
-//   java -cp classes:lib/* Client HOST PORT USER PASSWORD SCENARIO...
+//   java -cp classes:lib/* Client
+//
+// Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw ends with a line "## end", here and among the complaints.
 
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -40,30 +44,36 @@ public final class Client {
 
     public static void main(String[] args) throws Exception {
         out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        Client client = new Client(args);
-        for (int i = 4; i < args.length; i++) {
-            Path path = Path.of(args[i]);
-            out.println("## " + path.getFileName());
-            List<String> lines = new ArrayList<>(Files.readAllLines(path));
-            lines.removeIf(line -> line.isEmpty() || line.startsWith("#"));
-            if (!lines.get(0).startsWith("connect")) {
-                lines.add(0, "connect database=conf tls=off");
-            }
-            for (String line : lines) {
-                out.println("> " + line);
-                String[] words = line.split(" ", 2);
-                try {
-                    boolean known = client.step(words[0], words.length > 1 ? words[1] : "");
-                    out.println(known ? "  ok" : "  this client has no such call");
-                } catch (SQLException error) {
-                    // A lost connection is told with how long ago the last packet came: no matter for a comparison.
-                    String message = String.valueOf(error.getMessage()).replaceAll("[\\d,]+ milliseconds", "N milliseconds").replaceAll("\\s+", " ");
-                    out.println("  error " + error.getClass().getSimpleName() + " " + error.getErrorCode() + " " + error.getSQLState() + " " + message);
-                }
-            }
-            client.leave();
+        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String order = orders.readLine(); order != null; order = orders.readLine()) {
+            String[] words = order.split(" ", 5);
+            new Client(words).play(Path.of(words[4]));
+            out.println("## end");
+            out.flush();
+            System.err.println("## end");
         }
-        out.flush();
+    }
+
+    private void play(Path path) throws java.io.IOException {
+        out.println("## " + path.getFileName());
+        List<String> lines = new ArrayList<>(Files.readAllLines(path));
+        lines.removeIf(line -> line.isEmpty() || line.startsWith("#"));
+        if (!lines.get(0).startsWith("connect")) {
+            lines.add(0, "connect database=conf tls=off");
+        }
+        for (String line : lines) {
+            out.println("> " + line);
+            String[] words = line.split(" ", 2);
+            try {
+                boolean known = step(words[0], words.length > 1 ? words[1] : "");
+                out.println(known ? "  ok" : "  this client has no such call");
+            } catch (SQLException error) {
+                // A lost connection is told with how long ago the last packet came: no matter for a comparison.
+                String message = String.valueOf(error.getMessage()).replaceAll("[\\d,]+ milliseconds", "N milliseconds").replaceAll("\\s+", " ");
+                out.println("  error " + error.getClass().getSimpleName() + " " + error.getErrorCode() + " " + error.getSQLState() + " " + message);
+            }
+        }
+        leave();
     }
 
     private void leave() {

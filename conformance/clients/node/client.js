@@ -1,10 +1,13 @@
 // Runs scenarios through mysql2 and prints all that the client can see.
 //
-//   node client.js HOST PORT USER PASSWORD SCENARIO...
+//   node client.js
+//
+// Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw ends with a line "## end", here and among the complaints.
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
+const readline = require('readline');
 const mysql = require('mysql2/promise');
 
 // Servers number the packets of compressed answers by frames, and this client says so for each; Millrace does not.
@@ -118,25 +121,30 @@ class Client {
   }
 }
 
-async function main() {
-  const [host, port, user, password, ...paths] = process.argv.slice(2);
-  const client = new Client(host, Number(port), user, password);
-  for (const file of paths) {
-    console.log('## ' + path.basename(file));
-    const lines = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line && !line.startsWith('#'));
-    if (!lines[0].startsWith('connect')) lines.unshift('connect database=conf tls=off');
-    for (const line of lines) {
-      console.log('> ' + line);
-      const space = line.indexOf(' ');
-      const [verb, rest] = space < 0 ? [line, ''] : [line.slice(0, space), line.slice(space + 1)];
-      try {
-        const outcome = await client.step(verb, rest);
-        console.log(outcome === 'no such call' ? '  this client has no such call' : '  ok');
-      } catch (error) {
-        console.log(`  error ${error.code} ${error.errno} ${error.sqlState} ${error.sqlMessage || error.message}`);
-      }
+async function play(client, file) {
+  console.log('## ' + path.basename(file));
+  const lines = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line && !line.startsWith('#'));
+  if (!lines[0].startsWith('connect')) lines.unshift('connect database=conf tls=off');
+  for (const line of lines) {
+    console.log('> ' + line);
+    const space = line.indexOf(' ');
+    const [verb, rest] = space < 0 ? [line, ''] : [line.slice(0, space), line.slice(space + 1)];
+    try {
+      const outcome = await client.step(verb, rest);
+      console.log(outcome === 'no such call' ? '  this client has no such call' : '  ok');
+    } catch (error) {
+      console.log(`  error ${error.code} ${error.errno} ${error.sqlState} ${error.sqlMessage || error.message}`);
     }
-    await client.leave();
+  }
+  await client.leave();
+}
+
+async function main() {
+  for await (const order of readline.createInterface({ input: process.stdin })) {
+    const [host, port, user, password, ...file] = order.split(' ');
+    await play(new Client(host, Number(port), user, password), file.join(' '));
+    console.log('## end');
+    complain('## end');
   }
 }
 

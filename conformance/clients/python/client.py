@@ -1,6 +1,8 @@
 """Runs scenarios through PyMySQL or mysql-connector-python and prints all that the client can see.
 
-client.py pymysql|connector|connector-c HOST PORT USER PASSWORD SCENARIO...
+client.py pymysql|connector|connector-c
+
+Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw ends with a line "## end", here and among the complaints.
 """
 
 import hashlib
@@ -245,36 +247,45 @@ def step(client, where, verb, rest):
         getattr(client, verb)()
 
 
-def main():
-    kind, host, port, user, password = sys.argv[1:6]
-    sys.stdout.reconfigure(encoding="utf-8")
-    client = {"pymysql": PyMySQL, "connector": lambda: Connector(True), "connector-c": lambda: Connector(False)}[kind]()
-    for path in sys.argv[6:]:
-        print(f"## {path.rsplit('/', 1)[-1]}")
-        lines = [line.rstrip("\n") for line in open(path, encoding="utf-8")]
-        lines = [line for line in lines if line and not line.startswith("#")]
-        if not lines[0].startswith("connect"):
-            lines.insert(0, "connect database=conf tls=off")
-        for line in lines:
-            print(f"> {line}")
-            verb, _, rest = line.partition(" ")
-            try:
-                step(client, (host, int(port), user, password), verb, rest)
-                print("  ok")
-            except client.errors as error:
-                state = getattr(error, "sqlstate", None)
-                print(f"  error {type(error).__name__} {error.args[0] if error.args else ''} {state} {error.args[-1] if error.args else error}")
-            except AttributeError as error:
-                if str(error).split("'")[-2] not in ("prepare", "execute", "close", "reset", "change", "connection"):
-                    print(f"  error AttributeError {error}")
-                else:
-                    print("  this client has no such call")
-            except Exception as error:  # a library's own mistake is part of what it sees
-                print(f"  error {type(error).__name__} {error}")
+def play(client, where, path):
+    print(f"## {path.rsplit('/', 1)[-1]}")
+    lines = [line.rstrip("\n") for line in open(path, encoding="utf-8")]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if not lines[0].startswith("connect"):
+        lines.insert(0, "connect database=conf tls=off")
+    for line in lines:
+        print(f"> {line}")
+        verb, _, rest = line.partition(" ")
         try:
-            client.connection.close()
-        except Exception as error:  # the last words of a broken connection
-            print(f"  error at close {type(error).__name__}")
+            step(client, where, verb, rest)
+            print("  ok")
+        except client.errors as error:
+            state = getattr(error, "sqlstate", None)
+            print(f"  error {type(error).__name__} {error.args[0] if error.args else ''} {state} {error.args[-1] if error.args else error}")
+        except AttributeError as error:
+            if str(error).split("'")[-2] not in NO_SUCH_CALL:
+                print(f"  error AttributeError {error}")
+            else:
+                print("  this client has no such call")
+        except Exception as error:  # a library's own mistake is part of what it sees
+            print(f"  error {type(error).__name__} {error}")
+    try:
+        client.connection.close()
+    except Exception as error:  # the last words of a broken connection
+        print(f"  error at close {type(error).__name__}")
+
+
+NO_SUCH_CALL = ("prepare", "execute", "close", "reset", "change", "connection")
+
+
+def main():
+    kind = {"pymysql": PyMySQL, "connector": lambda: Connector(True), "connector-c": lambda: Connector(False)}[sys.argv[1]]
+    sys.stdout.reconfigure(encoding="utf-8")
+    for order in sys.stdin:
+        host, port, user, password, path = order.rstrip("\n").split(" ", 4)
+        play(kind(), (host, int(port), user, password), path)
+        for stream in (sys.stdout, sys.stderr):
+            print("## end", file=stream, flush=True)
 
 
 main()

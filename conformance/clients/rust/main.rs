@@ -1,6 +1,6 @@
 //! Runs scenarios through mysql_async and prints all that the client can see.
 //!
-//! `client HOST PORT USER PASSWORD SCENARIO...`
+//! Each line that it reads is `HOST PORT USER PASSWORD SCENARIO`; what the client saw ends with a line `## end`, here and among the complaints.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -13,37 +13,21 @@ type Outcome = Result<(), Error>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [host, port, user, password, scenarios @ ..] = arguments.as_slice() else {
-        eprintln!("usage: client HOST PORT USER PASSWORD SCENARIO...");
-        std::process::exit(2);
-    };
-    let mut client = Client {
-        host: host.clone(),
-        port: port.parse().expect("the port is a number"),
-        user: user.clone(),
-        password: password.clone(),
-        conn: None,
-        prepared: HashMap::new(),
-    };
-    for path in scenarios {
-        println!("## {}", path.rsplit('/').next().unwrap_or(path));
-        let text = std::fs::read_to_string(path).expect("the scenario can be read");
-        let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        if !lines.first().is_some_and(|line| line.starts_with("connect")) {
-            lines.insert(0, "connect database=conf tls=off");
-        }
-        for line in lines {
-            println!("> {line}");
-            let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
-            match client.step(verb, rest).await {
-                Ok(true) => println!("  ok"),
-                Ok(false) => println!("  this client has no such call"),
-                Err(Error::Server(error)) => println!("  error {} {} {}", error.code, error.state, error.message),
-                Err(error) => println!("  error {error}"),
-            }
-        }
-        client.leave().await;
+    for order in std::io::stdin().lines() {
+        let order = order.expect("an order can be read");
+        let words: Vec<&str> = order.splitn(5, ' ').collect();
+        let [host, port, user, password, path] = words.as_slice() else { panic!("{order} is no order") };
+        let mut client = Client {
+            host: (*host).to_owned(),
+            port: port.parse().expect("the port is a number"),
+            user: (*user).to_owned(),
+            password: (*password).to_owned(),
+            conn: None,
+            prepared: HashMap::new(),
+        };
+        client.play(path).await;
+        println!("## end");
+        eprintln!("## end");
     }
 }
 
@@ -57,6 +41,26 @@ struct Client {
 }
 
 impl Client {
+    async fn play(&mut self, path: &str) {
+        println!("## {}", path.rsplit('/').next().unwrap_or(path));
+        let text = std::fs::read_to_string(path).expect("the scenario can be read");
+        let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        if !lines.first().is_some_and(|line| line.starts_with("connect")) {
+            lines.insert(0, "connect database=conf tls=off");
+        }
+        for line in lines {
+            println!("> {line}");
+            let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match self.step(verb, rest).await {
+                Ok(true) => println!("  ok"),
+                Ok(false) => println!("  this client has no such call"),
+                Err(Error::Server(error)) => println!("  error {} {} {}", error.code, error.state, error.message),
+                Err(error) => println!("  error {error}"),
+            }
+        }
+        self.leave().await;
+    }
+
     async fn leave(&mut self) {
         self.prepared.clear();
         if let Some(conn) = self.conn.take() {
