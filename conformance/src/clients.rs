@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, io};
 
 use crate::cache;
 use crate::process::output;
@@ -35,6 +35,10 @@ pub enum Client {
     Java,
     /// mysql_async.
     Rust,
+    /// MariaDB's connector for Node.
+    MariaDbNode,
+    /// MariaDB Connector/J.
+    MariaDbJava,
 }
 
 /// All of them.
@@ -48,6 +52,8 @@ pub const ALL: &[Client] = &[
     Client::Node,
     Client::Java,
     Client::Rust,
+    Client::MariaDbNode,
+    Client::MariaDbJava,
 ];
 
 impl fmt::Display for Client {
@@ -62,6 +68,8 @@ impl fmt::Display for Client {
             Self::Node => "node_mysql2",
             Self::Java => "connector_j",
             Self::Rust => "mysql_async",
+            Self::MariaDbNode => "node_mariadb",
+            Self::MariaDbJava => "mariadb_connector_j",
         })
     }
 }
@@ -82,6 +90,18 @@ pub const fn app(port: u16) -> Login<'static> {
     Login { port, user: "app", password: "secret" }
 }
 
+/// The files that scenarios load. `no-such-file.txt` is not among them.
+///
+/// # Errors
+/// They cannot be written.
+pub fn files(folder: &Path) -> io::Result<()> {
+    fs::write(folder.join("three.txt"), "1,one\n2,zwei ü 😀\n3,\\N\n")?;
+    fs::write(folder.join("ragged.txt"), "11\n12,twelve,too much\nno number,13\n14,the last without an end")?;
+    fs::write(folder.join("empty.txt"), "")?;
+    let large: String = (1..=40).map(|id| format!("{},{}\n", 100 + id, "large ".repeat(16_000 + id))).collect();
+    fs::write(folder.join("large.txt"), large)
+}
+
 /// The scenarios, in the order of their names.
 pub fn scenarios() -> Vec<PathBuf> {
     let folder = cache::root().join("conformance/scenarios");
@@ -100,12 +120,14 @@ pub fn scenarios() -> Vec<PathBuf> {
 pub struct Runner {
     client: Client,
     process: Option<Standing>,
+    /// Where it finds the files that scenarios load.
+    folder: PathBuf,
 }
 
 impl Runner {
     /// Nothing is started yet.
-    pub const fn new(client: Client) -> Self {
-        Self { client, process: None }
+    pub fn new(client: Client, folder: &Path) -> Self {
+        Self { client, process: None, folder: folder.to_owned() }
     }
 
     /// Whose it is.
@@ -119,11 +141,15 @@ impl Runner {
     /// The programme is not here, ended or had to be killed; the next run starts another.
     pub fn run(&mut self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
         if matches!(self.client, Client::MariaDbCli | Client::MySqlCli) {
-            return self.client.run_command_line(login, scenario);
+            return self.client.run_command_line(login, scenario, &self.folder);
         }
         let mut process = match self.process.take() {
             Some(process) => process,
-            None => Standing::start(self.client.command()?)?,
+            None => {
+                let mut command = self.client.command()?;
+                command.current_dir(&self.folder);
+                Standing::start(command)?
+            }
         };
         let Login { port, user, password } = login;
         let words = process.ask(&format!("127.0.0.1 {port} {user} {password} {}", scenario.display()), RUN_AT_MOST)?;
@@ -141,14 +167,14 @@ impl Client {
             Self::Rust => None,
             Self::PyMySql | Self::ConnectorPython | Self::ConnectorPythonC => built("python").err(),
             Self::Go => built("go").err(),
-            Self::Node => built("node").err(),
-            Self::Java => built("java").err(),
+            Self::Node | Self::MariaDbNode => built("node").err(),
+            Self::Java | Self::MariaDbJava => built("java").err(),
         }
     }
 
     /// Runs the scenario and gives what the client saw.
     pub fn run(self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
-        Runner::new(self).run(login, scenario)
+        Runner::new(self, Path::new(".")).run(login, scenario)
     }
 
     /// How it is started.
@@ -159,16 +185,17 @@ impl Client {
             Self::ConnectorPython => python("connector")?,
             Self::ConnectorPythonC => python("connector-c")?,
             Self::Go => Command::new(built("go")?.join("client")),
-            Self::Node => {
+            Self::Node | Self::MariaDbNode => {
                 let mut command = Command::new("node");
-                command.arg(built("node")?.join("client.js"));
+                command.arg(built("node")?.join("client.js")).arg(if self == Self::Node { "mysql2" } else { "mariadb" });
                 command
             }
-            Self::Java => {
+            Self::Java | Self::MariaDbJava => {
                 let folder = built("java")?;
                 let mut command = Command::new("java");
                 command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g", "-cp"]);
                 command.arg(format!("{}:{}/*", folder.join("classes").display(), folder.join("lib").display())).arg("Client");
+                command.arg(if self == Self::Java { "mysql" } else { "mariadb" });
                 command
             }
             Self::Rust => Command::new(rust_client()?),
@@ -176,7 +203,7 @@ impl Client {
     }
 
     /// A command line client runs once per `connect` of the scenario, with a script of the steps that it can say.
-    fn run_command_line(self, login: Login<'_>, scenario: &Path) -> Result<String, String> {
+    fn run_command_line(self, login: Login<'_>, scenario: &Path, folder: &Path) -> Result<String, String> {
         let vendor = if self == Self::MariaDbCli { Vendor::MariaDb } else { Vendor::MySql };
         let text = fs::read_to_string(scenario).map_err(|error| error.to_string())?;
         let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
@@ -188,12 +215,12 @@ impl Client {
             let steps = lines[index + 1..].iter().take_while(|line| !line.starts_with("connect"));
             let script: String = steps.filter_map(|step| as_script(step)).collect();
             transcript.push_str(&format!("> {line}\n"));
-            transcript.push_str(&self.run_script(vendor, login, line, &script)?);
+            transcript.push_str(&self.run_script(vendor, login, line, &script, folder)?);
         }
         Ok(transcript)
     }
 
-    fn run_script(self, vendor: Vendor, login: Login<'_>, connect: &str, script: &str) -> Result<String, String> {
+    fn run_script(self, vendor: Vendor, login: Login<'_>, connect: &str, script: &str, folder: &Path) -> Result<String, String> {
         let option = |key: &str| connect.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
         let mut command = Command::new(vendor.programs()?.client);
         command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--default-character-set=utf8mb4"]);
@@ -204,6 +231,7 @@ impl Client {
             "--column-type-info",
             "--show-warnings",
             "--max-allowed-packet=256M",
+            "--local-infile=1",
             "--comments",
         ]);
         command.arg(format!("--port={}", login.port));
@@ -224,7 +252,7 @@ impl Client {
         if vendor == Vendor::MySql {
             command.args(["--get-server-public-key", "--commands"]);
         }
-        command.arg("-e").arg(script);
+        command.arg("-e").arg(script).current_dir(folder);
         if let Some(database) = option("database").filter(|name| !name.is_empty()) {
             command.arg(database);
         }

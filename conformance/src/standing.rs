@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn each_order_has_its_answer_with_the_complaints_behind() {
-        let mut standing = shell("while read -r order; do echo \"did $order\"; echo hm >&2; echo '## end'; echo '## end' >&2; done");
+        let mut standing =
+            shell("while read -r order; do echo \"did $order\"; echo hm >&2; echo '## end'; echo '## end' >&2; done");
         assert_eq!(standing.ask("this", AT_MOST).unwrap(), "did this\nhm\n");
         assert_eq!(standing.ask("that", AT_MOST).unwrap(), "did that\nhm\n");
     }

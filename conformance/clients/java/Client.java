@@ -1,6 +1,6 @@
-// Runs scenarios through Connector/J and prints all that the client can see.
+// Runs scenarios through a Connector/J, MySQL's or MariaDB's, and prints all that the client can see.
 //
-//   java -cp classes:lib/* Client
+//   java -cp classes:lib/* Client mysql|mariadb
 //
 // Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw ends with a line "## end", here and among the complaints.
 
@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
+import java.sql.BatchUpdateException;
 import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -22,6 +23,7 @@ import java.sql.SQLWarning;
 import java.sql.Statement;
 import java.sql.Types;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -31,8 +33,10 @@ import java.util.Properties;
 
 public final class Client {
     private static PrintStream out;
+    private static boolean mariadb;
     private final String host, port, user, password;
     private final Map<String, PreparedStatement> prepared = new HashMap<>();
+    private final Map<String, ResultSet> cursors = new HashMap<>();
     private Connection connection;
 
     private Client(String[] args) {
@@ -43,6 +47,7 @@ public final class Client {
     }
 
     public static void main(String[] args) throws Exception {
+        mariadb = args[0].equals("mariadb");
         out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String order = orders.readLine(); order != null; order = orders.readLine()) {
@@ -68,8 +73,9 @@ public final class Client {
                 boolean known = step(words[0], words.length > 1 ? words[1] : "");
                 out.println(known ? "  ok" : "  this client has no such call");
             } catch (SQLException error) {
-                // A lost connection is told with how long ago the last packet came: no matter for a comparison.
-                String message = String.valueOf(error.getMessage()).replaceAll("[\\d,]+ milliseconds", "N milliseconds").replaceAll("\\s+", " ");
+                // A lost connection is told with how long ago the last packet came, and MariaDB's library names the connection: no matter for a comparison.
+                String message = String.valueOf(error.getMessage()).replaceAll("[\\d,]+ milliseconds", "N milliseconds")
+                    .replaceAll("\\(conn=\\d+\\) ", "").replaceAll("\\s+", " ");
                 out.println("  error " + error.getClass().getSimpleName() + " " + error.getErrorCode() + " " + error.getSQLState() + " " + message);
             }
         }
@@ -86,6 +92,7 @@ public final class Client {
         }
         connection = null;
         prepared.clear();
+        cursors.clear();
     }
 
     private void connect(Map<String, String> options) throws SQLException {
@@ -93,7 +100,7 @@ public final class Client {
         Properties properties = new Properties();
         properties.setProperty("user", options.getOrDefault("user", user));
         properties.setProperty("password", options.getOrDefault("password", password));
-        properties.setProperty("sslMode", "on".equals(options.get("tls")) ? "REQUIRED" : "DISABLED");
+        properties.setProperty("sslMode", !"on".equals(options.get("tls")) ? mariadb ? "disable" : "DISABLED" : mariadb ? "trust" : "REQUIRED");
         properties.setProperty("allowPublicKeyRetrieval", "true");
         properties.setProperty("allowMultiQueries", "true");
         properties.setProperty("useServerPrepStmts", "true");
@@ -101,7 +108,10 @@ public final class Client {
         properties.setProperty("maxAllowedPacket", "67108864");
         properties.setProperty("useCompression", String.valueOf(options.containsKey("compress")));
         properties.setProperty("paranoid", "false");
-        connection = DriverManager.getConnection("jdbc:mysql://" + host + ":" + port + "/" + options.getOrDefault("database", ""), properties);
+        properties.setProperty(mariadb ? "allowLocalInfile" : "allowLoadLocalInfile", "true");
+        properties.setProperty("useCursorFetch", String.valueOf("on".equals(options.get("cursors"))));
+        properties.setProperty("rewriteBatchedStatements", String.valueOf("on".equals(options.get("rewrite"))));
+        connection = DriverManager.getConnection((mariadb ? "jdbc:mariadb://" : "jdbc:mysql://") + host + ":" + port + "/" + options.getOrDefault("database", ""), properties);
     }
 
     private boolean step(String verb, String rest) throws SQLException {
@@ -126,7 +136,30 @@ public final class Client {
                     results(statement, statement.execute(rest, Statement.RETURN_GENERATED_KEYS), isInsert(rest));
                 }
             }
+            case "batch" -> batch(parts);
+            case "cursor" -> {
+                String[] words = parts[0].split(" ");
+                PreparedStatement statement = connection.prepareStatement(parts[1], ResultSet.TYPE_FORWARD_ONLY, ResultSet.CONCUR_READ_ONLY);
+                statement.setFetchSize(Integer.parseInt(words[1]));
+                for (int i = 2; i < parts.length; i++) {
+                    argument(statement, i - 1, parts[i].trim());
+                }
+                cursors.put(words[0], statement.executeQuery());
+            }
+            case "fetch" -> {
+                ResultSet rows = cursor(parts[0].split(" ")[0]);
+                for (int left = Integer.parseInt(rest.split(" ")[1]); left > 0 && rows.next(); left--) {
+                    row(rows, rows.getMetaData().getColumnCount());
+                }
+            }
+            case "leave" -> {
+                cursor(rest).getStatement().close();
+                cursors.remove(rest);
+            }
             case "attributed" -> {
+                if (mariadb) {
+                    return false;
+                }
                 try (Statement statement = connection.createStatement()) {
                     String[] attribute = parts[0].split("=", 2);
                     ((com.mysql.cj.jdbc.JdbcStatement) statement).setAttribute(attribute[0], attribute[1]);
@@ -170,8 +203,17 @@ public final class Client {
                 connection.setCatalog(rest);
                 out.println("  catalog=" + connection.getCatalog());
             }
-            case "reset" -> ((com.mysql.cj.jdbc.JdbcConnection) connection).resetServerState();
+            case "reset" -> {
+                if (mariadb) {
+                    ((org.mariadb.jdbc.Connection) connection).reset();
+                } else {
+                    ((com.mysql.cj.jdbc.JdbcConnection) connection).resetServerState();
+                }
+            }
             case "change" -> {
+                if (mariadb) {
+                    return false;
+                }
                 ((com.mysql.cj.jdbc.JdbcConnection) connection).changeUser(parts[0], parts[1]);
                 connection.setCatalog(parts[2]);
             }
@@ -180,6 +222,30 @@ public final class Client {
             }
         }
         return true;
+    }
+
+    private ResultSet cursor(String name) throws SQLException {
+        ResultSet rows = cursors.get(name);
+        if (rows == null) {
+            throw new SQLException("no such cursor");
+        }
+        return rows;
+    }
+
+    private void batch(String[] parts) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(parts[0])) {
+            for (int i = 1; i < parts.length; i++) {
+                String[] values = parts[i].trim().split(" \\| ");
+                for (int j = 0; j < values.length; j++) {
+                    argument(statement, j + 1, values[j].trim());
+                }
+                statement.addBatch();
+            }
+            out.println("  affected=" + Arrays.toString(statement.executeBatch()));
+        } catch (BatchUpdateException error) {
+            out.println("  affected=" + Arrays.toString(error.getUpdateCounts()));
+            throw error;
+        }
     }
 
     /** A parameter is "in VALUE", "out" or "inout VALUE". */
@@ -198,7 +264,7 @@ public final class Client {
             results(statement, statement.execute(), false);
             for (int i = 1; i < parts.length; i++) {
                 if (!parts[i].trim().startsWith("in ")) {
-                    byte[] bytes = statement.getBytes(i);
+                    byte[] bytes = mariadb ? utf8(statement.getString(i)) : statement.getBytes(i);
                     out.println("  out " + i + " " + (bytes == null ? "NULL" : shown(bytes)));
                 }
             }
@@ -257,14 +323,30 @@ public final class Client {
                 + " null=" + about.isNullable(i) + " auto=" + about.isAutoIncrement(i) + " signed=" + about.isSigned(i));
         }
         while (rows.next()) {
-            StringBuilder line = new StringBuilder("  row ");
-            for (int i = 1; i <= about.getColumnCount(); i++) {
-                byte[] bytes = rows.getBytes(i);
-                line.append(i > 1 ? " | " : "").append(bytes == null ? "NULL" : shown(bytes));
-            }
-            out.println(line);
+            row(rows, about.getColumnCount());
         }
         rows.close();
+    }
+
+    private static void row(ResultSet rows, int columns) throws SQLException {
+        StringBuilder line = new StringBuilder("  row ");
+        for (int i = 1; i <= columns; i++) {
+            byte[] bytes = bytes(rows, i);
+            line.append(i > 1 ? " | " : "").append(bytes == null ? "NULL" : shown(bytes));
+        }
+        out.println(line);
+    }
+
+    /** MariaDB's library gives numbers and times as strings only. */
+    private static byte[] bytes(ResultSet rows, int column) throws SQLException {
+        if (!mariadb || rows.getMetaData().getColumnClassName(column).equals("byte[]")) {
+            return rows.getBytes(column);
+        }
+        return utf8(rows.getString(column));
+    }
+
+    private static byte[] utf8(String text) {
+        return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
     }
 
     private static String shown(byte[] bytes) {

@@ -1,6 +1,6 @@
-// Runs scenarios through mysql2 and prints all that the client can see.
+// Runs scenarios through mysql2, or MariaDB's own connector, and prints all that the client can see.
 //
-//   node client.js
+//   node client.js mysql2|mariadb
 //
 // Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw ends with a line "## end", here and among the complaints.
 'use strict';
@@ -93,13 +93,19 @@ class Client {
     switch (verb) {
       case 'query':
       case 'script':
-        return results(...(await this.connection.query(rest)));
+        return results(...(await this.connection.query({ sql: rest, infileStreamFactory: (file) => fs.createReadStream(file) })));
       case 'prepare':
         this.prepared[parts[0]] = await this.connection.prepare(parts[1]);
         return;
       case 'execute': {
         if (!this.prepared[parts[0]]) throw new Error('not prepared');
         return results(...(await this.prepared[parts[0]].execute(parts.slice(1).map(argument))));
+      }
+      case 'batch': {
+        // It has one text for all rows of an INSERT, and nothing for other statements.
+        if (!/^INSERT .* VALUES \(.*\)$/.test(parts[0])) return 'no such call';
+        const rows = parts.slice(1).map((row) => row.split(' | ').map(argument));
+        return results(...(await this.connection.query(parts[0].replace(/\([^()]*\)$/, '?'), [rows])));
       }
       case 'close':
         if (!this.prepared[rest]) throw new Error('not prepared');
@@ -140,9 +146,10 @@ async function play(client, file) {
 }
 
 async function main() {
+  const kind = process.argv[2] === 'mariadb' ? require('./mariadb.js')(shown, argument) : Client;
   for await (const order of readline.createInterface({ input: process.stdin })) {
     const [host, port, user, password, ...file] = order.split(' ');
-    await play(new Client(host, Number(port), user, password), file.join(' '));
+    await play(new kind(host, Number(port), user, password), file.join(' '));
     console.log('## end');
     complain('## end');
   }

@@ -7,6 +7,7 @@ Each line that it reads is HOST PORT USER PASSWORD SCENARIO; what the client saw
 
 import hashlib
 import sys
+import warnings
 
 
 def shown(value):
@@ -40,6 +41,7 @@ class PyMySQL:
         import pymysql
 
         self.module = pymysql
+        self.cursors = {}
         self.errors = pymysql.err.Error
 
     def connect(self, host, port, user, password, database, tls, packed):
@@ -52,7 +54,7 @@ class PyMySQL:
             context.verify_mode = ssl.CERT_NONE
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, ssl=context,
-            ssl_disabled=not tls, charset="utf8mb4", autocommit=True, read_timeout=60,
+            ssl_disabled=not tls, charset="utf8mb4", autocommit=True, read_timeout=60, local_infile=True,
             client_flag=self.module.constants.CLIENT.MULTI_STATEMENTS, max_allowed_packet=64 << 20,
         )
         print(f"  tls={bool(getattr(self.connection, '_secure', False))} status={self.connection.server_status}")
@@ -75,6 +77,25 @@ class PyMySQL:
                     break
 
     script = query
+
+    def batch(self, sql, rows):
+        with self.connection.cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s"), rows)
+            print(f"  affected={cursor.rowcount} insert_id={cursor.lastrowid}")
+
+    def cursor(self, name, size, sql, values):
+        import pymysql.cursors
+
+        cursor = self.cursors[name] = self.connection.cursor(pymysql.cursors.SSCursor)
+        cursor.arraysize = size
+        cursor.execute(sql.replace("?", "%s"), values or None)
+
+    def fetch(self, name, count):
+        for row in self.cursors[name].fetchmany(count):
+            print("  row " + " | ".join(shown(value) for value in row))
+
+    def leave(self, name):
+        self.cursors.pop(name).close()
 
     def call(self, name, values):
         with self.connection.cursor() as cursor:
@@ -124,11 +145,12 @@ class Connector:
         extra = {"ssl_verify_cert": False} if tls else {"ssl_disabled": True}
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, use_pure=self.pure,
-            charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60,
+            charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60, allow_local_infile=True,
             # In Python it cannot put a packet together from several frames, and breaks off before servers, too.
             compress=packed and not self.pure, **extra,
         )
         self.prepared = {}
+        self.cursors = {}
 
     def results(self, cursor):
         while True:
@@ -162,6 +184,27 @@ class Connector:
             print("  out " + " | ".join(shown(value) for value in given))
         finally:
             self.finish(cursor)
+
+    def batch(self, sql, rows):
+        # In Python by a prepared statement, with the C extension by a text with all rows.
+        cursor = self.connection.cursor(prepared=self.pure)
+        try:
+            cursor.executemany(sql if self.pure else sql.replace("?", "%s"), rows)
+            print(f"  affected={cursor.rowcount} insert_id={cursor.lastrowid}")
+        finally:
+            self.finish(cursor)
+
+    def cursor(self, name, size, sql, values):
+        cursor = self.cursors[name] = self.connection.cursor(buffered=False)
+        cursor.arraysize = size
+        cursor.execute(sql.replace("?", "%s"), values)
+
+    def fetch(self, name, count):
+        for row in self.cursors[name].fetchmany(count):
+            print("  row " + " | ".join(shown(value) for value in row))
+
+    def leave(self, name):
+        self.finish(self.cursors.pop(name))
 
     def attributed(self, attribute, sql):
         self.query(sql, [attribute.split("=", 1)])
@@ -237,6 +280,16 @@ def step(client, where, verb, rest):
         # A parameter is "in VALUE", "out" or "inout VALUE".
         values = (part.partition(" ")[2] for part in parts[1:])
         client.call(parts[0], tuple(argument(value) if value else None for value in values))
+    elif verb == "batch":
+        client.batch(parts[0], [tuple(argument(value) for value in row.split(" | ")) for row in parts[1:]])
+    elif verb == "cursor":
+        name, size = parts[0].split()
+        client.cursor(name, int(size), parts[1], tuple(argument(part) for part in parts[2:]))
+    elif verb == "fetch":
+        name, count = rest.split()
+        client.fetch(name, int(count))
+    elif verb == "leave":
+        client.leave(rest)
     elif verb == "close":
         client.close(rest)
     elif verb == "autocommit":
@@ -281,6 +334,10 @@ NO_SUCH_CALL = ("prepare", "execute", "close", "reset", "change", "connection")
 def main():
     kind = {"pymysql": PyMySQL, "connector": lambda: Connector(True), "connector-c": lambda: Connector(False)}[sys.argv[1]]
     sys.stdout.reconfigure(encoding="utf-8")
+    sys.unraisablehook = lambda _: None  # with addresses of objects in its words
+    # Not only for the first scenario: what a library has to say of a connection, and nothing else.
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", UserWarning)
     for order in sys.stdin:
         host, port, user, password, path = order.rstrip("\n").split(" ", 4)
         play(kind(), (host, int(port), user, password), path)
