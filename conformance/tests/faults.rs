@@ -248,22 +248,28 @@ fn a_file_that_breaks_off(driver: Driver) -> Outcome {
     let mut wish = Wish::in_front_of(&server);
     wish.variables.push_str("    enable_load_data_local_infile = true\n");
     let mut proxy = Proxy::start(driver, &wish)?;
-    let begin = |proxy: &Proxy| -> Result<Raw, String> {
-        let mut client = Raw::log_in(proxy.port, caps::LOCAL_FILES)?;
+    let begin = |port: u16| -> Result<Raw, String> {
+        let mut client = Raw::log_in(port, caps::LOCAL_FILES)?;
         let wants = client.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch")?;
         expect(wants.contains("wants a file"), || wants.clone())?;
         client.send(2, b"1\tone\n2\ttwo\n")?;
         Ok(client)
     };
     // The client leaves: nothing of its file stays, and the table is free.
-    drop(begin(&proxy)?);
+    drop(begin(proxy.port)?);
     soon(Duration::from_secs(10), || {
         let running = server.root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
         same(running.trim().trim_start_matches("COUNT(*)"), "0")
     })?;
     same(&proxy.query("SELECT COUNT(*) FROM conf.scratch")?, "0")?;
+    // A client cannot read on and goes on to its next statement: that is no part of the file, and nobody reads it as one.
+    for port in [server.port, proxy.port] {
+        let told = begin(port)?.query("SELECT 'next'").unwrap_or_else(|gone| gone);
+        expect(!told.contains("next"), || told.clone())?;
+        same(&proxy.query("SELECT COUNT(*) FROM conf.scratch")?, "0")?;
+    }
     // The server leaves, as it does when its client is silent for too long: nothing of a client that stays silent is kept.
-    let silent = begin(&proxy)?;
+    let silent = begin(proxy.port)?;
     let running = server.root("SELECT id FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
     server.root(&format!("KILL CONNECTION {}", running.trim().trim_start_matches("id").trim()))?;
     soon(Duration::from_secs(10), || {
@@ -271,7 +277,7 @@ fn a_file_that_breaks_off(driver: Driver) -> Outcome {
         same(proxy.admin(&listed)?.trim(), "0")
     })?;
     // It leaves while its client sends: the client is told by the end of its connection.
-    let mut client = begin(&proxy)?;
+    let mut client = begin(proxy.port)?;
     server.kill();
     let mut seq = 2_u8;
     let cut = soon(Duration::from_secs(10), || {

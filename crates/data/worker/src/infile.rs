@@ -13,12 +13,12 @@ use std::time::Duration;
 use wire::infile::FilePackets;
 
 /// Relays a file to its end. A server that reads slowly slows the client down; one that has answered before the end, or was told to end the statement, still
-/// reads the rest, and so do we. `first`: the number that the server expects next. `interrupting`: the server was already told to end the statement, which
-/// is done once: whatever comes second would hit the statement behind this one. It is returned, too, if it was told meanwhile.
+/// reads the rest, and so do we. The numbers are those that the server expects next, and that the client says next. `interrupting`: the server was already told
+/// to end the statement, which is done once: whatever comes second would hit the statement behind this one. It is returned, too, if it was told meanwhile.
 pub(crate) async fn upload(
     session: &mut Session,
     backend: &mut Backend,
-    first: u8,
+    (first, theirs): (u8, u8),
     limit: Duration,
     mut interrupting: Option<Interruption>,
 ) -> Result<Option<Interruption>, Failed> {
@@ -33,7 +33,8 @@ pub(crate) async fn upload(
     let until = rt.now() + limit;
     let mut interruption = interrupting.is_none().then(|| session.interruption(backend));
     let mut work = pin!(async {
-        let mut file = FilePackets::new(first);
+        let counts = session.client.compression().is_none();
+        let mut file = FilePackets::new(first, counts.then_some(theirs));
         loop {
             // A server waits for a silent client only so long (`net_read_timeout`): nobody else would see that it has left.
             let mut chunk = match rt::select(session.client.recv(), backend.conn.socket().closed()).await {
@@ -43,7 +44,8 @@ pub(crate) async fn upload(
             if chunk.is_empty() {
                 return Err(Failed::Client);
             }
-            let end = file.follow(&mut chunk);
+            // Who could not read his file and has gone on to his next command is told nothing, as by a server.
+            let end = file.follow(&mut chunk).map_err(|_| Failed::Client)?;
             if let Some(used) = end
                 && used < chunk.len()
             {

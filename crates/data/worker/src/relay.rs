@@ -295,7 +295,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                 }
                 let left = stop.left(session.core.rt.now());
                 let before = stop.interrupting().cloned();
-                let uploaded = Box::pin(upload(session, backend, follower.expected(), left, before)).await;
+                let numbers = (follower.expected(), follower.last_seq().wrapping_add(1));
+                let uploaded = Box::pin(upload(session, backend, numbers, left, before)).await;
                 if let Some(outcome) = uploaded.map_err(|failed| (failed, true))?
                     && stop.interrupting().is_none()
                 {

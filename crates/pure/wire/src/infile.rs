@@ -2,6 +2,7 @@
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_local_infile_request.html>
 
+use crate::Malformed;
 use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 
 /// Follows the packets of a file on their way to the server.
@@ -16,18 +17,24 @@ pub struct FilePackets {
     continued: bool,
     /// Number of the next packet.
     next: u8,
+    /// Number that the client has for it, where that is known.
+    theirs: Option<u8>,
 }
 
 impl FilePackets {
-    /// Before the first of them, which has this number for the server. The client's own may be others: with compression they follow its frames.
+    /// Before the first of them, which has this number for the server, and `theirs` for the client; `None` with compression, where its numbers follow
+    /// its frames.
     #[must_use]
-    pub const fn new(first: u8) -> Self {
-        Self { head: [0; HEADER_LEN], have: 0, left: 0, continued: false, next: first }
+    pub const fn new(first: u8, theirs: Option<u8>) -> Self {
+        Self { head: [0; HEADER_LEN], have: 0, left: 0, continued: false, next: first, theirs }
     }
 
     /// Follows bytes of the client, cut anywhere, and numbers them for the server. Returns where the file ended in them, if it did; what follows is
     /// the client's next command.
-    pub fn follow(&mut self, bytes: &mut [u8]) -> Option<usize> {
+    ///
+    /// # Errors
+    /// A packet has another number than the client has for it: of a client that could not read its file, this may be its next command.
+    pub fn follow(&mut self, bytes: &mut [u8]) -> Result<Option<usize>, Malformed> {
         let mut at = 0;
         while at < bytes.len() {
             if self.left > 0 {
@@ -36,6 +43,10 @@ impl FilePackets {
                 continue;
             }
             if self.have == HEADER_LEN - 1 {
+                if self.theirs.is_some_and(|number| number != bytes[at]) {
+                    return Err(Malformed::new("packets out of order"));
+                }
+                self.theirs = self.theirs.map(|number| number.wrapping_add(1));
                 bytes[at] = self.next;
                 self.next = self.next.wrapping_add(1);
             }
@@ -46,13 +57,13 @@ impl FilePackets {
                 self.have = 0;
                 let (len, _) = packet::header(&self.head);
                 if len == 0 && !self.continued {
-                    return Some(at);
+                    return Ok(Some(at));
                 }
                 self.left = len;
                 self.continued = len == MAX_PAYLOAD;
             }
         }
-        None
+        Ok(None)
     }
 }
 
@@ -60,17 +71,27 @@ impl FilePackets {
 pub fn fuzz_infile(data: &[u8]) {
     let [first, cut, bytes @ ..] = data else { return };
     let mut whole = bytes.to_vec();
-    let end = FilePackets::new(*first).follow(&mut whole);
+    // Numbers of the client count from those of its first packet, now and then.
+    let theirs = (cut % 2 == 0).then(|| bytes.get(HEADER_LEN - 1).copied().unwrap_or_default());
+    let end = FilePackets::new(*first, theirs).follow(&mut whole);
     let mut pieces = bytes.to_vec();
-    let mut file = FilePackets::new(*first);
-    let (mut at, mut ended) = (0, None);
+    let mut file = FilePackets::new(*first, theirs);
+    let (mut at, mut ended) = (0, Ok(None));
     for piece in pieces.chunks_mut(usize::from(*cut) % 16 + 1) {
-        if let Some(used) = file.follow(piece) {
-            ended = Some(at + used);
-            break;
+        match file.follow(piece) {
+            Ok(None) => at += piece.len(),
+            Ok(Some(used)) => {
+                ended = Ok(Some(at + used));
+                break;
+            }
+            Err(malformed) => {
+                ended = Err(malformed);
+                break;
+            }
         }
-        at += piece.len();
     }
+    assert_eq!(end.is_err(), ended.is_err());
+    let (Ok(end), Ok(ended)) = (end, ended) else { return };
     assert_eq!(end, ended);
     let upto = end.unwrap_or(bytes.len());
     assert_eq!(whole[..upto], pieces[..upto]);
@@ -84,11 +105,11 @@ mod tests {
     fn a_file_ends_with_an_empty_packet_wherever_it_is_cut() {
         let bytes = b"\x02\0\0\x05ab\x01\0\0\x06c\0\0\0\x07\x01\0\0\0\x0e";
         for cut in 1..bytes.len() {
-            let mut file = FilePackets::new(2);
+            let mut file = FilePackets::new(2, Some(5));
             let (mut seen, mut end) = (Vec::new(), None);
             for piece in bytes.chunks(cut) {
                 let mut piece = piece.to_vec();
-                end = file.follow(&mut piece).map(|used| seen.len() + used);
+                end = file.follow(&mut piece).unwrap().map(|used| seen.len() + used);
                 seen.extend_from_slice(&piece);
                 if end.is_some() {
                     break;
@@ -105,6 +126,18 @@ mod tests {
         packet::append(&mut bytes, &mut 2, &vec![b'x'; MAX_PAYLOAD]);
         let full = bytes.len();
         bytes.extend_from_slice(&[0, 0, 0, 4]);
-        assert_eq!(FilePackets::new(0).follow(&mut bytes), Some(full + 4));
+        assert_eq!(FilePackets::new(0, None).follow(&mut bytes), Ok(Some(full + 4)));
+    }
+
+    #[test]
+    fn a_command_is_not_taken_for_a_file() {
+        let mut command = *b"\x03\0\0\0\x03DO";
+        assert!(FilePackets::new(2, Some(2)).follow(&mut command).is_err());
+        let mut behind = *b"\x01\0\0\x02a\x03\0\0\0\x03DO";
+        assert!(FilePackets::new(2, Some(2)).follow(&mut behind).is_err());
+        // Numbers begin anew behind the last one.
+        let mut wrapped = *b"\x01\0\0\xffa\0\0\0\0";
+        assert_eq!(FilePackets::new(7, Some(255)).follow(&mut wrapped), Ok(Some(9)));
+        assert_eq!(wrapped, *b"\x01\0\0\x07a\0\0\0\x08");
     }
 }
