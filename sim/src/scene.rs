@@ -1,6 +1,6 @@
 //! Worlds with a plot: what once went wrong, in the order in which it did.
 
-use crate::client::{Client, Due, Reply};
+use crate::client::{Client, Due, Reply, Row};
 use crate::server::LOAD;
 use crate::world::{Stage, World, perform};
 use crate::{Verdict, Weather};
@@ -118,5 +118,26 @@ pub fn nothing_is_lost_with_a_connection(seed: u64) -> Verdict {
         stage.done(&mut one, "SELECT 'c0-2' FROM state FOR UPDATE").await;
         stage.master.hang_up();
         stage.done(&mut one, "SELECT 'c0-3' FROM few").await;
+    })
+}
+
+/// A trigger sets a variable in a transaction, where nobody asks for it, and then what was prepared under another value comes by its name.
+#[must_use]
+pub fn a_name_comes_where_a_trigger_was() -> Verdict {
+    perform(&small(1), |stage| async move {
+        let mut one = stage.enter().await;
+        for sql in [
+            "PREPARE p FROM 'SELECT ?, ? FROM named'",
+            "SET time_zone='+01:00', sql_mode='ANSI'",
+            "BEGIN",
+            "INSERT INTO fires VALUES ('c0-1')",
+        ] {
+            stage.done(&mut one, sql).await;
+        }
+        let _nobody_understands_it = stage.rt.timeout(SOON, one.ask(b"\x03SELEKT 1", Due::Text)).await;
+        let told = stage.rt.timeout(SOON, one.ask(b"\x03SELECT 'c0-2' FROM state", Due::Text)).await;
+        let set = |rows: &[Row]| rows.iter().flatten().flatten().any(|value| value == "'c0-1'");
+        let well = matches!(&told, Ok(Ok(Reply::Rows(rows))) if set(rows));
+        stage.judge.check(well, "client", || format!("{told:?}"));
     })
 }

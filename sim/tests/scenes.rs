@@ -3,7 +3,8 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_file_is_not_wanted_any_more, each_has_what_the_other_wants, nothing_is_lost_with_a_connection, what_is_spare_is_broken,
+    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, each_has_what_the_other_wants,
+    nothing_is_lost_with_a_connection, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -46,4 +47,9 @@ fn a_connection_of_which_nothing_is_to_be_told_may_break() {
         let verdict = nothing_is_lost_with_a_connection(seed);
         assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.story);
     }
+}
+
+#[test]
+fn what_a_trigger_has_set_stays_where_a_name_comes() {
+    hold(a_name_comes_where_a_trigger_was);
 }

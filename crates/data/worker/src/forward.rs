@@ -210,7 +210,9 @@ impl Session {
         let given = self.names_to_give(job);
         let untold = backend.unreported == Unreported::Change;
         loop {
-            if !self.is_ready(backend, job) {
+            // What a name is prepared under would be set over what nobody has asked for yet.
+            let unread = !given.is_empty() && backend.holds.has(Hold::Unread);
+            if unread || !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| before_it(why, untold))?;
             }
             if !given.is_empty() {
