@@ -333,6 +333,30 @@ mod tests {
     }
 
     #[test]
+    fn what_of_a_hostgroup_is_kept_without_effect_is_said() {
+        let plain = HostgroupAttributesRow {
+            hostgroup_id: 1,
+            ignore_session_variables: "[]".into(),
+            ..HostgroupAttributesRow::default()
+        };
+        let row = HostgroupAttributesRow {
+            hostgroup_id: 2,
+            autocommit: 1,
+            ignore_session_variables: r#"["sql_mode"]"#.into(),
+            ..HostgroupAttributesRow::default()
+        };
+        let servers = Servers::build([], [plain, row], []).unwrap();
+        assert_eq!(
+            words(servers.notices().to_vec()),
+            [
+                "mysql_hostgroup_attributes (hostgroup_id 2): autocommit is kept, but has no effect: autocommit is as each client sets it",
+                "mysql_hostgroup_attributes (hostgroup_id 2): ignore_session_variables is kept, but has no effect: what a session has set is \
+                 brought to every connection that serves it"
+            ]
+        );
+    }
+
+    #[test]
     fn what_is_kept_without_effect_is_said() {
         let lag = |name: &str| ServerRow { max_replication_lag: 5, ..server(1, name) };
         let servers = Servers::build([lag("a"), lag("b")], [], []).unwrap();

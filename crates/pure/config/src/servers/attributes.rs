@@ -84,14 +84,19 @@ impl HostgroupAttributes {
     pub(super) fn check(row: HostgroupAttributesRow, refusals: &mut Refusals, notices: &mut Notices) -> Self {
         let key = || format!("hostgroup_id {}", row.hostgroup_id);
         let unset = HostgroupAttributesRow::default();
-        let kept = "is kept, but has no effect yet";
+        let yet = "is kept, but has no effect yet";
+        let lag = "has 'monitor_slave_lag_when_null', which is kept, but has no effect yet";
+        let clients = "is kept, but has no effect: autocommit is as each client sets it";
+        let travel = "is kept, but has no effect: what a session has set is brought to every connection that serves it";
         let without_effect = [
-            ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers),
-            ("hostgroup_settings", row.hostgroup_settings.contains("monitor_slave_lag")),
-            ("servers_defaults", !row.servers_defaults.is_empty()),
+            ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers, yet),
+            ("autocommit", row.autocommit != unset.autocommit, clients),
+            ("ignore_session_variables", !matches!(row.ignore_session_variables.trim(), "" | "[]"), travel),
+            ("hostgroup_settings", row.hostgroup_settings.contains("monitor_slave_lag"), lag),
+            ("servers_defaults", !row.servers_defaults.is_empty(), yet),
         ];
-        for (column, _) in without_effect.into_iter().filter(|(_, set)| *set) {
-            notices.add(key, column, kept);
+        for (column, _, words) in without_effect.into_iter().filter(|(_, set, _)| *set) {
+            notices.add(key, column, words);
         }
         let mut settings = Members::of(&row.hostgroup_settings, "hostgroup_settings", &key, refusals);
         let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
