@@ -25,7 +25,12 @@ pub const USER_GROUP: &str = "{ username = \"open\", password = \"\", default_ho
 
 /// A server that has the user, and a proxy before it that knows him.
 pub fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
-    let server = Server::start(vendor)?;
+    one_with(driver, vendor, &[])
+}
+
+/// The same with more options on the server's command line.
+pub fn one_with(driver: Driver, vendor: Vendor, options: &[&str]) -> Result<(Server, Proxy), String> {
+    let server = Server::start_with(vendor, options)?;
     server.root(CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{USER_GROUP}", wish.users);

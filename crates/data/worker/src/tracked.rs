@@ -14,6 +14,9 @@ use wire::track::Change;
 /// In a statement that names them somebody asks what the server tells, or says it.
 const OURS: &[u8] = b"session_track_";
 
+/// The number of the last transaction: a variable of MariaDB that only it sets.
+const LAST_GTID: &[u8] = b"last_gtid";
+
 /// What `SET NAMES` sets.
 pub(crate) const OF_NAMES: [&str; 4] =
     ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"];
@@ -58,6 +61,8 @@ impl Session {
                         Err(_) => backend.holds.add(Hold::UnknownState),
                     }
                 }
+                // With a binary log MariaDB tells it after each write: nothing that could be set, and no change that explains another.
+                Change::Variable { name, .. } if name.eq_ignore_ascii_case(LAST_GTID) => {}
                 Change::Variable { name, .. } => {
                     named = true;
                     let Some(name) = std::str::from_utf8(name).ok().map(str::to_ascii_lowercase) else { continue };
