@@ -25,6 +25,7 @@ fn main() {
         ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
         ("a_user_variable_has_the_type_that_it_had_when_its_statement_was_prepared", typed),
         ("a_user_variable_that_nobody_has_asked_for_is_not_overwritten", unasked),
+        ("a_user_variable_that_a_function_has_set_is_not_overwritten", by_a_function),
         ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
     ])
 }
@@ -408,6 +409,31 @@ fn unasked(driver: Driver) -> Outcome {
             Ok::<_, String>(format!("{kept:?}, {:?}", asked(&mut first, "SELECT @x")?))
         };
         same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// What a function has set no server tells. A statement that was prepared when the variable had another type is prepared where the function has run.
+fn by_a_function(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root("CREATE FUNCTION conf.keeps(v VARCHAR(9)) RETURNS INT DETERMINISTIC NO SQL RETURN (@x := v) = 'y'")?;
+        for before in ["SET @x = 1", "SET @x = 'a'", "SET @x = NULL", "DO 1"] {
+            let play = |port: u16| {
+                let mut first = Raw::log_in(port).map_err(said)?;
+                let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+                let id = prepare(&mut first, b"SELECT CONCAT(@x, '!')")?;
+                asked(&mut first, before)?;
+                // Where it is prepared there is somebody else now.
+                asked(&mut second, "BEGIN")?;
+                asked(&mut second, "SELECT id FROM conf.numbers LIMIT 1")?;
+                let kept = asked(&mut first, "SELECT conf.keeps('y')")?;
+                let seen = rows_of(&mut first, id)?;
+                asked(&mut second, "COMMIT")?;
+                Ok::<_, String>(format!("{kept:?}, {seen}, {:?}", asked(&mut first, "SELECT @x")?))
+            };
+            same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {before}: {words}"))?;
+        }
     }
     Ok(())
 }

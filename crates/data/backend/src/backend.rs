@@ -527,16 +527,12 @@ impl Backend {
         way: Way<'_>,
         max: u64,
     ) -> Result<u32, BackendFailed> {
-        if self.has_unread_of(statement) {
-            // To bring what is known would be to overwrite what is not.
-            self.holds.add(Hold::UnknownState);
-            return self.prepare_in_schema(statement, way, max).await;
-        }
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
-        let Some(then) = statement.meant.put_into(&now) else { return self.prepare_in_schema(statement, way, max).await };
-        let sees = statement.meant.sees();
-        let user = sees == Sees::Variables;
+        // To bring user variables that are known would be to overwrite what nobody knows.
+        let user = statement.meant.sees() == Sees::Variables && !self.doubts_variables_of(statement);
+        let sees = if user { Sees::Variables } else { Sees::Nothing };
+        let Some(then) = statement.meant.put_into(&now, user) else { return self.prepare_in_schema(statement, way, max).await };
         let back = sync::whole_need(&then, &now, user, Foreign { statement: false, variables: user, strange: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
@@ -608,14 +604,16 @@ impl Backend {
 
     /// What a statement is prepared under may not be known: then nobody else's statement is the same.
     pub(crate) fn doubt_what_was_meant(&mut self, statement: &Prepared) {
-        if !self.unread.session.is_empty() || self.has_unread_of(statement) {
+        if !self.unread.session.is_empty() || self.doubts_variables_of(statement) {
             self.holds.add(Hold::UnknownState);
         }
     }
 
-    /// Whether it names user variables, of which some may have other values here than anybody knows.
-    fn has_unread_of(&self, statement: &Prepared) -> bool {
-        statement.meant.sees() == Sees::Variables && !self.unread.user.is_empty()
+    /// Whether it names user variables, of which some may have other values here than anybody knows: set by an expression or a program.
+    fn doubts_variables_of(&self, statement: &Prepared) -> bool {
+        const DOUBT: [Hold; 5] = [Hold::UserVariable, Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
+        let unknown = || !self.unread.user.is_empty() || self.strange_variables || DOUBT.iter().any(|hold| self.holds.has(*hold));
+        statement.meant.sees() == Sees::Variables && unknown()
     }
 
     /// The server has forgotten it, or its tables have changed too much: prepare it anew next time.

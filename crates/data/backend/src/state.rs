@@ -327,16 +327,17 @@ impl Meant {
         if self.user.is_empty() { Sees::Nothing } else { Sees::Variables }
     }
 
-    /// A state that is as it was then; `None` if this one is.
-    pub(crate) fn put_into(&self, now: &State) -> Option<State> {
-        if self.names == Names::Unknown || self.is_of(now) {
+    /// A state that is as it was then, of user variables too if `user`; `None` if this one is.
+    pub(crate) fn put_into(&self, now: &State, user: bool) -> Option<State> {
+        let is_read_so = || self.names == now.names && self.variables == Self::set_in(now);
+        if self.names == Names::Unknown || self.is_of(now) || !user && is_read_so() {
             return None;
         }
         let mut then = now.clone();
         Self::read_by().for_each(|name| then.unset(name));
         then.names = self.names.clone();
         self.variables.iter().for_each(|(name, value)| then.set(name, value));
-        for (name, value) in self.user.iter().filter(|(name, value)| typed(now, name) != *value) {
+        for (name, value) in self.user.iter().filter(|(name, value)| user && typed(now, name) != *value) {
             then.unset_user(name);
             if let Some(value) = value {
                 then.set_user(name, value.clone());
@@ -441,14 +442,15 @@ mod tests {
                 assert_ne!(meant(strange), first, "{strange}");
             }
             // Wherever it is prepared, the variable has the type that it had; others are as they are.
-            let then = first.put_into(&with("'another'"));
+            let then = first.put_into(&with("'another'"), true);
             assert_eq!(
                 then.map(|then| (first.is_of(&then), then.user_variables().count())),
                 (alike[0] != "'a'").then_some((true, 2))
             );
         }
         let unset = Meant::of(&State::new("", 45), b"SELECT @a");
-        assert_eq!(unset.put_into(&with("1")).map(|then| then.user_variables().count()), Some(1));
+        assert_eq!(unset.put_into(&with("1"), false), None);
+        assert_eq!(unset.put_into(&with("1"), true).map(|then| then.user_variables().count()), Some(1));
         assert_eq!(Meant::of(&with("1"), b"SELECT '@a', @@a"), Meant::of(&State::new("", 45), b"SELECT 1"));
     }
 
