@@ -254,6 +254,9 @@ impl Backend {
     }
 
     async fn ask_and_hear(&mut self, question: &str) -> Result<(Answer, Response), BackendFailed> {
+        if !question.starts_with("SHOW WARNINGS") {
+            self.finder = None;
+        }
         let mut payload = Vec::with_capacity(question.len() + 1);
         wire::command::write_query(&mut payload, question.as_bytes(), self.hello.caps);
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);

@@ -91,6 +91,8 @@ pub struct Backend {
     pub others_warnings: bool,
     /// Number of the session's statement that was the last command there; none if one of ours came after it.
     pub undisturbed: Option<u32>,
+    /// Number of the statement of that session that FOUND_ROWS() is about there, if it is certain.
+    pub finder: Option<u32>,
     pub(crate) place: Rc<Place>,
     /// The server's row when it was opened: it says which TLS it has.
     pub(crate) row: Arc<Server>,
@@ -167,6 +169,7 @@ impl Backend {
     /// A statement of this session runs there now.
     pub fn serves(&mut self, session: u32) {
         if self.last_session != session {
+            self.finder = None;
             self.others_warnings = self.warnings_left;
             self.last_session = session;
         }

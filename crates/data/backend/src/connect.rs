@@ -113,6 +113,7 @@ impl Pools {
                     warnings_left: false,
                     others_warnings: false,
                     undisturbed: None,
+                    finder: None,
                     insert_id_left: 0,
                     insert_id_until: None,
                     warnings_until: None,

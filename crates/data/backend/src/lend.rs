@@ -406,6 +406,7 @@ impl Pools {
                 warnings_left: lent.warnings_left,
                 others_warnings: lent.warnings_left,
                 undisturbed: None,
+                finder: None,
                 insert_id_left: 0,
                 insert_id_until: None,
                 warnings_until: None,

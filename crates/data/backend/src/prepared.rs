@@ -127,6 +127,25 @@ impl Statements {
         statement
     }
 
+    /// Another text for one execution of a statement, as its session meant it. Nobody remembers it, and a server that knows it forgets it with the next
+    /// that is prepared there.
+    pub fn once(&self, statement: &Prepared, sql: &[u8]) -> Rc<Prepared> {
+        self.last.set(self.last.get() + 1);
+        Rc::new(Prepared {
+            number: self.last.get(),
+            user: statement.user.clone(),
+            schema: statement.schema.clone(),
+            meant: statement.meant.clone(),
+            sql: sql.into(),
+            params: Cell::new(statement.params.get()),
+            columns: Cell::new(statement.columns.get()),
+            clients: Cell::new(0),
+            servers: Cell::new(0),
+            used: Cell::new(self.last.get()),
+            forgotten: Cell::new(true),
+        })
+    }
+
     /// Distinct statements that are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -396,6 +415,20 @@ mod tests {
         assert_eq!(here.cursor(5), Some(11));
         assert!(!here.end_cursor(5));
         assert_eq!(here.insert(&b, 14, 1), [13, 11]);
+    }
+
+    #[test]
+    fn what_is_for_one_execution_is_closed_with_the_next_that_is_prepared() {
+        let all = Statements::default();
+        let [a, b] = ["SELECT ROW_COUNT()", "b"].map(|text| one(&all, "s", text, 9));
+        let mut here = Here::default();
+        here.insert(&a, 11, 20);
+        let once = all.once(&a, b"SELECT 3");
+        assert_eq!((&*once.schema, once.number == a.number, all.len()), ("s", false, 2));
+        assert!(here.insert(&once, 12, 20).is_empty());
+        assert_eq!((here.id(once.number, 0), here.id(a.number, 0)), (Some(12), Some(11)));
+        assert_eq!(here.insert(&b, 13, 20), [12]);
+        assert_eq!(here.id(a.number, 0), Some(11));
     }
 
     #[test]

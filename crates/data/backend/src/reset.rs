@@ -65,6 +65,7 @@ impl Backend {
             self.state.unset(sync::ROLE);
         }
         self.last_session = 0;
+        self.finder = None;
         self.plain_quotes = false;
         (self.warnings_left, self.others_warnings) = (false, false);
         (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);

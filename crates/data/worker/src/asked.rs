@@ -2,6 +2,7 @@
 
 use crate::bulk::UNSUPPORTED;
 use crate::preparing::Shown;
+use crate::recall::asks_for_found_rows;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
@@ -21,6 +22,17 @@ pub(crate) struct Asked {
     pub(crate) shown: Option<Shown>,
     /// How the server knows the statement that is executed, if it was prepared.
     pub(crate) executed: Option<Executed>,
+}
+
+/// What a server knows of the statement that the session asks about.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Knows {
+    /// ROW_COUNT() there is that of the session's last statement.
+    pub(crate) row_count: bool,
+    /// FOUND_ROWS() there is the session's.
+    pub(crate) found_rows: bool,
+    /// It warns of FOUND_ROWS().
+    pub(crate) warns: bool,
 }
 
 /// How a server knows a prepared statement.
@@ -51,23 +63,46 @@ impl Executed {
 }
 
 impl Session {
-    /// The text of a statement that reads ROW_COUNT(), with what that is for the session; `None` if it must be asked where the statement before was.
-    pub(crate) fn with_row_count(&self, job: &Job<'_>) -> Option<Vec<u8>> {
+    /// The text of a statement that reads ROW_COUNT() or FOUND_ROWS(), with what that is for the session where the server does not know it; `None` if it
+    /// must be asked where the statement before was.
+    pub(crate) fn with_counts(&self, job: &Job<'_>, server: Knows) -> Option<Vec<u8>> {
         // Of several, and of a program, each has a number of its own; a definition would keep this one for good.
-        let plain = !job.class.multi && !job.class.ddl && !job.class.leaves.intersects(Leaves::UNKNOWN_STATE);
-        (plain && matches!(job.what, What::Query(_)))
-            .then(|| sql::with_row_count(job.sent(), self.lexing(), self.entry.row_count.get()))
+        let class = job.class;
+        let plain = !class.multi && !class.ddl && (!class.leaves.intersects(Leaves::UNKNOWN_STATE) || backend::is_call(class));
+        let is_text = match job.what {
+            What::Query(_) => true,
+            What::Execute(execution) => !execution.is_bulk(),
+            _ => false,
+        };
+        let found_rows =
+            self.found_rows().filter(|_| !server.found_rows && class.reads.intersects(Reads::FOUND_ROWS)).map(u64::from);
+        // What is prepared for the one changes what the server knows of the other.
+        let forgets = found_rows.is_some() && matches!(job.what, What::Execute(_));
+        let row_count =
+            ((!server.row_count || forgets) && class.reads.intersects(Reads::ROW_COUNT)).then(|| self.entry.row_count.get());
+        let warns = server.warns && matches!(job.what, What::Query(_));
+        (plain && is_text && (row_count.is_some() || found_rows.is_some()))
+            .then(|| sql::with_counts(job.sent(), self.lexing_of(job.what), sql::Counts { row_count, found_rows, warns }))
             .flatten()
     }
 
-    /// The command for this connection; what has to be there before it is sent. `alone`: the session's last statement was the last there, too.
-    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>, alone: bool) -> Result<Asked, Failed> {
+    /// The same, and whether the server would say something that nobody knows.
+    fn counted(&self, job: &Job<'_>, server: Knows) -> Result<Option<Vec<u8>>, Failed> {
+        if !job.class.reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS) {
+            return Ok(None);
+        }
+        let text = self.with_counts(job, server);
+        let is_made_up = asks_for_found_rows(job.class) && !server.found_rows && (text.is_none() || self.found_rows().is_none());
+        if is_made_up { Err(Failed::Backend(self.unknown_found_rows())) } else { Ok(text) }
+    }
+
+    /// The command for this connection; what has to be there before it is sent. `server`: what the session remembers, and the server, too.
+    pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>, server: Knows) -> Result<Asked, Failed> {
         let limit_ms = self.limit_ms(job);
         let mut command = Vec::new();
         let (expect, shown, executed) = match job.what {
             What::Query(attributes) => {
-                let known = job.class.reads.intersects(Reads::ROW_COUNT) && !alone;
-                let text = if known { self.with_row_count(job) } else { None };
+                let text = self.counted(job, server)?;
                 let (text, caps) = (text.as_deref().unwrap_or_else(|| job.sent()), backend.hello.caps);
                 command.reserve_exact(packet::HEADER_LEN + text.len() + 3);
                 let attributes = self.attributes_for(job, attributes, caps);
@@ -114,7 +149,15 @@ impl Session {
                     return Err(Failed::Backend(BackendFailed::Sync { code, state: *b"HY000", message: words.to_owned() }));
                 }
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                let id = backend.prepare(execution.prepared, execution.client, max).await.map_err(Failed::Backend)?;
+                let id = match self.counted(job, server)? {
+                    None => backend.prepare(execution.prepared, execution.client, max).await.map_err(Failed::Backend)?,
+                    Some(text) => {
+                        // A statement of its own: the next execution has another number.
+                        let once = self.core.statements.once(execution.prepared, &text);
+                        let work = backend.prepare(&once, execution.client, max);
+                        Box::pin(self.prepared_for(limit_ms, work, false)).await?
+                    }
+                };
                 self.core.tally.up(Counter::ComBackendStmtExecute);
                 for command in execution.long_data(id) {
                     self.send(backend, command, limit_ms).await?;

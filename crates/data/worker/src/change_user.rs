@@ -101,7 +101,6 @@ impl Session {
         self.life = core.next_session_id();
         self.entry.insert_id.take();
         self.entry.row_count.set(0);
-        self.entry.recall.take();
         self.entry.warnings.take();
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();

@@ -29,14 +29,13 @@ impl Session {
     /// them is told.
     pub(crate) fn leave_cut_off(&mut self) -> bool {
         let warned = self.held.holds().any(|hold| hold == Hold::Diagnostics);
-        let found_rows = self.held.iter().find(|(_, backend)| backend.holds.has(Hold::FoundRows));
-        let found_rows = found_rows.map(|(_, backend)| backend.hello.is_mariadb());
+        let found_rows = self.held.holds().any(|hold| hold == Hold::FoundRows);
         let lost = self.held.leave_cut_off(&self.core);
         if warned && !self.held.holds().any(|hold| hold == Hold::Diagnostics) {
             self.lose_warnings();
         }
-        if let Some(mariadb) = found_rows.filter(|_| !self.held.holds().any(|hold| hold == Hold::FoundRows)) {
-            self.keep_found_rows(None, mariadb);
+        if found_rows && !self.held.holds().any(|hold| hold == Hold::FoundRows) {
+            self.keep_found_rows(None);
         }
         lost
     }

@@ -1,7 +1,7 @@
 //! The last stage: a connection, the session's state on it, the command there and the answer back.
 
 use crate::answer::Complaint;
-use crate::asked::Asked;
+use crate::asked::{Asked, Knows};
 use crate::lanes;
 use crate::ready::sees;
 use crate::relay::{Ask, Failed, relay};
@@ -45,10 +45,14 @@ impl Session {
                 Failed::Killed if state_lost || self.entry.killed.get() => return Err(Ended::Told(interrupted())),
                 Failed::Unsent if state_lost => return Err(Ended::Told(interrupted())),
                 Failed::Killed | Failed::Unsent => {
+                    self.doubt_found_rows(job);
                     self.refuse(&interrupted()).await?;
                     return Ok(Told::default());
                 }
-                Failed::Cut => return Ok(Told { rows_sent: job.plan.rows_max.unwrap_or_default(), ..Told::default() }),
+                Failed::Cut => {
+                    self.doubt_found_rows(job);
+                    return Ok(Told { rows_sent: job.plan.rows_max.unwrap_or_default(), ..Told::default() });
+                }
                 Failed::Backend(failure) => failure,
                 Failed::Stale => unreachable!("attempt() deals with it"),
             };
@@ -66,6 +70,9 @@ impl Session {
                 tries -= 1;
                 self.core.tally.up(Counter::StatementsRetried);
                 continue;
+            }
+            if !matches!(failure, BackendFailed::Sync { .. }) {
+                self.doubt_found_rows(job);
             }
             let (code, sqlstate, words) = failure.to_client();
             let complaint = Complaint::with(code, sqlstate, words);
@@ -171,7 +178,7 @@ impl Session {
                     backend.idle = Idle::Doubtful;
                 }
                 if kept.has(Hold::FoundRows) {
-                    self.keep_found_rows(None, backend.hello.is_mariadb());
+                    self.keep_found_rows(None);
                 }
                 self.core.pools.release(backend);
                 if kept.has(Hold::Diagnostics) {
@@ -228,8 +235,10 @@ impl Session {
             }
             self.is_read_alike(backend, job).await.map_err(|why| (why, false))?;
             let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
+            let knows =
+                Knows { row_count: alone, found_rows: self.knows_found_rows(backend), warns: !backend.hello.is_mariadb() };
             backend.serves(self.life);
-            let asked = self.command_for(backend, job, alone).await.map_err(|why| (why, false))?;
+            let asked = self.command_for(backend, job, knows).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
             let held = backend.holds;
             backend.holds.before(job.class);
@@ -346,7 +355,7 @@ impl Session {
         // The server has said something after its answer: it ends the connection, and what the session has there goes with it.
         let kept = backend.holds;
         if kept.has(Hold::FoundRows) {
-            self.keep_found_rows(None, backend.hello.is_mariadb());
+            self.keep_found_rows(None);
         }
         self.core.pools.release(backend);
         if kept.has(Hold::Diagnostics) {

@@ -170,6 +170,8 @@ impl Held {
             (Reads::SEQUENCE, Hold::Sequence),
         ]
         .into_iter()
+        // What writes goes where writes go: the number of rows goes along.
+        .filter(|(_, hold)| *hold != Hold::FoundRows || !class.may_write())
         .find_map(|(reads, hold)| if class.reads.intersects(reads) { self.with(hold) } else { None })
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::answer::Complaint;
 use crate::ready::sees;
-use crate::recall::Recall;
 use crate::relay::Follower;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
@@ -16,7 +15,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::caps;
-use wire::response::{Expect, Recode, Response};
+use wire::response::{Expect, Outcome, Recode, Response};
 
 /// Longer statements do not join.
 const TEXT_LEN_MAX: usize = 4 << 10;
@@ -191,7 +190,7 @@ impl Session {
         let complaint = match event {
             Event::Landed(Landed::Answer(bytes, response)) => {
                 let server = joined.caps();
-                self.entry.recall.set(Recall::of_read(job, response.rows()));
+                self.recall_read(job, response.rows(), matches!(response.outcome(), Outcome::Err { .. }));
                 return self.give(bytes, *response, server).await.map(ControlFlow::Break);
             }
             Event::Landed(Landed::Alone { unfit }) => return Ok(ControlFlow::Continue(unfit)),

@@ -81,7 +81,7 @@ impl Session {
             // More was in the text than we have seen.
             backend.holds.add(Hold::UnknownState);
         }
-        self.learn_recall(job, response, error);
+        self.learn_recall(backend, job, response, error);
         let escapes = match self.lexing_of(job.what) {
             Lexing::NoEscapes => false,
             Lexing::Escapes | Lexing::Shifts(_) => true,

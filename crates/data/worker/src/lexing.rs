@@ -197,7 +197,7 @@ impl Session {
         if !backend.plain_quotes && backend.holds.has(Hold::FoundRows) {
             // Our question would be what FOUND_ROWS() is about.
             let found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
-            self.keep_found_rows(found, backend.hello.is_mariadb());
+            self.keep_found_rows(found);
         }
         self.prepared_for(limit_ms, backend.ask_quotes(), false).await
     }

@@ -1,6 +1,7 @@
 //! What a connection must have before a statement is sent over it, and what is asked of a server on the side.
 
 use crate::answer::Complaint;
+use crate::asked::Knows;
 use crate::lexing::is_to_be_asked;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
@@ -92,8 +93,13 @@ impl Session {
     /// As [`backend::Want::remembered`].
     pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
         let reads = job.class.reads;
-        let counts = || reads.intersects(Reads::ROW_COUNT) && self.with_row_count(job).is_none();
-        (reads.intersects(REMEMBERED) || counts() || executes_unread(job)).then_some(self.life)
+        // What the session knows by itself goes into the text.
+        let known = || self.found_rows().is_some() || !reads.intersects(Reads::FOUND_ROWS);
+        let counts = || {
+            reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS)
+                && !(known() && self.with_counts(job, Knows::default()).is_some())
+        };
+        (reads.intersects(REMEMBERED.without(Reads::FOUND_ROWS)) || counts() || executes_unread(job)).then_some(self.life)
     }
 
     /// Milliseconds that a statement may take.
@@ -207,7 +213,7 @@ impl Session {
                 } else {
                     found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
                 }
-                self.keep_found_rows(found, mariadb);
+                self.keep_found_rows(found);
             }
             if backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing {
                 // What is brought there, or what a statement is prepared in, would be set over it.

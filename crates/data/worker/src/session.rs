@@ -349,7 +349,6 @@ impl Session {
         self.life = self.core.next_session_id();
         self.entry.insert_id.take();
         self.entry.row_count.set(0);
-        self.entry.recall.take();
         self.entry.warnings.take();
     }
 

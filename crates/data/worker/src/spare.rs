@@ -37,7 +37,7 @@ impl Session {
             let kept = backend.holds;
             if backend.holds.has(Hold::FoundRows) {
                 // Until it has said it.
-                self.keep_found_rows(None, backend.hello.is_mariadb());
+                self.keep_found_rows(None);
             }
             let asked = self.ask_what_is_short(hostgroup, &mut backend, limit_ms).await;
             let unsent = matches!(asked, Err(Failed::Unsent));
@@ -79,7 +79,7 @@ impl Session {
         }
         if backend.holds.has(Hold::FoundRows) {
             let found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
-            self.keep_found_rows(found, backend.hello.is_mariadb());
+            self.keep_found_rows(found);
         }
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(hostgroup, backend, limit_ms).await?;

@@ -231,7 +231,7 @@ impl Session {
             return Ok(told);
         }
         if let ControlFlow::Break(told) = self.cached(job).await? {
-            self.entry.recall.set(crate::recall::Recall::of_read(job, told.rows_sent));
+            self.recall_read(job, told.rows_sent, self.turn.failed);
             return Ok(told);
         }
         let pair = self.copy_to_mirror(job);

@@ -42,6 +42,10 @@ pub struct Class<'a> {
     pub local_infile: bool,
     /// KILL.
     pub kills: bool,
+    /// Behind its verb it names what makes a server select: SELECT, TABLE, WITH or RETURNING.
+    pub selects: bool,
+    /// Its result may have been cut, or be made of several: LIMIT, OFFSET, FETCH, UNION and the like.
+    pub limits: bool,
     /// What it may leave on the connection.
     pub leaves: Leaves,
     /// What it may read of what is on the connection.
@@ -121,6 +125,8 @@ pub(crate) fn either<'a>(one: Class<'a>, other: Class<'a>) -> Class<'a> {
         ddl: one.ddl || other.ddl,
         local_infile: one.local_infile || other.local_infile,
         kills: one.kills || other.kills,
+        selects: one.selects || other.selects,
+        limits: one.limits || other.limits,
         leaves: one.leaves | other.leaves | Leaves::UNKNOWN_STATE,
         reads: one.reads | other.reads,
         multi: one.multi || other.multi,
@@ -141,6 +147,8 @@ const fn nothing<'a>() -> Class<'a> {
         ddl: false,
         local_infile: false,
         kills: false,
+        selects: false,
+        limits: false,
         leaves: Leaves::NONE,
         reads: Reads::NONE,
         multi: false,

@@ -3,6 +3,7 @@
 
 pub mod class;
 mod counters;
+mod counts;
 pub mod digest;
 pub mod dynamic;
 mod functions;
@@ -15,7 +16,6 @@ mod numbers;
 pub mod own;
 mod parts;
 mod reading;
-mod row_count;
 pub mod set;
 mod shift;
 pub mod split;
@@ -29,13 +29,13 @@ pub mod words;
 
 pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
+pub use counts::{Counts, fuzz_with_counts, with_counts};
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use hidden::{is_shown, quotes_matter};
 pub use injection::{fuzz_injection, injection};
 pub use kill::{Kill, kill};
 pub use marks::{Leaves, Reads};
 pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};
-pub use row_count::{fuzz_with_row_count, with_row_count};
 pub use shift::Shift;
 pub use split::split;
 pub use tables::{names, tables_read};

@@ -11,6 +11,41 @@ fn reads(sql: &str) -> Reads {
     class(sql.as_bytes()).reads
 }
 
+#[test]
+fn what_selects_and_what_is_cut_is_seen_wherever_it_stands() {
+    let is = |text: &str| {
+        let class = class(text.as_bytes());
+        (class.selects, class.limits)
+    };
+    for text in [
+        "SELECT a FROM t",
+        "INSERT INTO t VALUES (1)",
+        "SET @x = 1",
+        "UPDATE t SET a = 1",
+        "BEGIN",
+        "DELETE FROM t WHERE a = 'LIMIT'",
+    ] {
+        assert_eq!(is(text), (false, false), "{text}");
+    }
+    let long = format!("INSERT INTO t VALUES {}(1) RETURNING a", "(1), ".repeat(200));
+    let list = format!("SELECT * FROM t WHERE a IN (1{}) LIMIT 3", ", 1".repeat(200));
+    for (text, selects, limits) in [
+        ("SELECT a FROM t limit 5", false, true),
+        ("SELECT a FROM t UNION (SELECT 1)", true, true),
+        ("(SELECT 1) UNION SELECT 2", true, true),
+        ("SELECT a FROM t OFFSET 2 ROWS", false, true),
+        ("SET @x = (SELECT 1)", true, false),
+        ("INSERT INTO t TABLE s", true, false),
+        ("INSERT INTO t SELECT(1)", true, false),
+        ("DELETE FROM t WHERE a IN (SELECT a FROM s)", true, false),
+        ("INSERT INTO t VALUES (1) RETURNING a", true, false),
+        (long.as_str(), true, false),
+        (list.as_str(), false, true),
+    ] {
+        assert_eq!(is(text), (selects, limits), "{text}");
+    }
+}
+
 /// A58: statements are counted by kind without being parsed.
 #[test]
 fn statements_are_counted_as_proxysql_counts_them() {

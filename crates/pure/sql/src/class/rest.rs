@@ -27,6 +27,9 @@ pub(super) const ASSIGNS: Rest = Rest { functions: true, accounts: false, assign
 /// Beyond so many bytes values are passed in a loop of their own.
 pub(super) const LONG: usize = 256;
 
+/// What makes one result of several.
+const SETS: [&str; 4] = ["UNION", "EXCEPT", "INTERSECT", "MINUS"];
+
 impl<'a> Scan<'a> {
     /// Looks through what is left of this statement; whether it locks the rows that it reads for an update.
     pub(super) fn rest(&mut self, mut rest: Rest) -> bool {
@@ -169,6 +172,8 @@ impl<'a> Scan<'a> {
                     self.leaves(Leaves::LAST_INSERT_ID);
                 }
             }
+            Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
+            Some(b'S' | b'R') if word.is_any(&["SELECT", "RETURNING"]) => self.class.selects = true,
             Some(b'L') if word.is("LASTVAL") => self.class.reads |= Reads::SEQUENCE,
             Some(b'N' | b'S') if word.is_any(&["NEXTVAL", "SETVAL"]) => self.leaves(Leaves::SEQUENCE),
             Some(b'S') if word.is_any(&["SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS"]) => {
@@ -210,9 +215,13 @@ impl<'a> Scan<'a> {
             }
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
             Some(b'S') if word.is("SESSION_VARIABLES") => self.class.reads |= Reads::SESSION_VARIABLE,
-            Some(b'S') if word.is("SELECT") => (rest.functions, rest.accounts) = (true, false),
+            Some(b'S') if word.is("SELECT") => (self.class.selects, rest.functions, rest.accounts) = (true, true, false),
+            Some(b'T' | b'R') if word.is_any(&["TABLE", "RETURNING"]) => self.class.selects = true,
+            Some(b'L' | b'O' | b'F') if word.is_any(&["LIMIT", "OFFSET", "FETCH"]) => self.class.limits = true,
+            Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
             Some(b'S') if word.is("SET") => rest.functions = true,
             Some(b'W') if word.is("WHERE") => rest.accounts = false,
+            Some(b'W') if word.is("WITH") => self.class.selects = true,
             Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
             Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => {
                 self.not_a_read(Against::Change);
