@@ -32,6 +32,8 @@ fn main() {
         ("a_client_that_leaves_in_the_middle_of_its_file_is_gone_at_once", left_file),
         ("a_transaction_that_begins_anew_is_as_young_as_that", chained),
         ("a_transaction_is_silent_for_so_long", idle_transaction),
+        ("who_has_set_how_long_he_may_be_silent_is_sent_away_then", own_patience),
+        ("clients_that_are_silent_are_probed", probed),
         ("last_words_are_numbered_as_the_answer", last_words),
         ("who_waits_for_his_own_variables_hears_a_kill", asks_own_variables),
         ("kill_query_while_something_is_asked_ends_no_transaction", asks_in_a_transaction),
@@ -375,6 +377,44 @@ fn idle_transaction(driver: Driver) -> Outcome {
     thread::sleep(Duration::from_millis(500));
     asked(&mut announced, "SELECT 1")?;
     asked(&mut none, "SELECT 1").map(drop)
+}
+
+/// A server closes the connection then, and not sooner for anybody else.
+fn own_patience(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = one(driver, vendor)?;
+        let (mut short, mut other) = (log_in(&proxy)?, log_in(&proxy)?);
+        asked(&mut other, "SELECT 1")?;
+        asked(&mut short, "SET SESSION wait_timeout = 1")?;
+        same(&asked(&mut short, "SELECT @@wait_timeout")?.concat().concat(), "1")?;
+        let last = short.packet().map_err(|error| error.to_string())?;
+        let code = last.get(1..3).map(|code| u16::from_le_bytes([code[0], code[1]]));
+        expect(last.first() == Some(&0xff) && code == Some(4031), || last.escape_ascii().to_string())?;
+        expect(short.packet().is_err(), || "the session goes on".to_owned())?;
+        asked(&mut other, "SELECT 1")?;
+    }
+    Ok(())
+}
+
+/// One whose machine has lost its power says no farewell: the kernel asks (timer 02 of the accepted socket, proc(5)).
+fn probed(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    let timers = || -> Result<Vec<String>, String> {
+        let table = std::fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
+        let here = format!("0100007F:{:04X}", proxy.port);
+        let fields = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let ours = fields.filter(|fields| fields.get(1) == Some(&here.as_str()) && fields.get(3) == Some(&"01"));
+        Ok(ours.filter_map(|fields| fields.get(5).map(|timer| timer[..2].to_owned())).collect())
+    };
+    let _client = log_in(&proxy)?;
+    trials::soon("02", || Ok(timers()?.concat()))?;
+    proxy.admin("SET mysql-use_tcp_keepalive=false; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let _another = log_in(&proxy)?;
+    trials::soon("0002", || {
+        let mut timers = timers()?;
+        timers.sort();
+        Ok(timers.concat())
+    })
 }
 
 /// Else client libraries say that packets are out of order.

@@ -104,6 +104,7 @@ impl Pools {
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
         let mut last = None;
         let mut attempts = 0;
+        let mut full = false;
         loop {
             // A server that takes connections and says nothing, or is down again and again, has room each time.
             let in_time = attempts == 0 || self.rt.now() - begun < limit;
@@ -130,9 +131,13 @@ impl Pools {
                 Ok(backend) => return Ok(backend),
                 Err(Attempt::Final(failed)) => return Err(failed),
                 Err(Attempt::Again(why) | Attempt::Unreached(why)) => last = Some(why),
+                Err(Attempt::Full(why)) => {
+                    last = Some(why);
+                    full = true;
+                }
             }
             attempts += 1;
-            let quick = attempts <= v.mysql_connect_retries_on_failure;
+            let quick = attempts <= v.mysql_connect_retries_on_failure && !std::mem::take(&mut full);
             let pause = if quick { v.mysql_connect_retries_delay } else { 100 };
             let left = limit.saturating_sub(self.rt.now() - begun);
             self.rt.sleep(Duration::from_millis(pause.max(1)).min(left)).await;
@@ -181,7 +186,7 @@ impl Pools {
         if !self.wait_for_pace(want, begun, limit).await {
             return None;
         }
-        let turn = group.queue.join(begun);
+        let mut turn = group.queue.join(begun);
         let mut told = None;
         let mut asked: Option<Instant> = None;
         // Rather than opening a connection. Each who waits tells one: together they wait no longer than the first.
@@ -204,6 +209,17 @@ impl Pools {
                 }
                 // The other cores shall know how long we wait; servers may have come or gone since the last look.
                 drop(told.take());
+                if self.must_slow_down(want) {
+                    // Whoever comes meanwhile may find an idle connection that does not fit here.
+                    drop(turn);
+                    self.ask_for(want);
+                    self.rt.sleep(limit.saturating_sub(self.rt.now() - begun).min(LOOK_AGAIN)).await;
+                    turn = group.queue.join(begun);
+                    if self.rt.now() - begun >= limit {
+                        return None;
+                    }
+                    continue;
+                }
                 group.lanes.ring();
                 told = Some(Told::tell(group, self.line, begun, self.rt.now()));
                 let now = self.rt.now();
@@ -230,8 +246,7 @@ impl Pools {
     /// Who takes none but a new connection waits for the pace at which they may be opened beside the line: the others there can do with idle ones.
     /// False when the time is over.
     async fn wait_for_pace(&self, want: &Want<'_>, begun: Instant, limit: Duration) -> bool {
-        let Some(rate) = self.rate(want).filter(|_| want.new_connection) else { return true };
-        while rate.permits.taken() >= rate.max {
+        while want.new_connection && self.must_slow_down(want) {
             let left = limit.saturating_sub(self.rt.now() - begun);
             if left.is_zero() {
                 return false;
@@ -239,6 +254,11 @@ impl Pools {
             self.rt.sleep(left.min(LOOK_AGAIN)).await;
         }
         true
+    }
+
+    /// Whether so many connections were opened in the last second that another has to wait.
+    fn must_slow_down(&self, want: &Want<'_>) -> bool {
+        self.rate(want).is_some_and(|rate| rate.permits.taken() >= rate.max)
     }
 
     fn take_shared(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
@@ -402,9 +422,10 @@ struct Told(Vec<Arc<Permits>>, usize);
 
 impl Told {
     fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
-        // Only where it would take room, others would make it for nobody; where the hostgroup itself is full, any server of it makes some.
+        // Only where it would take room that there is not: elsewhere others would close for it what nobody lacks. Where the hostgroup itself is full, any
+        // server of it makes some.
         let places = group.places.borrow();
-        let makes_room = |p: &&Rc<Place>| p.takes(now) && p.weight() > 0 || p.group_max.get() != crate::room::UNLIMITED;
+        let makes_room = |p: &&Rc<Place>| p.is_group_full() || p.is_full() && p.takes(now) && p.weight() > 0;
         let permits: Vec<_> = places.iter().filter(makes_room).map(|p| p.room.of_server.clone()).collect();
         for one in &permits {
             one.wait_since(line, since.as_ns());

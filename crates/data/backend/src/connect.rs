@@ -60,6 +60,8 @@ pub(crate) enum Attempt {
     Again(String),
     /// Nobody was reached at that address: another of the server's may do.
     Unreached(String),
+    /// The server is well and takes no more connections, of anybody or of this account: those that are open go on, and one of them may serve.
+    Full(String),
     /// Nobody will do better: tell the client.
     Final(BackendFailed),
 }
@@ -176,6 +178,14 @@ impl Pools {
                         self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
                     }
                 }
+                if let Attempt::Full(why) = &failed {
+                    place.refused();
+                    self.tally.up(Counter::ServerConnectionsAborted);
+                    if place.may_tell(self.rt.now()) {
+                        let (host, port) = (place.host(), place.server().port);
+                        self.note(&format!("{host}:{port} takes no more connections of user '{}': {why}", want.user));
+                    }
+                }
                 if let Attempt::Again(why) | Attempt::Unreached(why) = &failed {
                     // Who comes back may be another version, or be configured otherwise.
                     place.tracks.take();
@@ -251,11 +261,7 @@ impl Pools {
     ) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
         let socket = self.rt.connect(address).await.map_err(|error| Attempt::Unreached(error.to_string()))?;
-        if want.snapshot.variables.mysql_use_tcp_keepalive {
-            let idle = u32::try_from(want.snapshot.variables.mysql_tcp_keepalive_time).unwrap_or(u32::MAX);
-            // A Unix socket has none; traffic does not depend on it.
-            let _best_effort = socket.keepalive(Some(idle));
-        }
+        probe_when_silent(&socket, &want.snapshot.variables);
         let tls = self.connector(&server, want)?;
         let id = want.session.to_string();
         let own = [("millrace_session_id", id.as_str())];
@@ -285,8 +291,10 @@ impl Pools {
         match net::login(&mut conn, &account).await {
             Ok(hello) => Ok((conn, hello)),
             Err(Refused::Server { code, state, message }) => Err(match code {
-                // Full, shutting down, or blocked for the moment.
-                1040 | 1041 | 1053 | 1129 | 1203 | 1226 => Attempt::Again(format!("error {code}: {message}")),
+                // Full: the server (max_connections), or this account (max_user_connections, MAX_CONNECTIONS_PER_HOUR).
+                1040 | 1203 | 1226 => Attempt::Full(format!("error {code}: {message}")),
+                // Out of memory or threads, shutting down, blocked, or in offline_mode: another server may do.
+                1041 | 1053 | 1129 | 1135 | 3032 => Attempt::Again(format!("error {code}: {message}")),
                 _ => Attempt::Final(BackendFailed::Refused { code, state, message }),
             }),
             // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet instead.
@@ -364,6 +372,15 @@ impl Place {
     /// For whom alone a connection may be used: where servers are told who the client is, for that one.
     pub(crate) fn client_of(&self, want: &Want<'_>) -> Option<IpAddr> {
         want.client.filter(|_| self.proxy_protocol.get() > 0).map(|at| at.ip())
+    }
+}
+
+/// The kernel asks whether the other end is still there when nothing was heard of it for `mysql-tcp_keepalive_time` (0: for as long as the system says):
+/// one that lost its power or its network says no farewell. Of a Unix socket there is nothing to ask, and traffic does not depend on it.
+pub fn probe_when_silent(socket: &rt::Socket, variables: &Variables) {
+    if variables.mysql_use_tcp_keepalive {
+        let idle = u32::try_from(variables.mysql_tcp_keepalive_time).unwrap_or(u32::MAX);
+        let _best_effort = socket.keepalive(Some(idle));
     }
 }
 

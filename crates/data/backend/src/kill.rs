@@ -85,7 +85,7 @@ impl Pools {
         };
         let (mut conn, hello) = match self.log_in_at(&killing.address, &killing.place, &want).await {
             Ok(found) => found,
-            Err(Attempt::Again(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
+            Err(Attempt::Again(_) | Attempt::Full(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
         };
         let what = if killing.statement_only { "QUERY" } else { "CONNECTION" };
         let thread_id = killing.thread_id;

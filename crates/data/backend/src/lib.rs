@@ -36,7 +36,7 @@ mod warm;
 
 pub use ask::{Shown, Unread};
 pub use backend::{Backend, Idle, NOBODY, Unreported};
-pub use connect::init_connect;
+pub use connect::{init_connect, probe_when_silent};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds, MODES, is_call, is_select};
 pub use kill::Killing;

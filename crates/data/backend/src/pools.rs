@@ -278,7 +278,25 @@ impl Pools {
         group.queue.call();
     }
 
-    /// A session ends, or is reset, while it holds a connection: clean it aside and give it back, or close it.
+    /// A session goes on as if it had just begun: what others could wait for, or see, of what it did is gone from the server when this returns, as it is
+    /// where the server itself is asked for a reset. Where that takes more than five seconds, or cannot be, the connection is closed.
+    pub async fn clean(&self, mut backend: Box<Backend>) {
+        if backend.idle == Idle::Proven && backend.conn.is_idle() {
+            self.reset(&mut backend).await;
+        } else {
+            self.tally.up(Counter::KilledBackendConnections);
+        }
+        self.release(backend);
+    }
+
+    async fn reset(&self, backend: &mut Backend) {
+        let reset = self.rt.timeout(Duration::from_secs(5), backend.reset()).await;
+        if !matches!(reset, Ok(Ok(()))) {
+            backend.idle = Idle::Doubtful;
+        }
+    }
+
+    /// A session ends while it holds a connection: clean it aside and give it back, or close it.
     pub fn give_up(self: &Rc<Self>, mut backend: Box<Backend>) {
         if backend.idle != Idle::Proven || !backend.conn.is_idle() {
             self.tally.up(Counter::KilledBackendConnections);
@@ -302,10 +320,7 @@ impl Pools {
         self.resets.set(self.resets.get() + 1);
         let pools = self.clone();
         self.rt.spawn(async move {
-            let reset = pools.rt.timeout(Duration::from_secs(5), backend.reset()).await;
-            if !matches!(reset, Ok(Ok(()))) {
-                backend.idle = Idle::Doubtful;
-            }
+            pools.reset(&mut backend).await;
             pools.resets.set(pools.resets.get() - 1);
             pools.release(backend);
         });
@@ -383,7 +398,9 @@ impl Pools {
                     }
                     max_age.is_zero() || now - b.opened < max_age
                 });
-                let mut surplus = if wanted { idle.len() } else { idle.len().saturating_sub(keep) };
+                // One for each core that waits; where more are wanted, the next sweep closes more.
+                let asked_for = if wanted { place.room.of_server.wanted() as usize } else { 0 };
+                let mut surplus = idle.len().saturating_sub(keep).max(asked_for.min(idle.len()));
                 if group.warms.get() && !wanted {
                     // They are opened where a client came, and go to the cores that need them.
                     surplus = surplus.min(place.taken().saturating_sub(keep_of_all) as usize);

@@ -59,7 +59,7 @@ impl Place {
         self.taken() >= self.server().max_connections || self.is_group_full()
     }
 
-    fn is_group_full(&self) -> bool {
+    pub(crate) fn is_group_full(&self) -> bool {
         self.room.of_group.taken() >= self.group_max.get()
     }
 

@@ -78,6 +78,7 @@ impl Session {
         if let Some(seat) = seat {
             self.seats[1] = seat;
         }
+        self.let_go_of_locks().await;
         self.let_go();
         self.secret = secret;
         self.nonce = nonce;
@@ -119,6 +120,7 @@ impl Session {
     /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes the connection. We do as the server
     /// that we claim to be.
     async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
+        self.let_go_of_locks().await;
         self.forget_everything(Names::of_the_server());
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let mut payload = Vec::new();

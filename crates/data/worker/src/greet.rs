@@ -104,6 +104,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let mut conn = Conn::new(socket);
     let epoch = core.epoch();
     let v = &epoch.snapshot.variables;
+    backend::probe_when_silent(conn.socket(), v);
     let trusted = match conn.socket().peer() {
         Address::Tcp(at) => !v.mysql_proxy_protocol_networks.is_empty() && in_networks(&v.mysql_proxy_protocol_networks, at.ip()),
         Address::Unix(_) => false,

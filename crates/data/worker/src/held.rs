@@ -11,6 +11,23 @@ pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
         || (lock_on_set && has(&[Hold::UserVariable, Hold::Procedure, Hold::Untold, Hold::UnknownState]))
 }
 
+/// Whether others may wait for something that the session has there, or may not see it yet.
+pub(crate) fn may_lock(backend: &Backend) -> bool {
+    let locks = [
+        Hold::Transaction,
+        Hold::AutocommitOff,
+        Hold::Xa,
+        Hold::TableLock,
+        Hold::UserLock,
+        Hold::Handler,
+        Hold::Routine,
+        Hold::Procedure,
+        Hold::UnknownState,
+        Hold::Untold,
+    ];
+    locks.iter().any(|hold| backend.holds.has(*hold)) || backend.unreported != Unreported::Nothing
+}
+
 /// Connections kept by a session.
 #[derive(Default)]
 pub(crate) struct Held(Vec<(u32, Box<Backend>)>);

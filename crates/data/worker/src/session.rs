@@ -136,6 +136,10 @@ impl Session {
         let epoch = self.core.epoch();
         let v = &epoch.snapshot.variables;
         let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
+        // The client's own, in seconds; a server, too, sends it away then.
+        if let Some(own) = self.state.variable("wait_timeout").and_then(|own| own.parse::<u64>().ok()) {
+            patience = patience.min(own.max(1).saturating_mul(1000));
+        }
         if self.held.is_in_transaction() {
             patience = patience.min(v.mysql_max_transaction_idle_time);
             let Some(left) = self.entry.transaction_left(self.core.rt.now(), v.mysql_max_transaction_time) else {
@@ -283,6 +287,7 @@ impl Session {
             Command::ResetConnection => {
                 // MariaDB keeps the character set of the login, MySQL does not.
                 let names = if epoch.claims_mariadb() { Names::Collation(self.collation) } else { Names::of_the_server() };
+                Box::pin(self.let_go_of_locks()).await;
                 self.forget_everything(names);
                 self.hand_over(answer::ok(1, self.caps, self.flags(), "")).await
             }
@@ -350,6 +355,13 @@ impl Session {
         self.entry.insert_id.take();
         self.entry.row_count.set(0);
         self.entry.warnings.take();
+    }
+
+    /// What others may wait for is free on the servers when this returns, as it is when a server answers COM_RESET_CONNECTION or COM_CHANGE_USER.
+    pub(crate) async fn let_go_of_locks(&mut self) {
+        while let Some((_, backend)) = self.held.take_that(crate::held::may_lock) {
+            self.core.pools.clean(backend).await;
+        }
     }
 
     /// Gives back what it holds and drops what it has prepared.

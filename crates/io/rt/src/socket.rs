@@ -250,7 +250,7 @@ impl Socket {
         self.conn.local()
     }
 
-    /// TCP keepalive after so many idle seconds, or none.
+    /// TCP keepalive after so many idle seconds (0: after as many as the system says), or none. Nothing on a Unix socket.
     pub fn keepalive(&self, idle_secs: Option<u32>) -> io::Result<()> {
         match self.conn.peer() {
             Address::Tcp(_) if self.conn.fd() >= 0 => sys::keepalive(self.conn.fd(), idle_secs),

@@ -241,8 +241,11 @@ pub(crate) fn no_delay(fd: RawFd, address: &Address) -> io::Result<()> {
 /// Probes of an idle connection: the first after `idle_secs`, then every tenth of that, five times.
 pub(crate) fn keepalive(fd: RawFd, idle_secs: Option<u32>) -> io::Result<()> {
     let Some(idle) = idle_secs else { return set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0) };
-    let idle = libc::c_int::try_from(idle.clamp(1, 32_767)).unwrap_or(32_767);
     set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    if idle == 0 {
+        return Ok(());
+    }
+    let idle = libc::c_int::try_from(idle.min(32_767)).unwrap_or(32_767);
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, (idle / 10).max(1))?;
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 5)

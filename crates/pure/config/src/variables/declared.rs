@@ -83,7 +83,7 @@ variables! {
     mysql_max_connections: int(1..=1000000) = 10000, Live, "Clients that may be connected at once.";
     mysql_max_allowed_packet: int(8192..=1073741824) = 67108864, Live, "Bytes of the largest command a client may send.";
     mysql_use_tcp_keepalive: bool = true, Live, "Whether the kernel probes idle connections of clients and servers.";
-    mysql_tcp_keepalive_time: int(0..=7200) = 120, Live, "Seconds of silence before the kernel probes a connection.";
+    mysql_tcp_keepalive_time: int(0..=7200) = 120, Live, "Seconds of silence before the kernel probes a connection; 0 for as many as the system says.";
     mysql_proxy_protocol_networks: networks = "", Live, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
     mysql_poll_timeout: int(10..=20000) = 2000, Moot, "Milliseconds a thread of ProxySQL sleeps at most; a core here sleeps until something happens.";
     mysql_poll_timeout_on_failure: int(10..=20000) = 100, Moot, "The same while a server fails.";

@@ -1,0 +1,153 @@
+//! Servers that take no more connections, of anybody, of one account, or in one second: who has his goes on, and nobody else pays.
+#![forbid(unsafe_code)]
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use conformance::beside::{asked, set, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::clients::Login;
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("an_account_with_all_its_connections_keeps_nobody_else_from_a_server", full_account),
+        ("a_server_in_offline_mode_is_left_to_itself", offline),
+        ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
+    ])
+}
+
+/// A server, and a proxy that knows two users of it: `open`, and `few` with the password `wenige`.
+fn two_users(driver: Driver, vendor: Vendor, few: &str) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    server.root(by_hand::CREATE_USER)?;
+    server.root(&format!("CREATE USER few@'%' IDENTIFIED BY 'wenige' {few}; GRANT ALL ON *.* TO few@'%'"))?;
+    let mut wish = Wish::in_front_of(&server);
+    let user = "{ username = \"few\", password = \"wenige\", default_hostgroup = 0 }";
+    wish.users = format!("{},\n{},\n{user}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
+
+fn open(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn few(proxy: &Proxy) -> Result<Raw, String> {
+    let login = Login { port: proxy.port, user: "few", password: "wenige" };
+    Raw::log_in_as(&login, 0, 0).map_err(|error| error.to_string())
+}
+
+fn full_account(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = two_users(driver, vendor, "WITH MAX_USER_CONNECTIONS 1")?;
+        set(&proxy, "SET mysql-connect_timeout_server_max=20000")?;
+        let mut holder = few(&proxy)?;
+        asked(&mut holder, "BEGIN")?;
+        asked(&mut holder, "SELECT 1")?;
+        // Of both cores.
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                let mut client = few(&proxy)?;
+                Ok(thread::spawn(move || asked(&mut client, "SELECT 'served'")))
+            })
+            .collect::<Result<_, String>>()?;
+        let mut others = [open(&proxy)?, open(&proxy)?];
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            for other in &mut others {
+                // Each needs a connection of its own, and gives it back.
+                asked(other, "BEGIN")?;
+            }
+            for other in &mut others {
+                asked(other, "COMMIT")?;
+            }
+            let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
+            same(said.trim(), "ONLINE").map_err(|error| format!("{vendor}: {error}"))?;
+        }
+        expect(waiting.iter().all(|one| !one.is_finished()), || format!("{vendor}: a second connection was let in"))?;
+        asked(&mut holder, "COMMIT")?;
+        for one in waiting {
+            let said = one.join().map_err(|_| "a client panicked".to_owned())?;
+            same(&said.map_err(|error| format!("{vendor}: {error}"))?.concat().concat(), "served")?;
+        }
+    }
+    Ok(())
+}
+
+/// Error 3032 as a server says it that lets nobody in, for as long as the test lasts.
+fn refuses_all() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let words = b"\xff\xd8\x0bThe server is currently in offline mode";
+            let mut packet = vec![words.len() as u8, 0, 0, 0];
+            packet.extend_from_slice(words);
+            let _gone = stream.and_then(|mut stream| stream.write_all(&packet));
+        }
+    });
+    Ok(port)
+}
+
+fn offline(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let other = format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2000 }}", refuses_all()?);
+    wish.servers = format!("{},\n{other}", wish.servers);
+    let proxy = Proxy::start(driver, &wish)?;
+    let mut clients: Vec<Raw> = (0..30).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
+    for client in &mut clients {
+        // None of them finds an idle one.
+        asked(client, "BEGIN")?;
+        asked(client, "SELECT 1")?;
+    }
+    let tried = proxy.admin("SELECT SUM(ConnERR) > 0 FROM stats_mysql_connection_pool")?;
+    same(tried.trim(), "1")
+}
+
+fn paced(driver: Driver) -> Outcome {
+    let (server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
+    // Sessions of both cores, whose connections are idle then.
+    let mut others = [open(&proxy)?, open(&proxy)?];
+    for statement in ["BEGIN", "COMMIT"] {
+        for other in &mut others {
+            asked(other, statement)?;
+        }
+    }
+    let connections = || server.root("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'open' ORDER BY ID");
+    let before = connections()?;
+    set(&proxy, "SET mysql-throttle_connections_per_sec_to_hostgroup=1; SET mysql-connect_timeout_server_max=60000")?;
+    let waiting: Vec<_> = (0..6)
+        .map(|_| {
+            let mut client = few(&proxy)?;
+            Ok(thread::spawn(move || {
+                asked(&mut client, "BEGIN")?;
+                Ok::<_, String>(client)
+            }))
+        })
+        .collect::<Result<_, String>>()?;
+    thread::sleep(Duration::from_millis(300));
+    let mut turns = 0;
+    while waiting.iter().any(|one| !one.is_finished()) {
+        for statement in ["BEGIN", "COMMIT"] {
+            for other in &mut others {
+                asked(other, statement)?;
+            }
+        }
+        turns += 1;
+        thread::sleep(Duration::from_millis(10));
+    }
+    let _held: Vec<Raw> =
+        waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    same(&connections()?, &before)?;
+    expect(turns > 10, || format!("others had {turns} turns while six waited"))
+}
