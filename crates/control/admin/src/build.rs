@@ -249,7 +249,7 @@ fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
     Ok(making(next, move |next, help| {
         let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
         next.firewall = Arc::new(firewall);
-        Ok([everybody_is_refused(next), unseen(next)].concat())
+        Ok([everybody_is_refused(next), names_look_alike(next), unseen(next)].concat())
     }))
 }
 
@@ -261,6 +261,25 @@ fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
     }
     let words = "is true, and the firewall has neither users nor rules in force: every statement of every user is refused".into();
     Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
+}
+
+/// Options of digests with which a rule for one table allows others.
+fn names_look_alike(next: &Snapshot) -> Vec<Refusal> {
+    let v = &next.variables;
+    if !v.mysql_firewall_whitelist_enabled {
+        return Vec::new();
+    }
+    let options = [
+        ("mysql-query_digests_no_digits", v.mysql_query_digests_no_digits, "t_1 and t_2"),
+        ("mysql-query_digests_lowercase", v.mysql_query_digests_lowercase, "T and t"),
+    ];
+    let notice = |column, names| {
+        let words = format!(
+            "is true: {names} are one name in a digest, so a rule of the firewall that allows one of them allows the other"
+        );
+        Refusal { table: "global_variables", row: String::new(), column, words }
+    };
+    options.into_iter().filter(|(_, is_on, _)| *is_on).map(|(column, _, names)| notice(column, names)).collect()
 }
 
 fn of_user(name: &str) -> String {
@@ -303,6 +322,11 @@ fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<R
     }
     if !old.mysql_firewall_whitelist_enabled {
         notices.extend(everybody_is_refused(next));
+    }
+    let digests =
+        |v: &Variables| (v.mysql_firewall_whitelist_enabled, v.mysql_query_digests_no_digits, v.mysql_query_digests_lowercase);
+    if digests(&old) != digests(&next.variables) {
+        notices.extend(names_look_alike(next));
     }
     Ok(notices)
 }

@@ -79,6 +79,29 @@ fn a_firewall_that_nobody_has_told_anything_is_switched_on_with_a_warning() {
 }
 
 #[test]
+fn options_that_make_tables_look_alike_are_told_while_the_firewall_is_on() {
+    testing::with(Options::default(), |bench| async move {
+        let info = async |sql: &str| match bench.ask(View::Admin, sql).await {
+            Ok(Reply::Done { info, .. }) => info,
+            other => panic!("{other:?}"),
+        };
+        bench.run("INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'app', '', 'DETECTING', '')").await;
+        bench.run("LOAD MYSQL FIREWALL TO RUNTIME").await;
+        bench.run("SET mysql-query_digests_no_digits = 'true'").await;
+        assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, "");
+        bench.run("SET mysql-firewall_whitelist_enabled = 1").await;
+        let digits = "mysql-query_digests_no_digits is true: t_1 and t_2 are one name in a digest, so a rule of the firewall that allows one of them \
+                      allows the other";
+        assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, digits);
+        assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, "");
+        assert_eq!(info("LOAD MYSQL FIREWALL TO RUNTIME").await, digits);
+        bench.script("SET mysql-query_digests_no_digits = 'false'; SET mysql-query_digests_lowercase = 'true'").await;
+        let lower = info("LOAD MYSQL VARIABLES TO RUNTIME").await;
+        assert!(lower.starts_with("mysql-query_digests_lowercase is true: T and t are one name"), "{lower}");
+    });
+}
+
+#[test]
 fn what_the_firewall_would_do_is_explained_and_what_it_did_is_shown() {
     let reports = |ask: Ask, reset: bool| match ask {
         Ask::Digests => Some(Report::Digests(vec![testing::digest_row("app", "", DIGEST, "SELECT ?")])),

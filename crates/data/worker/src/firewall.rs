@@ -15,9 +15,9 @@ impl Session {
 
     /// Whether the digest of a statement shows all that a server reads, for those who learn from digests. Nothing is held against a statement because the server's
     /// mode is not known.
-    pub(crate) fn is_shown(&self, sent: &[u8], lexing: Lexing) -> bool {
+    pub(crate) fn is_shown(&self, epoch: &Epoch, sent: &[u8], lexing: Lexing) -> bool {
         let quotes = self.ansi_quotes();
-        sql::is_shown(sent, lexing, quotes != AnsiQuotes::Unknown && quotes.may_be())
+        sql::is_shown(sent, lexing, quotes != AnsiQuotes::Unknown && quotes.may_be(), &epoch.digest)
     }
 
     /// `rewritten`: what would be sent, if that is not what the client sent. `text` is the digest's, of what the client sent.

@@ -365,7 +365,7 @@ impl Session {
                 rows_sent: told.rows_sent,
             };
             let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
-            if !self.core.digests.count(&seen, max, || self.is_shown(sent, self.lexing_of(job.what))) {
+            if !self.core.digests.count(&seen, max, || self.is_shown(epoch, sent, self.lexing_of(job.what))) {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }

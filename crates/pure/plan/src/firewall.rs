@@ -191,7 +191,10 @@ fn listed<T: Trace>(case: Case<'_>, flag: u32, digest: Option<u64>, sent: &[u8],
     // A digest says what runs only where a server reads nothing else.
     let is_shown = match statement.guarded {
         Guarded::Digest { is_shown } => is_shown,
-        Guarded::Text | Guarded::Nothing => sql::is_shown(sent, session.split.lexing, session.split.ansi_quotes.may_be()),
+        Guarded::Text | Guarded::Nothing => {
+            let options = snapshot.variables.digest_options();
+            sql::is_shown(sent, session.split.lexing, session.split.ansi_quotes.may_be(), &options)
+        }
     };
     let allowed = named && is_shown;
     trace.saw("firewall", || {

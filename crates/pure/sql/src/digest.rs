@@ -61,9 +61,17 @@ pub struct Digested {
 /// Writes the digest text of `sql` into `buf` (which is cleared first) and answers its hash.
 pub fn digest(sql: &[u8], options: &DigestOptions, buf: &mut Vec<u8>) -> u64 {
     buf.clear();
-    let mut pass = Pass { sql, options, out: buf, prev: 0, groups: 0, group_end: 0 };
-    pass.run();
+    Pass::over(sql, options, buf).run();
     spooky::hash64(buf, 0)
+}
+
+/// Whether the digest lacks more than comments, strings and values: the last part of a folded list that is no value (`IN (1,2,3,4,k)`), or a sign that
+/// belongs to none (`a - b` is `a b`).
+pub(crate) fn lacks_more_than_values(sql: &[u8], options: &DigestOptions) -> bool {
+    let mut buf = Vec::new();
+    let mut pass = Pass::over(sql, options, &mut buf);
+    pass.run();
+    pass.lacks
 }
 
 /// As [`digest`], and finds the first comment on the way.
@@ -144,9 +152,15 @@ struct Pass<'a> {
     /// Folded groups in a row that end at `group_end`.
     groups: usize,
     group_end: usize,
+    /// Something was left out that is neither a comment nor a value.
+    lacks: bool,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    fn over(sql: &'a [u8], options: &'a DigestOptions, out: &'a mut Vec<u8>) -> Self {
+        Self { sql, options, out, prev: 0, groups: 0, group_end: 0, lacks: false }
+    }
+
     fn run(&mut self) {
         let sql = self.sql;
         self.out.reserve(sql.len().min(self.options.max_digest_length) + 16);
@@ -173,7 +187,7 @@ impl Pass<'_> {
                 Kind::Operator if sql[at..].starts_with(b"/*") => self.block_comment(at),
                 Kind::Blank => self.blanks(at),
                 _ => {
-                    self.mark(byte);
+                    self.mark(byte, &sql[at + 1..]);
                     at + 1
                 }
             };
@@ -372,9 +386,9 @@ impl Pass<'_> {
         }
     }
 
-    /// One byte that is neither blank nor part of a word nor begins a literal or comment.
+    /// One byte that is neither blank nor part of a word nor begins a literal or comment. `rest`: what may say to which value a sign belongs.
     #[inline]
-    fn mark(&mut self, byte: u8) {
+    fn mark(&mut self, byte: u8, rest: &[u8]) {
         match kind(byte) {
             Kind::Comma => {
                 self.drop_blank();
@@ -392,6 +406,8 @@ impl Pass<'_> {
                 }
                 if kind(byte) == Kind::Operator || !self.is_unary() {
                     self.out.push(byte);
+                } else if !begins_value(rest) {
+                    self.lacks = true;
                 }
             }
             _ => self.out.push(byte),
@@ -419,6 +435,7 @@ impl Pass<'_> {
         let four = list.rchunks_exact(8).take_while(|pairs| pairs == b"?,?,?,?,").count() * 4;
         let pairs = four + list[..last - 2 * four].rchunks_exact(2).take_while(|pair| pair == b"?,").count();
         if pairs > limit {
+            self.lacks |= self.out[last] != b'?';
             self.out.truncate(last - 2 * (pairs - limit));
             self.out.extend_from_slice(b"...");
         }
@@ -515,7 +532,7 @@ impl Pass<'_> {
                 }
                 self.prev = b' ';
             } else if kind(byte) == Kind::Comma || collapse && kind(byte) == Kind::Sign {
-                self.mark(byte);
+                self.mark(byte, b"");
             } else {
                 self.out.push(byte);
                 self.prev = byte;
@@ -542,6 +559,19 @@ fn is_dashes(sql: &[u8], at: usize) -> bool {
     matches!(sql[at..], [b'-', b'-', blank, ..] if kind(blank) == Kind::Blank)
 }
 
+/// Whether a number or a parameter comes next, after blanks and signs.
+fn begins_value(text: &[u8]) -> bool {
+    let skipped = text.iter().position(|&byte| !matches!(kind(byte), Kind::Blank | Kind::Sign)).unwrap_or(text.len());
+    match text[skipped..] {
+        [b'?', ..] | [b'.', b'0'..=b'9', ..] => true,
+        [b'0'..=b'9', ..] => {
+            let rest = &text[skipped + digits(&text[skipped..])..];
+            rest.first().is_none_or(|&byte| matches!(byte, b'e' | b'E' | b'x') || byte.is_ascii() && !is_wordy(byte))
+        }
+        _ => false,
+    }
+}
+
 /// How many digits `text` begins with, eight at a time.
 fn digits(text: &[u8]) -> usize {
     const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
@@ -559,7 +589,8 @@ fn digits(text: &[u8]) -> usize {
     length + text[length..].iter().take_while(|b| b.is_ascii_digit()).count()
 }
 
-fn is_number(text: &[u8]) -> bool {
+/// What a digest takes for a number.
+pub(crate) fn is_number(text: &[u8]) -> bool {
     match text {
         [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
         _ => text.iter().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')),

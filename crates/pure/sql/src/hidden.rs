@@ -3,16 +3,19 @@
 //! A digest has blanks for comments and `?` for strings, and finds both by rules of its own (`digest.rs`), which are ProxySQL's: a backslash always
 //! escapes, backquotes mean nothing, `/*M!` is a comment, and `--` at the end of a line takes the next line along. Where a server reads otherwise, two statements
 //! of one digest are not two statements of one shape. Nor are they where MySQL does what a comment says: an optimizer hint may set variables of the session.
+//! And a digest takes some names, or parts of them, for numbers, and leaves out signs and the last part of a list.
 
+use crate::digest::{DigestOptions, is_number, lacks_more_than_values};
 use crate::reading::Lexing;
 use crate::words::{Kind, Token, end_of_quoted};
 use std::ops::Range;
 
-/// Whether all that the digest of this text leaves out is, to a server, comments and the insides of strings. `ansi_quotes`: what stands in double quotes
-/// may be a name to it. Of what an optimizer hint asks, variables and resource groups count.
+/// Whether all that the digest of this text leaves out is, to a server, comments, numbers and the insides of strings. `ansi_quotes`: what stands in double quotes
+/// may be a name to it. Of what an optimizer hint asks, variables and resource groups count. What is behind the longest text of a digest, and what
+/// `lowercase`, `no_digits` and `replace_null` leave out, is not asked for.
 #[must_use]
-pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
-    if has_setting_hint(sql) {
+pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool, options: &DigestOptions) -> bool {
+    if has_setting_hint(sql) || lacks_more_than_values(sql, options) || !has_plain_names(sql, lexing) {
         return false;
     }
     if lexing.shifts() && !sql.is_ascii() || matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(sql) {
@@ -45,6 +48,80 @@ pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
     let are_sure = token.is_none_or(is_sure) && tokens.all(is_sure);
     // What some servers skip, the digest shows.
     are_sure && (!words.is_conditional() || is_one_conditional_comment(sql))
+}
+
+/// Whether the digest has all names of the text as they are.
+fn has_plain_names(sql: &[u8], lexing: Lexing) -> bool {
+    let none = Token { kind: Kind::Sign, text: b"", start: usize::MAX };
+    let mut before = [none; 2];
+    for token in lexing.words(sql) {
+        let is_behind = |sign: u8| before[1].is_sign(sign) && before[1].end() == token.start;
+        let is_plain = match token.kind {
+            Kind::Name => is_plain_name(&token.text[1..]),
+            Kind::Word if token.text[0].is_ascii_digit() => {
+                // `t.1` is a column, `@1` a variable.
+                let of_a_name = is_behind(b'.')
+                    && before[0].start != usize::MAX
+                    && before[0].end() == before[1].start
+                    && (before[0].kind == Kind::Name || before[0].kind == Kind::Word && !is_a_number(before[0].text));
+                !of_a_name && !is_behind(b'@') && (is_a_number(token.text) || is_shown_word(token.text, &sql[token.end()..]))
+            }
+            Kind::Word => !token.text.windows(2).any(|pair| !pair[0].is_ascii() && pair[1].is_ascii_digit()),
+            Kind::String | Kind::Sign => true,
+        };
+        if !is_plain {
+            return false;
+        }
+        before = [before[1], token];
+    }
+    true
+}
+
+/// Whether a digest has the inside of these backquotes as it is: to it they are bytes like others.
+fn is_plain_name(name: &[u8]) -> bool {
+    let mut previous = b'`';
+    for (at, &byte) in name.iter().enumerate() {
+        let is_wordy = previous.is_ascii_alphanumeric() || matches!(previous, b'_' | b'$');
+        let is_kept = match byte {
+            b'0'..=b'9' => is_wordy,
+            b'+' | b'-' => is_wordy || previous == b')',
+            b' ' => {
+                let next = name.get(at + 1).copied().unwrap_or(b'`');
+                !matches!(previous, b' ' | b',' | b'(' | b'+' | b'-' | b'*' | b'/' | b'%')
+                    && !matches!(next, b' ' | b',' | b')' | b'+' | b'-' | b'*' | b'/' | b'%' | b'0'..=b'9')
+            }
+            b'?' | b'\t'..=b'\r' => false,
+            _ => true,
+        };
+        if !is_kept {
+            return false;
+        }
+        previous = byte;
+    }
+    true
+}
+
+/// Whether a server takes it for a number, or the first part of one.
+fn is_a_number(word: &[u8]) -> bool {
+    let is_hexadecimal = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    match word {
+        [b'0', b'x', digits @ ..] if is_hexadecimal(digits) => true,
+        _ => {
+            let mut parts = word.splitn(2, |byte| matches!(byte, b'e' | b'E'));
+            let mut are_digits = || parts.next().is_none_or(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+            are_digits() && are_digits()
+        }
+    }
+}
+
+/// Whether a digest has this word, which begins with a digit and is no number by itself, as it is, or it is the first part of one (`1e+5`).
+fn is_shown_word(word: &[u8], rest: &[u8]) -> bool {
+    if matches!(rest, [b'+' | b'-', b'0'..=b'9', ..]) && matches!(word, [digits @ .., b'e' | b'E'] if is_a_number(digits)) {
+        return true;
+    }
+    // The last byte of a statement is not looked at.
+    let seen = if rest.is_empty() { &word[..word.len() - 1] } else { word };
+    word.is_ascii() && !is_number(seen)
 }
 
 /// Whether there may be an optimizer hint that changes more than how a statement is executed. Inside of a string it is none, which is so rare that nobody looks.
@@ -128,10 +205,70 @@ impl Iterator for Hidden<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DigestOptions, digest};
+    use crate::digest;
+
+    fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
+        super::is_shown(sql, lexing, ansi_quotes, &DigestOptions::default())
+    }
 
     fn shown(sql: &[u8]) -> bool {
         is_shown(sql, Lexing::Escapes, false)
+    }
+
+    #[test]
+    fn names_and_signs_that_a_digest_lacks_are_not_shown() {
+        for sql in [
+            // What a folded list ends in, and what it is the digest of.
+            "DELETE FROM t WHERE k IN (0,0,0,0,k)",
+            "DELETE FROM t WHERE k IN (0,0,0,0, k )",
+            "SELECT CONCAT('a','b','c','d',p) FROM t",
+            "SELECT a FROM t WHERE k IN (?,?,?,?,k)",
+            // A sign that belongs to no value.
+            "SELECT id -secret FROM t",
+            "SELECT id - secret FROM t",
+            "SET @x = -y",
+            "SELECT f(-a)",
+            "SELECT f(- - a), -(a)",
+            "SELECT id -1a FROM t",
+            "SELECT id -\"a\" FROM t",
+            "/*!80000 SET SESSION a = -5 */",
+            // Names that are numbers to a digest, or to it are more than names.
+            "SELECT * FROM shard.12",
+            "SELECT * FROM `shard`.12",
+            "SELECT t.1 FROM t",
+            "SELECT `1` FROM t",
+            "SELECT * FROM `tenant-42`.orders",
+            "SELECT * FROM `t 1`",
+            "SELECT `a  b`, `c, d`, `e ` FROM t",
+            "SELECT `a -b` FROM t",
+            "SELECT `a?b` FROM t",
+            "SELECT * FROM café1",
+            "SELECT * FROM 1é",
+            "SELECT a FROM t WHERE b = 12e",
+            "SELECT a FROM t WHERE b = 0X1f",
+            "SELECT a FROM t WHERE b = 0x",
+            "SELECT a FROM t WHERE b = 1a",
+            "SELECT @1",
+        ] {
+            assert!(!shown(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "DELETE FROM t WHERE k IN (0,-1,.5,'a',1e+5)",
+            "DELETE FROM t WHERE k IN (?,?,?,?,?)",
+            "SELECT f(a, b, c, d, e), CONCAT(a,'b',c,'d',e)",
+            "SELECT a-b, a -1, a - 1, -1, - -1, -.5, a - ?, f(-1, - 2), 3-2, a+b FROM t LIMIT 1",
+            "UPDATE t SET n = n -?, m = -1e5, o = -0x1F WHERE id = -1",
+            "SELECT t.a1, `t`.`b_2`, t.c$3, .5, 1.5, 1., 1.5e-3, 0x1F, 1e5 FROM t1 WHERE 1a = 2b3",
+            "SELECT `a b`, `order-items`, COUNT(*) AS `COUNT(*)`, `é`, `sum(a,b)` FROM `my-db`.`t2_3`",
+            "SELECT données_2024, é FROM tä",
+            "INSERT INTO t VALUES (1,2,3,4,5),(1,2,3,4,NULL)",
+        ] {
+            assert!(shown(sql.as_bytes()), "{sql}");
+        }
+        // How many values a list may have is the operator's.
+        let one = DigestOptions { grouping_limit: 1, ..DigestOptions::default() };
+        assert!(!super::is_shown(b"SELECT a FROM t WHERE k IN (0,0,k)", Lexing::Escapes, false, &one));
+        assert!(shown(b"SELECT a FROM t WHERE k IN (0,0,k)"));
     }
 
     #[test]
