@@ -24,6 +24,7 @@ fn main() {
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
         ("a_kill_in_the_middle_of_a_row_writes_nothing_into_it", half_a_row),
         ("kill_query_ends_the_load_of_a_file_and_leaves_the_session", half_a_file),
+        ("a_statement_that_is_over_its_time_ends_without_its_transaction", over_time),
         ("a_kill_during_the_delay_of_a_rule_is_heard_and_nothing_is_sent", delayed),
         ("a_frame_that_says_nothing_is_answered_before_the_end", unreadable_frame),
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
@@ -254,6 +255,89 @@ fn kill_query(driver: Driver) -> Outcome {
         expect(there == [["6"]], || format!("{vendor}: committed were {there:?}"))?;
     }
     Ok(())
+}
+
+/// What is on the connection besides stays there; where nothing is, the connection goes.
+fn over_time(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, timeout, apply) VALUES (1, 1, 'ENDLESS|FOR UPDATE', 400, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        let mut client = log_in(&proxy)?;
+        let is_late = |client: &mut Raw, sql: &str| -> Outcome {
+            let said = client.ask(sql);
+            let words = "1907 70100 Query execution was interrupted, query_timeout exceeded (400ms)";
+            let right = said.as_ref().is_err_and(|error| error.to_string().replace('#', "") == words);
+            expect(right, || format!("{vendor}: {sql}: {said:?}"))
+        };
+        // Nothing is there.
+        is_late(&mut client, LONG)?;
+        running(&server, "ENDLESS", 0)?;
+        for turn in 0..2 {
+            asked(&mut client, "BEGIN")?;
+            asked(&mut client, &format!("INSERT INTO conf.scratch VALUES ({turn}, 'kept')"))?;
+            let number = asked(&mut client, "SELECT CONNECTION_ID() + 0")?;
+            is_late(&mut client, LONG)?;
+            running(&server, "ENDLESS", 0)?;
+            let kept = asked(&mut client, "SELECT COUNT(*), CONNECTION_ID() + 0 FROM conf.scratch")?.concat();
+            expect(kept == [(turn + 1).to_string(), number.concat().concat()], || format!("{vendor}: {kept:?}, {number:?}"))?;
+            asked(&mut client, "COMMIT")?;
+        }
+        // It waits for a lock, and the session has one, too.
+        let mut other = log_in(&proxy)?;
+        asked(&mut client, "SELECT GET_LOCK('over_time', 1)")?;
+        asked(&mut client, "CREATE TEMPORARY TABLE conf.mine (id INT)")?;
+        asked(&mut other, "BEGIN")?;
+        asked(&mut other, "UPDATE conf.scratch SET words = 'locked'")?;
+        is_late(&mut client, "SELECT id FROM conf.scratch FOR UPDATE")?;
+        asked(&mut client, "INSERT INTO conf.mine VALUES (5)")?;
+        let locked = asked(&mut other, "SELECT IS_USED_LOCK('over_time') IS NOT NULL")?;
+        expect(locked == [["1"]], || format!("{vendor}: {locked:?}"))?;
+        asked(&mut other, "COMMIT")?;
+        let there = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch WHERE words = 'locked' FOR UPDATE")?;
+        expect(there == [["2"]], || format!("{vendor}: {there:?}"))?;
+        // Only the server's answer that was interrupted is replaced.
+        asked(&mut client, "BEGIN")?;
+        let (code, rest) = ("1317", "SELECT 'ENDLESS', REPEAT('x', 20000), SLEEP(0.05) FROM conf.numbers");
+        client.query(rest).map_err(|error| error.to_string())?;
+        let said = client.each_row(|_| ());
+        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("{vendor}: {said:?}"))?;
+        asked(&mut client, "ROLLBACK")?;
+        let mine = asked(&mut client, "SELECT id FROM conf.mine")?;
+        expect(mine == [["5"]], || format!("{vendor}: {mine:?}"))?;
+        drop(client);
+        in_the_buffer(vendor, &proxy)?;
+    }
+    Ok(())
+}
+
+/// Rows that its server has, and has not sent, when the statement is interrupted: the error is the first packet of the answer.
+fn in_the_buffer(vendor: Vendor, proxy: &Proxy) -> Outcome {
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, timeout, apply) VALUES (2, 1, 'SLOWLY', 1500, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    const SLOWLY: &str = "SELECT /* SLOWLY */ id, SLEEP(0.4) FROM conf.numbers LIMIT 40";
+    const LATE: &str = r"\xffs\x07#70100Query execution was interrupted, query_timeout exceeded (1500ms)";
+    let mut client = packets::Raw::log_in(proxy.port, caps::MULTI_STATEMENTS | caps::MULTI_RESULTS | caps::DEPRECATE_EOF)?;
+    client.query("BEGIN")?;
+    client.query("INSERT INTO conf.scratch VALUES (77, 'kept')")?;
+    client.prepare(SLOWLY)?;
+    let said = client.query(SLOWLY)?;
+    expect(said.trim() == format!("1 {LATE}"), || format!("{vendor}: {said}"))?;
+    let said = client.execute(0, 0, b"")?;
+    expect(said.trim() == format!("1 {LATE}"), || format!("{vendor}: prepared: {said}"))?;
+    // The second of two goes on where the first has ended.
+    let said = client.query(&format!("SELECT 1; {SLOWLY}"))?;
+    let packets: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let numbers: Vec<usize> = packets.iter().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    let in_order = numbers.iter().enumerate().all(|(at, number)| *number == at + 1) && numbers.len() == packets.len();
+    expect(in_order && numbers.len() > 3 && said.trim().ends_with(LATE), || format!("{vendor}: {said}"))?;
+    let kept = client.query("SELECT words FROM conf.scratch WHERE id = 77")?;
+    expect(kept.contains("kept"), || format!("{vendor}: {kept}"))?;
+    client.query("ROLLBACK")?;
+    let gone = client.query("SELECT words FROM conf.scratch WHERE id = 77")?;
+    expect(!gone.contains("kept"), || format!("{vendor}: {gone}"))
 }
 
 fn kill_connection(driver: Driver) -> Outcome {

@@ -10,7 +10,7 @@ use crate::preparing::Shown;
 use crate::session::Session;
 use crate::stop::{Event, Stop};
 use backend::{Backend, BackendFailed, Idle};
-use bridge::Counter;
+use bridge::{Counter, Failure};
 use net::NetError;
 use rt::{Chunk, Either};
 use std::cell::Cell;
@@ -206,6 +206,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     let mut cut = rows_max.map(|most| Cut::after(most.saturating_sub(rows_before)));
     let mut is_cut = false;
     let mut answered = false;
+    // Number of the client's last packet, if it was told otherwise than the server says.
+    let mut last_seq = None;
     // A prepare's answer is small, and its first bytes are ours to change.
     let mut gathered: Option<Vec<u8>> = shown.as_ref().map(|_| Vec::new());
     loop {
@@ -270,6 +272,16 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                 return Err((Failed::Stale, false));
             }
         }
+        let out = match stop.late_ms() {
+            // The client reads why, if it has read nothing yet. What came before the error goes with it: rows may have waited in the server's buffer.
+            Some(limit_ms) if end.is_some() && !answered && was_interrupted(follower.response()) => {
+                let seq = session.turn.sent.wrapping_add(1);
+                last_seq = Some(seq);
+                gathered.iter_mut().for_each(Vec::clear);
+                late(limit_ms, seq)
+            }
+            _ => out,
+        };
         match &mut gathered {
             Some(all) => all.extend_from_slice(&out),
             None if out.is_empty() && is_cut => {}
@@ -326,7 +338,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     if let Some(outcome) = stop.interrupting() {
         settle_interruption(session, backend, outcome).await?;
     }
-    session.turn.sent = follower.last_seq();
+    session.turn.sent = last_seq.unwrap_or_else(|| follower.last_seq());
     session.turn.failed = is_cut || matches!(follower.response().outcome(), Outcome::Err { .. });
     if let (Some(mut all), Some(shown)) = (gathered, shown) {
         if follower.response().prepared().is_some() {
@@ -362,6 +374,21 @@ async fn settle_interruption(
         return Err((Failed::Killed, true));
     }
     Ok(())
+}
+
+/// "Query execution was interrupted".
+const INTERRUPTED: u16 = 1317;
+
+fn was_interrupted(response: &Response) -> bool {
+    matches!(response.outcome(), Outcome::Err { code: INTERRUPTED, .. })
+}
+
+/// The error for a statement that was over its time, as packet of this number.
+fn late(limit_ms: u64, seq: u8) -> Chunk {
+    let (code, state, words) = BackendFailed::TooSlow { limit_ms }.to_client();
+    let mut told = Vec::new();
+    Complaint::with(code, state, words).append(&mut told, seq);
+    Chunk::from(told)
 }
 
 fn micros(time: Duration) -> u64 {

@@ -18,6 +18,8 @@ pub(crate) struct Stop {
     limit: Duration,
     /// The server was told to end the statement; what became of that.
     interrupting: Option<Rc<Cell<Option<bool>>>>,
+    /// It was told so because the time was over: so many milliseconds.
+    late_ms: Option<u64>,
 }
 
 /// What has happened.
@@ -32,7 +34,7 @@ pub(crate) enum Event {
 
 impl Stop {
     pub(crate) fn after(limit: Duration, now: Instant) -> Self {
-        Self { begun: now, limit, interrupting: None }
+        Self { begun: now, limit, interrupting: None, late_ms: None }
     }
 
     /// The server has been told to end it, and tells the client; what else the connection has stays.
@@ -45,6 +47,11 @@ impl Stop {
     /// What is left of its time.
     pub(crate) fn left(&self, now: Instant) -> Duration {
         self.limit.saturating_sub(now - self.begun)
+    }
+
+    /// Milliseconds that the statement might take, if the server was told to end it when they were over.
+    pub(crate) fn late_ms(&self) -> Option<u64> {
+        self.late_ms
     }
 
     /// See `interrupting`.
@@ -82,16 +89,28 @@ impl Stop {
                     return None;
                 }
                 Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => return None,
+                Some(_) if !entry.killed.get() => self.not_obeyed(),
                 _ => Failed::Killed,
             },
-            Event::Late if self.interrupting.is_some() => Failed::Killed,
+            Event::Late if self.interrupting.is_some() => self.not_obeyed(),
             Event::Late => {
                 let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+                if backend.holds.carry_state() {
+                    // A transaction, or whatever else is there, would end with the connection.
+                    self.interrupts(session.interrupt_on_server(backend), session.core.rt.now());
+                    (self.limit, self.late_ms) = (OBEYS, Some(limit_ms));
+                    return None;
+                }
                 Failed::Backend(BackendFailed::TooSlow { limit_ms })
             }
         };
         session.end_on_server(backend);
         Some(failed)
+    }
+
+    /// The server could not be told to end the statement, or does not end it.
+    fn not_obeyed(&self) -> Failed {
+        self.late_ms.map_or(Failed::Killed, |limit_ms| Failed::Backend(BackendFailed::TooSlow { limit_ms }))
     }
 
     /// Waits for a client that reads more slowly than its server writes.
