@@ -103,6 +103,33 @@ pub fn a_file_is_not_wanted_any_more(seed: u64) -> Verdict {
     })
 }
 
+/// KILL QUERY is said while a transaction begins: too late for that, it ends nothing.
+#[must_use]
+pub fn a_transaction_begins_before_it_is_ended(seed: u64) -> Verdict {
+    let mut world = World { seed, ..small(1) };
+    (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
+    perform(&world, |stage| async move {
+        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        stage.done(&mut one, "SELECT 'c0-1' FROM few").await;
+        let kill = format!("KILL QUERY {}", one.number);
+        let (tell, done) = oneshot();
+        let behind = stage.clone();
+        stage.rt.spawn(async move {
+            behind.rt.sleep(Duration::from_micros(seed % 50 * 300)).await;
+            let said = other.ask(&[b"\x03", kill.as_bytes()].concat(), Due::Text).await;
+            let _nobody = tell.send(said.is_ok());
+        });
+        let begun = stage.rt.timeout(SOON, one.ask(b"\x03BEGIN", Due::Text)).await;
+        let well = matches!(begun, Ok(Ok(Reply::Ok | Reply::Err { code: 1317, .. })));
+        stage.judge.check(well, "client", || format!("BEGIN: {begun:?}"));
+        // It may be said in a moment in which nothing runs.
+        let _said = done.await;
+        for sql in ["SELECT 'c0-2' FROM few", "SELECT 'c0-3' FROM state FOR UPDATE", "COMMIT", "SELECT 'c0-4' FROM few"] {
+            stage.done(&mut one, sql).await;
+        }
+    })
+}
+
 /// A server closes a connection while it is asked what a statement has changed that failed, and was none.
 #[must_use]
 pub fn nothing_is_lost_with_a_connection(seed: u64) -> Verdict {

@@ -3,8 +3,8 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, each_has_what_the_other_wants,
-    nothing_is_lost_with_a_connection, what_is_spare_is_broken,
+    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_transaction_begins_before_it_is_ended,
+    each_has_what_the_other_wants, nothing_is_lost_with_a_connection, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -39,6 +39,17 @@ fn a_file_that_is_not_wanted_any_more_is_said_to_be_once() {
         once += said;
     }
     assert!(once > 50, "{once}");
+}
+
+#[test]
+fn a_kill_query_that_comes_too_late_for_a_begin_ends_nothing() {
+    let mut late = 0;
+    for seed in 0..200 {
+        let verdict = a_transaction_begins_before_it_is_ended(seed);
+        assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.story);
+        late += verdict.story.iter().filter(|line| line.contains("server") && line.contains("KILL QUERY")).count();
+    }
+    assert!(late > 20, "{late}");
 }
 
 #[test]

@@ -93,6 +93,8 @@ pub struct Backend {
     pub undisturbed: Option<u32>,
     /// Number of the statement of that session that FOUND_ROWS() is about there, if it is certain.
     pub finder: Option<u32>,
+    /// The server was told to end the session's last statement, and may have been told too late: it hits what runs there next.
+    pub interrupted: bool,
     pub(crate) place: Rc<Place>,
     /// The server's row when it was opened: it says which TLS it has.
     pub(crate) row: Arc<Server>,

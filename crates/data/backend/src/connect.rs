@@ -116,6 +116,7 @@ impl Pools {
                     others_warnings: false,
                     undisturbed: None,
                     finder: None,
+                    interrupted: false,
                     insert_id_left: 0,
                     insert_id_until: None,
                     warnings_until: None,

@@ -407,6 +407,7 @@ impl Pools {
                 others_warnings: lent.warnings_left,
                 undisturbed: None,
                 finder: None,
+                interrupted: false,
                 insert_id_left: 0,
                 insert_id_until: None,
                 warnings_until: None,

@@ -4,7 +4,7 @@ use crate::answer::Complaint;
 use crate::epoch::Epoch;
 use crate::learn::keeps_warnings;
 use crate::prepared::{ClientStatement, unknown};
-use crate::relay::{Ask, Failed, relay};
+use crate::relay::{Ask, Failed, doubt_interrupted, relay};
 use crate::session::{Ended, Session};
 use backend::{Answered, Backend, Hold, Idle, Unreported};
 use bridge::{Counter, Failure};
@@ -127,6 +127,7 @@ impl Session {
                 cursor.rows = rows;
             }
         }
+        doubt_interrupted(backend);
         Ok(())
     }
 

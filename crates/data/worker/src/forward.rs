@@ -4,7 +4,7 @@ use crate::answer::Complaint;
 use crate::asked::{Asked, Knows};
 use crate::lanes;
 use crate::ready::sees;
-use crate::relay::{Ask, Failed, relay};
+use crate::relay::{Ask, Failed, doubt_interrupted, relay};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Unreported, Want};
@@ -285,6 +285,7 @@ impl Session {
                     let told = self.learn(backend, job, &reply, executed);
                     self.trust_routines(backend, job, held);
                     self.forget_names(&given);
+                    doubt_interrupted(backend);
                     return Ok(told);
                 }
                 Err((Failed::Stale, _)) => {

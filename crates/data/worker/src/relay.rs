@@ -368,12 +368,20 @@ async fn settle_interruption(
         }
     };
     let _over_or_not = session.core.rt.timeout(OBEYS, over).await;
-    if backend.holds.is_empty() {
-        backend.idle = Idle::Doubtful;
-    } else if outcome.get().is_none() {
-        return Err((Failed::Killed, true));
+    match outcome.get() {
+        // What keeps it may begin with this statement, or end.
+        Some(_) => backend.interrupted = true,
+        None if backend.holds.is_empty() => backend.idle = Idle::Doubtful,
+        None => return Err((Failed::Killed, true)),
     }
     Ok(())
+}
+
+/// When the answer has been learnt: a connection that nothing keeps for this session is nobody's any more, if a KILL may hit what runs there next.
+pub(crate) fn doubt_interrupted(backend: &mut Backend) {
+    if std::mem::take(&mut backend.interrupted) && backend.holds.is_empty() {
+        backend.idle = Idle::Doubtful;
+    }
 }
 
 /// "Query execution was interrupted".

@@ -2,7 +2,7 @@
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
-use crate::relay::{Ask, Failed, relay};
+use crate::relay::{Ask, Failed, doubt_interrupted, relay};
 use crate::session::{Ended, Session, killed};
 use crate::through::{Said, Through, open};
 use backend::{Backend, BackendFailed, Hold, Idle, Like, Tracking};
@@ -80,6 +80,7 @@ impl Session {
         let ask = Ask { limit_ms, ..Ask::for_all_of(Expect::Simple) };
         match relay(self, &mut backend, &ask).await {
             Ok(reply) if matches!(reply.response().outcome(), Outcome::Err { .. }) => {
+                doubt_interrupted(&mut backend);
                 self.keep_or_give_back(backend);
                 Ok(())
             }
