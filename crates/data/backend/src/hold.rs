@@ -178,6 +178,10 @@ impl Holds {
                 self.add(hold);
             }
         }
+        // The mode ORACLE, which MariaDB alone has, is this one as well, and it tells of it. What comes before in a text may set it.
+        if leaves.intersects(Leaves::NEXTVAL) && (self.1 & status::ANSI_QUOTES != 0 || class.multi) {
+            self.add(Hold::Sequence);
+        }
     }
 
     /// What the answer says.

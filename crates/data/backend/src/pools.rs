@@ -98,6 +98,8 @@ pub struct OwnModes {
     pub differ: bool,
     /// By itself one gives a session a character set in which a backslash or a backquote may be part of a character.
     pub shifts: bool,
+    /// The byte above ASCII that is a blank in the character sets that they give by themselves.
+    pub blank: Option<sql::Blank>,
 }
 
 /// The character sets in which a backslash or a backquote may be the second byte of a character.
@@ -109,7 +111,7 @@ impl OwnModes {
     fn of(said: &[Option<(u16, u16)>]) -> Self {
         let all = said.iter().map(|said| said.map_or(0, |(all, _)| all)).reduce(|a, b| a & b).unwrap_or(0);
         let any = said.iter().flatten().fold(0, |flags, (_, any)| flags | any);
-        Self { flags: all, differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0, shifts: false }
+        Self { flags: all, differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0, shifts: false, blank: None }
     }
 }
 
@@ -157,7 +159,7 @@ impl Pools {
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),
             free_pct: Cell::new(10),
-            own_modes: Cell::new(OwnModes { flags: 0, differ: false, shifts: false }),
+            own_modes: Cell::new(OwnModes { flags: 0, differ: false, shifts: false, blank: None }),
         }
     }
 
@@ -355,15 +357,18 @@ impl Pools {
 
     #[cold]
     fn compare_modes(&self) {
-        let (mut said, mut shifts) = (Vec::new(), false);
+        let (mut said, mut shifts, mut blank) = (Vec::new(), false, None::<sql::Blank>);
         for group in self.groups.borrow().values() {
             for place in group.places.borrow().iter().filter(|place| !place.has_left()) {
                 said.push(place.own_modes.get());
                 let collation = wire::charset::by_id(u16::from(place.own_collation.get()));
                 shifts |= collation.is_some_and(|collation| SHIFTING.contains(&collation.charset));
+                if let Some(own) = collation.and_then(|collation| sql::Blank::of(collation.charset)) {
+                    blank = Some(blank.map_or(own, |others| others.or(own)));
+                }
             }
         }
-        self.own_modes.set(OwnModes { shifts, ..OwnModes::of(&said) });
+        self.own_modes.set(OwnModes { shifts, blank, ..OwnModes::of(&said) });
     }
 
     /// Idle connections that all cores together keep of a server.

@@ -272,6 +272,8 @@ impl Session {
             CommandCounter::Select | CommandCounter::SelectForUpdate | CommandCounter::Show | CommandCounter::Describe
         );
         let of_the_session = class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
+        // Some server may read a write in it.
+        let reads_only = reads_only && !(class.leaves.intersects(Leaves::UNKNOWN_STATE) && mentions_a_write(job.sent()));
         if !class.multi && (class.plain_read || reads_only || of_the_session || class.use_db.is_some()) {
             return;
         }
@@ -286,6 +288,13 @@ impl Session {
         let schema = schema_meant(job, &self.state.schema).as_bytes();
         sql::names(job.sent(), lexing, |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
     }
+}
+
+/// Whether one of the words is there by which tables are changed, wherever in the text it is.
+fn mentions_a_write(text: &[u8]) -> bool {
+    const WRITES: [&str; 11] =
+        ["insert", "update", "delete", "replace", "load", "truncate", "drop", "alter", "create", "rename", "call"];
+    WRITES.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
 }
 
 /// The schema of tables that a statement names without one: a prepared statement's is where it was prepared. `now`: the session's.

@@ -171,6 +171,7 @@ impl Held {
 
     /// Where the statement finds what it asks the connection for.
     pub(crate) fn asked_for(&self, class: &Class<'_>) -> Option<u32> {
+        const VARIABLES: Reads = Reads::USER_VARIABLE.with(Reads::XPATH);
         if class.reads.is_empty() || self.0.is_empty() {
             return None;
         }
@@ -178,13 +179,13 @@ impl Held {
             (Reads::WARNINGS, Hold::Diagnostics),
             (Reads::LAST_INSERT_ID, Hold::InsertId),
             (Reads::FOUND_ROWS, Hold::FoundRows),
-            (Reads::USER_VARIABLE, Hold::UserVariable),
-            (Reads::USER_VARIABLE, Hold::Procedure),
-            (Reads::USER_VARIABLE, Hold::Untold),
-            (Reads::USER_VARIABLE, Hold::Routine),
+            (VARIABLES, Hold::UserVariable),
+            (VARIABLES, Hold::Procedure),
+            (VARIABLES, Hold::Untold),
+            (VARIABLES, Hold::Routine),
             (Reads::PREPARED, Hold::SqlPrepare),
             (Reads::HANDLER, Hold::Handler),
-            (Reads::SEQUENCE, Hold::Sequence),
+            (Reads::SEQUENCE.with(Reads::CURRVAL), Hold::Sequence),
         ]
         .into_iter()
         // What writes goes where writes go: the number of rows goes along.

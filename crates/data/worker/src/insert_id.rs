@@ -87,8 +87,7 @@ impl InsertId {
 /// May it change what `LAST_INSERT_ID()` is without saying so in its answer? `ok`: the answer is an OK, neither rows nor an error: MariaDB's
 /// `INSERT … RETURNING` has no id in its answer, and an insert that fails may have made some before.
 fn changes_unsaid(class: &Class<'_>, ok: bool) -> bool {
-    let inserts = matches!(class.command, CommandCounter::Insert | CommandCounter::Replace | CommandCounter::Load);
-    class.leaves.intersects(Leaves::LAST_INSERT_ID) || class.command == CommandCounter::Call || inserts && !ok
+    class.leaves.intersects(Leaves::LAST_INSERT_ID) || class.command == CommandCounter::Call || class.inserts && !ok
 }
 
 /// Whether the session's id must be where a statement runs. Functions and procedures of users may read it, too; and of what changes it

@@ -83,9 +83,8 @@ impl Session {
         }
         self.learn_recall(backend, job, response, error);
         let escapes = match self.lexing_of(job.what) {
-            Lexing::NoEscapes => false,
-            Lexing::Escapes | Lexing::Shifts(_) => true,
             Lexing::Unsure { .. } => self.escapes(),
+            lexing => lexing.escapes(),
         };
         let mut schema = self.learn_changes(backend, job.class, (job.sent(), escapes), response);
         if error && is_dynamic(job) {
@@ -188,7 +187,7 @@ impl Session {
         let mut all_mentioned =
             mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
         if class.leaves.intersects(Leaves::SET) && !class.multi {
-            match sql::set::parse_in(text, lexing != Lexing::NoEscapes) {
+            match sql::set::parse_in(text, lexing.escapes()) {
                 // What it seems to set may be in a string.
                 Ok(_) if lexing.hides(text) => {
                     backend.holds.add(Hold::UnknownState);
@@ -208,7 +207,7 @@ impl Session {
         }
         if all_mentioned {
             for (text, lexing) in [(text, lexing), (outer, self.lexing())] {
-                let escapes = lexing != Lexing::NoEscapes;
+                let escapes = lexing.escapes();
                 let mentioned = sql::user_variables::mentioned(text, escapes).filter(|_| !lexing.hides(text));
                 match mentioned {
                     Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),

@@ -8,7 +8,7 @@ use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold, MODES, Names, Prepared, Unreported};
 use plan::{AnsiQuotes, SplitFacts};
 use sql::template::Rewritten;
-use sql::{Class, Leaves, Lexing, Reads, Shift};
+use sql::{Blank, Class, Leaves, Lexing, Reads, Shift};
 
 /// The character sets of [`backend::SHIFTING`].
 const SHIFTING: [(&str, Shift); 5] =
@@ -17,6 +17,24 @@ const SHIFTING: [(&str, Shift); 5] =
 /// Their collations.
 const SHIFTING_COLLATIONS: [u16; 19] =
     [1, 13, 28, 84, 87, 88, 95, 96, 248, 249, 250, 1025, 1037, 1052, 1108, 1111, 1112, 1119, 1120];
+
+/// The collations with these ids have such a blank, as a bit each. MariaDB has those that do not pad, too: 1024 more.
+const LATIN_BLANKS: u128 = bits(&[
+    2, 3, 5, 8, 9, 15, 16, 20, 21, 25, 26, 27, 30, 31, 32, 34, 41, 42, 44, 47, 48, 49, 64, 66, 69, 70, 71, 77, 78, 79, 92, 93,
+    94, 99,
+]);
+const DOS_BLANKS: u128 = bits(&[36, 37, 40, 68, 73, 81]);
+/// Those of which it is known what ends two dashes only.
+const DASHES: u128 = bits(&[4, 6, 39, 53, 72, 80]);
+
+const fn bits(ids: &[u8]) -> u128 {
+    let (mut all, mut at) = (0, 0);
+    while at < ids.len() {
+        all |= 1 << ids[at];
+        at += 1;
+    }
+    all
+}
 
 /// How servers read a session's texts, as the flags of its last answer said, or before any, as servers say by themselves; and how sure that is. In the two
 /// bytes of the flags, because every idle session has it.
@@ -63,8 +81,32 @@ impl Session {
             (shift, true, _) => Lexing::Unsure { shifts: shift.is_some() },
             // A backquote may be part of a character all the same.
             (Some(_), _, false) => Lexing::Unsure { shifts: true },
-            (None, _, false) => Lexing::NoEscapes,
-            (shift, _, true) => shift.map_or(Lexing::Escapes, Lexing::Shifts),
+            (Some(shift), _, true) => Lexing::Shifts(shift),
+            (None, _, escapes) => match self.blank() {
+                Some(blank) => Lexing::Blanks { blank, escapes },
+                None if escapes => Lexing::Escapes,
+                None => Lexing::NoEscapes,
+            },
+        }
+    }
+
+    /// The byte above ASCII that is a blank in the session's character set, where [`Session::shift`] knows of nothing that is worse.
+    fn blank(&self) -> Option<Blank> {
+        let by_itself = || self.core.pools.own_modes().blank;
+        let of = |written: &str| if is_default(written) { by_itself() } else { Blank::of(unquoted(written)) };
+        let names = match &self.state.names {
+            Names::Collation(id) => match blank_of_collation(*id) {
+                // Of an id that it does not know, a server makes its own.
+                None if matches!(id, 0 | 248..) => by_itself(),
+                blank => blank,
+            },
+            Names::Written(words) => of(named_in(words)),
+            Names::Unknown => Some(Blank::Any),
+        };
+        // It may have been set besides.
+        match (names, self.state.variable("character_set_client").and_then(of)) {
+            (Some(one), Some(other)) => Some(one.or(other)),
+            (one, other) => one.or(other),
         }
     }
 
@@ -251,10 +293,10 @@ fn named_in(words: &str) -> &str {
 /// is not known.
 fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shift> {
     let is = |name: &str, other: &&str| name.eq_ignore_ascii_case(other);
-    if is(written, &backend::DEFAULT) {
+    if is_default(written) {
         return by_itself();
     }
-    let name = written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(written);
+    let name = unquoted(written);
     if ["utf8mb4", "utf8", "utf8mb3", "latin1", "binary"].iter().any(|usual| is(name, usual)) {
         return None;
     }
@@ -263,6 +305,21 @@ fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shif
         None if wire::charset::default_of(name).is_some() => None,
         None => Some(Shift::Unknown),
     }
+}
+
+fn is_default(written: &str) -> bool {
+    written.eq_ignore_ascii_case(backend::DEFAULT)
+}
+
+fn unquoted(name: &str) -> &str {
+    name.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(name)
+}
+
+fn blank_of_collation(id: u16) -> Option<Blank> {
+    let id = if let 1024..2048 = id { id - 1024 } else { id };
+    let is_of = |all: u128| id < 128 && all >> id & 1 == 1;
+    let sets = [(LATIN_BLANKS, Blank::Latin), (DOS_BLANKS, Blank::Dos), (DASHES, Blank::Dashes)];
+    sets.into_iter().find_map(|(all, blank)| is_of(all).then_some(blank))
 }
 
 fn shift_of_collation(id: u16) -> Shift {
@@ -279,6 +336,7 @@ mod tests {
             if let Some(collation) = wire::charset::by_id(id) {
                 let shifts = SHIFTING.iter().any(|(name, _)| *name == collation.charset);
                 assert_eq!(SHIFTING_COLLATIONS.contains(&id), shifts, "{} {}", id, collation.name);
+                assert_eq!(blank_of_collation(id), Blank::of(collation.charset), "{} {}", id, collation.name);
             }
         }
         assert_eq!(SHIFTING.map(|(name, _)| name), backend::SHIFTING);

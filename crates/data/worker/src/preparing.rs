@@ -74,6 +74,7 @@ pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
         begins_read_only: false,
         ends_transaction: false,
         releases: false,
+        inserts: false,
         ..class
     }
 }

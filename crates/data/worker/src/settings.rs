@@ -224,7 +224,7 @@ pub(crate) fn is_certain(text: &[u8]) -> bool {
 /// May this statement see user variables? Those that name one do; writes may run triggers, and functions and procedures of the
 /// user's own may read any.
 pub(crate) fn sees_user_variables(class: &Class<'_>) -> Sees {
-    if class.reads.intersects(Reads::USER_VARIABLE) || may_run_programs(class) {
+    if class.reads.intersects(Reads::USER_VARIABLE | Reads::XPATH) || may_run_programs(class) {
         return Sees::Variables;
     }
     use CommandCounter as C;
@@ -337,6 +337,9 @@ mod tests {
             "SELECT my_function(1)",
             "CALL p()",
             "SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)",
+            "ANALYZE INSERT INTO t VALUES (1)",
+            "ANALYZE FORMAT=JSON UPDATE t SET a=1",
+            "SELECT EXTRACTVALUE(a, '//b[$@i]') FROM t",
         ] {
             assert_eq!(sees(sql), Sees::Variables, "{sql}");
         }

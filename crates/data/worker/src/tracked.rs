@@ -25,7 +25,8 @@ impl Session {
     /// Whether the server has to tell what this statement changes.
     pub(crate) fn tracking(&self, job: &Job<'_>) -> Tracking {
         let class = job.class;
-        if class.reads.intersects(REMEMBERED) {
+        // Those of sequences no statement disturbs that names none.
+        if class.reads.intersects(REMEMBERED.without(Reads::SEQUENCE.with(Reads::CURRVAL))) {
             // What is asked for would be that of our own statement.
             return Tracking::Any;
         }

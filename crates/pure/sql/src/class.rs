@@ -46,6 +46,8 @@ pub struct Class<'a> {
     pub selects: bool,
     /// Its result may have been cut, or be made of several: LIMIT, OFFSET, FETCH, UNION and the like.
     pub limits: bool,
+    /// INSERT, REPLACE or LOAD, also inside of another statement, or a definition with rows: `LAST_INSERT_ID()` may be another after it.
+    pub inserts: bool,
     /// What it may leave on the connection.
     pub leaves: Leaves,
     /// What it may read of what is on the connection.
@@ -64,7 +66,7 @@ impl Class<'_> {
         match self.against {
             Some(Against::Verb) => self.multi || !of_session || self.leaves.intersects(Leaves::UNKNOWN_FUNCTION),
             Some(Against::Procedure | Against::Several | Against::Conditional | Against::Change | Against::Sequence) => true,
-            _ => self.leaves.intersects(Leaves::UNKNOWN_FUNCTION | Leaves::SEQUENCE | Leaves::UNKNOWN_STATE),
+            _ => self.leaves.intersects(Leaves::UNKNOWN_FUNCTION | Leaves::SEQUENCE | Leaves::NEXTVAL | Leaves::UNKNOWN_STATE),
         }
     }
 }
@@ -102,14 +104,14 @@ pub(crate) fn classify(words: Words<'_>) -> Class<'_> {
     if class.multi {
         class.against = Some(Against::Several);
     }
-    let bound = Reads::SESSION_VARIABLE;
+    let bound = Reads::SESSION_VARIABLE.with(Reads::XPATH);
     class.plain_read = scan.plain && !class.multi && class.leaves.is_empty() && class.reads.without(bound).is_empty();
     class
 }
 
 /// Of a text that may be read in two ways: whatever it is or leaves by one of them.
-pub(crate) fn either<'a>(one: Class<'a>, other: Class<'a>) -> Class<'a> {
-    if one == other {
+pub(crate) fn either<'a>(one: Class<'a>, other: &Class<'_>) -> Class<'a> {
+    if one == *other {
         return one;
     }
     Class {
@@ -127,6 +129,7 @@ pub(crate) fn either<'a>(one: Class<'a>, other: Class<'a>) -> Class<'a> {
         kills: one.kills || other.kills,
         selects: one.selects || other.selects,
         limits: one.limits || other.limits,
+        inserts: one.inserts || other.inserts,
         leaves: one.leaves | other.leaves | Leaves::UNKNOWN_STATE,
         reads: one.reads | other.reads,
         multi: one.multi || other.multi,
@@ -149,6 +152,7 @@ const fn nothing<'a>() -> Class<'a> {
         kills: false,
         selects: false,
         limits: false,
+        inserts: false,
         leaves: Leaves::NONE,
         reads: Reads::NONE,
         multi: false,
@@ -252,8 +256,8 @@ impl<'a> Scan<'a> {
                 self.begins_as_read();
                 if self.rest(EXPRESSIONS) { C::SelectForUpdate } else { C::Select }
             }
-            b"INSERT" => self.simple(C::Insert, DEFINITION),
-            b"REPLACE" => self.simple(C::Replace, DEFINITION),
+            b"INSERT" => self.insert(C::Insert, DEFINITION),
+            b"REPLACE" => self.insert(C::Replace, DEFINITION),
             b"UPDATE" => self.simple(C::Update, EXPRESSIONS),
             b"DELETE" => self.simple(C::Delete, EXPRESSIONS),
             b"SET" => self.set(),
@@ -374,6 +378,11 @@ impl<'a> Scan<'a> {
         command
     }
 
+    fn insert(&mut self, command: CommandCounter, rest: Rest) -> CommandCounter {
+        self.class.inserts = true;
+        self.simple(command, rest)
+    }
+
     fn marked(&mut self, command: CommandCounter, marks: Leaves) -> CommandCounter {
         self.leaves(marks);
         self.simple(command, EXPRESSIONS)
@@ -388,16 +397,17 @@ impl<'a> Scan<'a> {
         self.class.sets = true;
         if self.take("STATEMENT") {
             // MariaDB: what is set holds during the statement after FOR, which is what counts.
-            loop {
-                match self.words.peek() {
-                    Some(token) if token.is("FOR") => {
-                        self.words.next();
-                        self.inner();
-                        return CommandCounter::Set;
-                    }
-                    Some(token) if !token.is_sign(b';') => self.words.next(),
-                    _ => break,
-                };
+            let mut open = 0_usize;
+            while let Some(token) = self.words.peek().filter(|token| !token.is_sign(b';')) {
+                self.words.next();
+                if token.is_sign(b'(') {
+                    open += 1;
+                } else if token.is_sign(b')') {
+                    open = open.saturating_sub(1);
+                } else if open == 0 && token.is("FOR") {
+                    self.inner();
+                    return CommandCounter::Set;
+                }
             }
         }
         self.leaves(Leaves::SET);
@@ -527,7 +537,7 @@ impl<'a> Scan<'a> {
         } else {
             self.class.ddl = true;
         }
-        self.simple(CommandCounter::Load, ASSIGNS)
+        self.insert(CommandCounter::Load, ASSIGNS)
     }
 
     fn analyze(&mut self) -> CommandCounter {
@@ -538,7 +548,13 @@ impl<'a> Scan<'a> {
         // MariaDB's ANALYZE runs the statement.
         let mut words = self.words.clone();
         let format = words.peek().is_some_and(|token| token.is("FORMAT"));
-        if words.nth(if format { 3 } else { 0 }).is_some_and(|token| token.is_any(&["SELECT", "WITH"])) {
+        let Some(verb) = words.nth(if format { 3 } else { 0 }) else { return self.simple(CommandCounter::Unknown, EXPRESSIONS) };
+        if verb.is_any(&["INSERT", "REPLACE", "UPDATE", "DELETE"]) {
+            self.class.against = Some(Against::Change);
+            if verb.is_any(&["INSERT", "REPLACE"]) {
+                return self.insert(CommandCounter::Unknown, DEFINITION);
+            }
+        } else if verb.is_any(&["SELECT", "WITH"]) {
             self.class.against = None;
         }
         self.simple(CommandCounter::Unknown, EXPRESSIONS)
@@ -556,6 +572,7 @@ impl<'a> Scan<'a> {
             ("USER", C::CreateUser),
             ("VIEW", C::CreateView),
         ]);
+        let replaces = self.peek_is("OR");
         // [OR REPLACE] [TEMPORARY] TABLE, or anything with DEFINER and so on before the kind of object.
         for token in self.words.clone().take_while(|t| t.kind != Kind::Sign || !t.is_sign(b'(')).take(24) {
             if token.is("TEMPORARY") {
@@ -563,9 +580,12 @@ impl<'a> Scan<'a> {
                 return self.simple(command, DEFINITION);
             }
             if token.is_any(&["TABLE", "DATABASE", "SCHEMA", "INDEX", "USER", "VIEW", "SEQUENCE"]) {
+                if replaces && token.is_any(&["DATABASE", "SCHEMA"]) {
+                    self.leaves(Leaves::DATABASE);
+                }
                 break;
             }
-            if token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]) {
+            if token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "LIBRARY"]) {
                 return self.program(command);
             }
         }

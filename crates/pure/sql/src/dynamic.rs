@@ -59,10 +59,10 @@ pub fn dynamic(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> Option<Dynamic<
     let executable = memchr::memmem::find(sql, b"/*!").is_some() || memchr::memmem::find(sql, b"/*M!").is_some();
     // What a string says with a backslash in it, nobody knows.
     let unsure = matches!(lexing, Lexing::Unsure { .. }) && memchr::memchr(b'\\', sql).is_some();
-    if executable || unsure || lexing.shifts() && !sql.is_ascii() {
+    if executable || unsure || lexing.shifts() && !sql.is_ascii() || lexing.respaced(sql).is_some() {
         return None;
     }
-    let reading = Reading { escapes: lexing != Lexing::NoEscapes, ansi_quotes };
+    let reading = Reading { escapes: lexing.escapes(), ansi_quotes };
     let mut words = lexing.words(sql);
     let verb = words.next()?;
     if verb.is("PREPARE") {
@@ -118,8 +118,12 @@ pub fn variables_given(sql: &[u8], lexing: Lexing, name_end: usize) -> Option<Ve
 }
 
 /// What a statement asks for that another one before it on the same connection would change.
-pub const DISTURBED: Reads =
-    Reads::WARNINGS.with(Reads::FOUND_ROWS).with(Reads::PROFILE).with(Reads::SEQUENCE).with(Reads::ROW_COUNT);
+pub const DISTURBED: Reads = Reads::WARNINGS
+    .with(Reads::FOUND_ROWS)
+    .with(Reads::PROFILE)
+    .with(Reads::SEQUENCE)
+    .with(Reads::CURRVAL)
+    .with(Reads::ROW_COUNT);
 
 /// Whether a text with this class, which is prepared or executed by name, does the same wherever it is, as far as what it leaves is known: it may be prepared
 /// anywhere, and is to rules what it would be by itself.

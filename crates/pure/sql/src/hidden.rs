@@ -18,14 +18,16 @@ pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool, options: &DigestO
     if has_setting_hint(sql) || lacks_more_than_values(sql, options) || !has_plain_names(sql, lexing) {
         return false;
     }
-    if lexing.shifts() && !sql.is_ascii() || matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(sql) {
+    if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) {
         return false;
     }
     let is_sure = |token: Token<'_>| match token.kind {
         // A name knows no escapes: it would end elsewhere.
         Kind::String => !ansi_quotes || token.text[0] != b'"' || memchr::memmem::find(token.text, b"\\\"").is_none(),
         // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
-        Kind::Word => memchr::memchr_iter(0xA0, token.text).all(|at| at > 0 && !token.text[at - 1].is_ascii()),
+        Kind::Word => {
+            !token.is_dollar_quote() && memchr::memchr_iter(0xA0, token.text).all(|at| at > 0 && !token.text[at - 1].is_ascii())
+        }
         Kind::Name | Kind::Sign => true,
     };
     let mut words = lexing.words(sql);
@@ -215,6 +217,8 @@ mod tests {
         is_shown(sql, Lexing::Escapes, false)
     }
 
+    const LATIN: Lexing = Lexing::Blanks { blank: crate::Blank::Latin, escapes: true };
+
     #[test]
     fn names_and_signs_that_a_digest_lacks_are_not_shown() {
         for sql in [
@@ -286,6 +290,8 @@ mod tests {
             assert!(shown(sql.as_bytes()), "{sql}");
         }
         assert!(is_shown(b"SELECT 'a' '\\\\b'", Lexing::NoEscapes, false));
+        assert!(is_shown(b"SELECT '\xa0', caf\xe9 FROM t", LATIN, false));
+        assert!(!is_shown(b"SELECT caf\xe9\xa0FROM t", LATIN, false));
         let unsure = Lexing::Unsure { shifts: false };
         assert!(is_shown(b"SELECT 'a' '\\\\b\\n'", unsure, false));
         assert!(
@@ -307,6 +313,8 @@ mod tests {
             "SELECT a AS `/*`, password AS `*/` FROM users",
             "SELECT a AS `'`, password AS `'` FROM t",
             "SELECT `it's` FROM t WHERE a = `'`",
+            "CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS $$ ' $$; DROP TABLE t -- '",
+            "CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS $js$ ' $js$; DROP TABLE t -- '",
             "DELETE /*+ SET_VAR(foreign_key_checks=0) */ FROM parent WHERE id=7",
             "DELETE /*+BKA(t) set_var (foreign_key_checks=0)",
             "SELECT a FROM t WHERE b IN (SELECT /*+ QB_NAME(q) Resource_Group(g) */ c FROM u)",

@@ -20,8 +20,15 @@ const TOKENS_MAX: usize = 5;
 #[must_use]
 pub fn injection(text: &[u8], lexing: Lexing) -> Option<String> {
     if matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(text) {
-        return injection(text, Lexing::Escapes).or_else(|| injection(text, Lexing::NoEscapes));
+        return Lexing::EITHER.into_iter().find_map(|lexing| injection(text, lexing));
     }
+    if let Some(spaced) = lexing.respaced(text) {
+        return found(text, lexing).or_else(|| found(&spaced, lexing));
+    }
+    found(text, lexing)
+}
+
+fn found(text: &[u8], lexing: Lexing) -> Option<String> {
     let mut words = lexing.words(text);
     let mut before: Option<Token<'_>> = None;
     // A condition, or a list of values, has begun: values come from outside there. `here`: in this SELECT.

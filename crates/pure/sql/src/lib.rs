@@ -1,6 +1,7 @@
 //! What a statement says: its digest, its class, its SET assignments. Functions of the text alone.
 #![forbid(unsafe_code)]
 
+mod blank;
 pub mod class;
 mod counters;
 mod counts;
@@ -27,6 +28,7 @@ pub mod user_variables;
 mod volatile;
 pub mod words;
 
+pub use blank::Blank;
 pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
 pub use counts::{Counts, fuzz_with_counts, with_counts};

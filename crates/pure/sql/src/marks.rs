@@ -119,6 +119,8 @@ bits! {
         DATABASE = 19;
         /// NEXTVAL(), SETVAL(), NEXT VALUE FOR: changes a sequence, and what LASTVAL() answers.
         SEQUENCE = 20;
+        /// `s.NEXTVAL`: under sql_mode=ORACLE as [`Leaves::SEQUENCE`], else a column.
+        NEXTVAL = 21;
     }
 }
 
@@ -147,5 +149,9 @@ bits! {
         PROFILE = 9;
         /// LASTVAL(), PREVIOUS VALUE FOR.
         SEQUENCE = 10;
+        /// `s.CURRVAL`: under sql_mode=ORACLE as [`Reads::SEQUENCE`], else a column.
+        CURRVAL = 11;
+        /// EXTRACTVALUE(), UPDATEXML(): `$@x` in an XPath is a user variable.
+        XPATH = 12;
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Parts<'a> {
         Self {
             text,
             words: lexing.words(text),
-            escapes: lexing != Lexing::NoEscapes,
+            escapes: lexing.escapes(),
             template: false,
             operand: true,
             name: false,

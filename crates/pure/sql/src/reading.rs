@@ -3,6 +3,7 @@
 //! A read that is taken for a write costs the writer a little; a write that is taken for a read is lost or refused, and what
 //! asks for something that is elsewhere gets a wrong answer. So every doubt is a no.
 
+use crate::blank::Blank;
 use crate::class::{Class, routines};
 use crate::marks::{Leaves, Reads};
 use crate::shift::Shift;
@@ -84,6 +85,13 @@ pub enum Lexing {
     NoEscapes,
     /// A character set in which a backslash or quote may be the second byte of a character (Big5, GBK, SJIS): only of ASCII is all sure.
     Shifts(Shift),
+    /// A byte above ASCII is a blank.
+    Blanks {
+        /// Which.
+        blank: Blank,
+        /// As [`Lexing::Escapes`]; else as [`Lexing::NoEscapes`].
+        escapes: bool,
+    },
     /// Servers differ in whether a backslash escapes, or it is not known: only what [`reads_alike`] is sure.
     Unsure {
         /// As well as [`Lexing::Shifts`].
@@ -99,24 +107,52 @@ pub fn reads_alike(sql: &[u8]) -> bool {
 }
 
 impl Lexing {
-    /// The tokens of a text.
+    /// The tokens of a text. A blank above ASCII is part of a word here: [`Lexing::hides`].
     #[must_use]
     pub const fn words<'a>(self, sql: &'a [u8]) -> Words<'a> {
         match self {
-            Self::NoEscapes => Words::without_escapes(sql),
-            Self::Escapes | Self::Shifts(Shift::Unknown) | Self::Unsure { .. } => Words::new(sql),
+            Self::NoEscapes | Self::Blanks { escapes: false, .. } => Words::without_escapes(sql),
+            Self::Escapes | Self::Shifts(Shift::Unknown) | Self::Blanks { .. } | Self::Unsure { .. } => Words::new(sql),
             Self::Shifts(shift) => Words::shifting(sql, shift),
         }
+    }
+
+    /// Whether a backslash escapes, as far as that is known.
+    #[must_use]
+    pub const fn escapes(self) -> bool {
+        !matches!(self, Self::NoEscapes | Self::Blanks { escapes: false, .. })
+    }
+
+    /// The two ways to read a text of which it is not known whether a backslash escapes in it; nor is the character set.
+    pub(crate) const EITHER: [Self; 2] =
+        [Self::Blanks { blank: Blank::Any, escapes: true }, Self::Blanks { blank: Blank::Any, escapes: false }];
+
+    /// The text with ASCII's blank in place of those above it; `None` if it has none.
+    pub(crate) fn respaced(self, sql: &[u8]) -> Option<Vec<u8>> {
+        let blank = match self {
+            Self::Blanks { blank, .. } => blank,
+            Self::Shifts(Shift::Unknown) | Self::Unsure { .. } => Blank::Any,
+            Self::Escapes | Self::NoEscapes | Self::Shifts(_) => return None,
+        };
+        blank.replaced(sql, self.words(sql))
     }
 
     /// The class of a text.
     #[must_use]
     pub fn class(self, sql: &[u8]) -> Class<'_> {
         match self {
-            Self::NoEscapes => crate::class_without_escapes(sql),
-            Self::Shifts(_) if !sql.is_ascii() => crate::class::classify(self.words(sql)),
-            Self::Unsure { .. } if self.hides(sql) => crate::class::either(crate::class(sql), crate::class_without_escapes(sql)),
-            Self::Escapes | Self::Shifts(_) | Self::Unsure { .. } => crate::class(sql),
+            Self::Unsure { .. } if self.hides(sql) => {
+                let [escapes, not] = Self::EITHER;
+                crate::class::either(escapes.class(sql), &not.class(sql))
+            }
+            Self::NoEscapes | Self::Blanks { .. } | Self::Shifts(_) if !sql.is_ascii() || !self.escapes() => {
+                let class = crate::class::classify(self.words(sql));
+                match self.respaced(sql) {
+                    Some(text) => crate::class::either(class, &crate::class::classify(self.words(&text))),
+                    None => class,
+                }
+            }
+            _ => crate::class(sql),
         }
     }
 
@@ -126,12 +162,14 @@ impl Lexing {
         matches!(self, Self::Shifts(_) | Self::Unsure { shifts: true })
     }
 
-    /// Whether a byte of this text that looks like a backslash or a quote may belong to a character, or strings may end elsewhere than they seem to.
+    /// Whether a byte of this text that looks like a backslash or a quote may belong to a character, strings may end elsewhere than they seem to, or what
+    /// looks like part of a word is a blank.
     #[must_use]
     pub fn hides(self, sql: &[u8]) -> bool {
         match self {
-            Self::Shifts(shift) => !sql.is_ascii() && shift.hides(sql),
-            Self::Unsure { shifts } => shifts && !sql.is_ascii() || !reads_alike(sql),
+            Self::Shifts(shift) => !sql.is_ascii() && (shift.hides(sql) || self.respaced(sql).is_some()),
+            Self::Unsure { shifts } => shifts && !sql.is_ascii() || !reads_alike(sql) || self.respaced(sql).is_some(),
+            Self::Blanks { .. } => self.respaced(sql).is_some(),
             Self::Escapes | Self::NoEscapes => false,
         }
     }
@@ -139,10 +177,10 @@ impl Lexing {
     /// Whether the tokens of this text are those that the server sees, whatever the rest of the session's mode and character set.
     #[must_use]
     pub fn is_sure_of(self, sql: &[u8]) -> bool {
-        if self.shifts() && !sql.is_ascii() || matches!(self, Self::Unsure { .. }) && self.hides(sql) {
+        if self.shifts() && !sql.is_ascii() || self.hides(sql) {
             return false;
         }
-        // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
+        // In Latin-1, which nobody may have told us, this byte is a blank. In UTF-8 it never follows ASCII.
         let mut blanks = memchr::memchr_iter(0xA0, sql);
         if blanks.any(|at| at == 0 || sql[at - 1].is_ascii()) {
             return false;
@@ -162,12 +200,15 @@ pub struct Routine<'a> {
     pub name: Cow<'a, [u8]>,
 }
 
-/// Every function that is not the server's own, and every procedure, that a statement calls.
+/// Every function that is not the server's own, and every procedure, that a statement calls. Where blanks are hidden in it, one without a name besides.
 #[must_use]
 pub fn calls(sql: &[u8], lexing: Lexing) -> Vec<Routine<'_>> {
     let mut all = routines(lexing.words(sql));
     if matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(sql) {
         all.extend(routines(Words::without_escapes(sql)));
+    }
+    if lexing.respaced(sql).is_some() {
+        all.push(Routine { schema: None, name: Cow::Borrowed(b"") });
     }
     all
 }
@@ -188,7 +229,7 @@ pub fn reading(class: &Class<'_>, sql: &[u8], lexing: Lexing, harmless: impl Fn(
         return Err(Unread::Leaves(leaves));
     }
     // Variables of the session are the same on every connection that it gets.
-    let reads = class.reads.without(Reads::SESSION_VARIABLE);
+    let reads = class.reads.without(Reads::SESSION_VARIABLE.with(Reads::XPATH));
     if !reads.is_empty() {
         return Err(Unread::Reads(reads));
     }
@@ -276,8 +317,14 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
 /// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and means the same after blanks.
 pub fn fuzz_reading(data: &[u8]) {
     let [how, sql @ ..] = data else { return };
-    let lexing =
-        [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(Shift::Gbk), Lexing::Unsure { shifts: false }][usize::from(how % 4)];
+    let lexing = [
+        Lexing::Escapes,
+        Lexing::NoEscapes,
+        Lexing::Shifts(Shift::Gbk),
+        Lexing::Unsure { shifts: false },
+        Lexing::Blanks { blank: Blank::Latin, escapes: true },
+        Lexing::Blanks { blank: Blank::Any, escapes: false },
+    ][usize::from(how % 6)];
     let class = lexing.class(sql);
     let strict = reading(&class, sql, lexing, |_| false);
     let all = reading(&class, sql, lexing, |_| true);

@@ -72,13 +72,13 @@ pub fn split(sql: &[u8]) -> Option<Vec<Range<usize>>> {
     (sure && parts.len() > 1).then_some(parts)
 }
 
-fn parts(sql: &[u8], words: Words<'_>) -> Option<Vec<Range<usize>>> {
+fn parts(sql: &[u8], mut words: Words<'_>) -> Option<Vec<Range<usize>>> {
     let mut parts = Vec::new();
     let mut from = 0;
     let mut count = 0;
     let mut creates = false;
     let mut begins = false;
-    for token in words {
+    for token in words.by_ref() {
         if token.is_sign(b';') {
             if count == 0 {
                 return None;
@@ -97,9 +97,14 @@ fn parts(sql: &[u8], words: Words<'_>) -> Option<Vec<Range<usize>>> {
             0 => return None,
             _ if begins && !(count == 1 && token.is("WORK")) => return None,
             _ if creates && count < ANNOUNCED_WITHIN && token.is_any(BODIES) => return None,
+            1 if creates && token.is("LIBRARY") => return None,
             _ => {}
         }
         count += 1;
+    }
+    if words.is_conditional() {
+        // `/*m!`, which no server that we know executes.
+        return None;
     }
     let rest = trimmed(sql, from..sql.len());
     match (count, rest.is_empty()) {
@@ -173,6 +178,7 @@ mod tests {
             "CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
             "SELECT 1; CREATE OR REPLACE DEFINER=`a`@`b` TRIGGER t BEFORE INSERT ON x FOR EACH ROW BEGIN SET @a=1; END",
             "BEGIN NOT ATOMIC SELECT 1; SELECT 2; END",
+            "CREATE LIBRARY l LANGUAGE JAVASCRIPT AS $$ let m={}; delete m.a $$",
             "IF 1 THEN SELECT 1; END IF",
             "FOR i IN 1..2 DO SELECT i; END FOR",
             "SELECT 1; nonsense; SELECT 2",
@@ -180,12 +186,14 @@ mod tests {
             assert_eq!(texts(sql), None, "{sql}");
         }
         assert_eq!(texts("CREATE TABLE t (a INT); DROP TABLE t"), Some(vec!["CREATE TABLE t (a INT)", "DROP TABLE t"]));
+        assert!(texts("CREATE TABLE t (library INT); DROP TABLE t").is_some_and(|parts| parts.len() == 2));
     }
 
     #[test]
     fn what_servers_read_in_different_ways_stays_whole() {
         for sql in [
             "SELECT 1; /*!80000 SELECT 2; */ SELECT 3",
+            "SELECT 1 /*m! ' */; DELETE FROM t; -- '; SELECT 2",
             r"SELECT '\'; SELECT 2; -- '",
             "SELECT 1; SELECT 'open",
             "SELECT 1; /* only a comment */",

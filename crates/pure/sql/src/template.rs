@@ -134,7 +134,7 @@ impl Template {
     /// The statement that takes the place of this one, if it matches. The first comment is kept, for hints are in it.
     #[must_use]
     pub fn apply(&self, sql: &[u8], lexing: Lexing) -> Option<Rewritten> {
-        if self.escapes && matches!(lexing, Lexing::NoEscapes | Lexing::Unsure { .. }) {
+        if self.escapes && (!lexing.escapes() || matches!(lexing, Lexing::Unsure { .. })) {
             return None;
         }
         let mut parts = Parts::of(sql, lexing);

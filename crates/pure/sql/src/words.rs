@@ -54,6 +54,12 @@ impl Token<'_> {
         self.kind == Kind::Sign && self.text == [sign]
     }
 
+    /// Whether it begins with `$$` or `$tag$`: to MySQL 9 the beginning of a text that ends with the same, the body of a routine or library.
+    #[must_use]
+    pub fn is_dollar_quote(&self) -> bool {
+        matches!(self.text, [b'$', rest @ ..] if rest.contains(&b'$')) && self.kind == Kind::Word
+    }
+
     /// Whether its quotes are closed; true for what needs none.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -241,6 +247,19 @@ impl<'a> Words<'a> {
             // A comment may begin or end here.
             Some(b'/' | b'-' | b'#' | b'*') => self.peek().is_some_and(|token| token.is_sign(sign)),
             _ => false,
+        }
+    }
+
+    /// Whether the next token begins with a digit.
+    #[must_use]
+    pub(crate) fn is_before_digit(&self) -> bool {
+        let mut at = self.at;
+        while self.text.get(at).is_some_and(|&byte| is_blank(byte)) {
+            at += 1;
+        }
+        match self.text.get(at) {
+            Some(b'/' | b'-' | b'#' | b'*') => self.peek().is_some_and(|token| token.text[0].is_ascii_digit()),
+            byte => byte.is_some_and(u8::is_ascii_digit),
         }
     }
 
@@ -503,6 +522,8 @@ mod tests {
         assert!(!conditional("/*!40101 a */ b"));
         assert!(conditional("/*!80000 a */ b"));
         assert!(conditional("/*M! a */ b"));
+        // Servers that we know pass it.
+        assert!(conditional("/*m! a */ b"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What statements are, what they leave on a connection and what they read there.
 
 use sql::CommandCounter as C;
-use sql::{Leaves, Reads, class, class_without_escapes};
+use sql::{Blank, Leaves, Lexing, Reads, class, class_without_escapes};
 
 fn leaves(sql: &str) -> Leaves {
     class(sql.as_bytes()).leaves
@@ -98,6 +98,7 @@ fn plain_reads_are_those_that_nobody_notices_twice() {
         "SELECT IF(a IN (1,2),JSON_EXTRACT(b,'$.x'),NOW()) FROM t",
         "TABLE t",
         "SELECT `update`, a.lock FROM t",
+        "SELECT EXTRACTVALUE(a, '//b') FROM t",
     ] {
         let class = class(sql.as_bytes());
         assert!(class.plain_read, "{sql}: {class:?}");
@@ -177,6 +178,18 @@ fn what_a_statement_may_leave_behind_is_marked() {
         ("XA START 'a'", Leaves::XA),
         ("HANDLER t OPEN", Leaves::HANDLER),
         ("DROP DATABASE d", Leaves::DATABASE),
+        ("CREATE OR REPLACE SCHEMA d", Leaves::DATABASE),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", Leaves::NONE),
+        ("SELECT s.nextval FROM dual", Leaves::NEXTVAL),
+        ("INSERT INTO t VALUES (d.s . \"NextVal\", 'a')", Leaves::NEXTVAL),
+        ("UPDATE t SET a = `s`.`nextval`", Leaves::NEXTVAL),
+        ("SELECT nextval FROM t", Leaves::NONE),
+        ("SELECT 'x' INTO 1.e@a", Leaves::USER_VARIABLE),
+        ("SELECT `GET_LOCK`('a', 0)", Leaves::GET_LOCK | Leaves::UNKNOWN_FUNCTION),
+        ("INSERT INTO t (a) TABLE u ON DUPLICATE KEY UPDATE a = f(b)", Leaves::UNKNOWN_FUNCTION),
+        ("INSERT INTO t TABLE u ORDER BY f(b)", Leaves::UNKNOWN_FUNCTION),
+        ("CREATE TABLE t (a TIMESTAMP ON UPDATE NOW(), KEY k (a))", Leaves::NONE),
+        ("SET STATEMENT a = SUBSTRING('ANSI' FROM 1 FOR REPLACE('4','4','4')) FOR SET @@sql_mode='ANSI'", Leaves::SET),
         ("UPDATE t SET a=LAST_INSERT_ID(a+1)", Leaves::LAST_INSERT_ID),
         ("INSERT INTO t(a) VALUES (f(1))", Leaves::UNKNOWN_FUNCTION),
         ("SELECT SETVAL(s, 1)", Leaves::SEQUENCE),
@@ -205,6 +218,12 @@ fn reads_of_what_is_bound_to_a_connection_are_marked() {
         ("SELECT @@global.sql_mode", Reads::NONE),
         ("EXECUTE s USING @a", Reads::PREPARED | Reads::USER_VARIABLE),
         ("SELECT PREVIOUS VALUE FOR s", Reads::SEQUENCE),
+        ("SELECT s.currval, `s`.`CURRVAL`", Reads::CURRVAL),
+        ("SELECT currval, t.a FROM t", Reads::NONE),
+        ("SELECT `FOUND_ROWS`()", Reads::FOUND_ROWS),
+        ("SELECT \"ROW_COUNT\"()", Reads::ROW_COUNT),
+        ("SELECT EXTRACTVALUE(a, '//b[$@i]') FROM t", Reads::XPATH),
+        ("SELECT updatexml (a, b, c) FROM t", Reads::XPATH),
     ] {
         assert_eq!(reads(sql), marks, "{sql}");
     }
@@ -332,7 +351,7 @@ fn a_backslash_escapes_unless_the_session_says_otherwise() {
 
 #[test]
 fn where_nobody_knows_whether_it_escapes_a_text_is_what_it_may_be() {
-    let unsure = sql::Lexing::Unsure { shifts: false };
+    let unsure = Lexing::Unsure { shifts: false };
     let both = unsure.class(br"SELECT '\', @a:=1 -- '");
     assert_eq!((both.leaves, both.plain_read), (Leaves::USER_VARIABLE | Leaves::UNKNOWN_STATE, false));
     assert!(unsure.class(br"SELECT '\'; KILL 5 -- '").kills);
@@ -377,4 +396,77 @@ fn values_far_from_the_beginning_hide_nothing() {
     let long = format!("'{}''; '", "x".repeat(300));
     assert_eq!(seen(&format!("9,{long})")), nothing);
     assert_eq!(seen(&format!("9,{long};DO 1")), (Leaves::NONE, Reads::NONE, true));
+}
+
+#[test]
+fn what_makes_ids_is_seen_inside_of_what() {
+    let inserts = |sql: &str| class(sql.as_bytes()).inserts;
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "REPLACE t SET a = 1",
+        "LOAD DATA INFILE 'f' INTO TABLE t",
+        "SET STATEMENT max_statement_time=9 FOR INSERT INTO t(v) VALUES (1) RETURNING id",
+        "ANALYZE INSERT INTO t VALUES (1)",
+        "SET STATEMENT a=1 FOR ANALYZE FORMAT=JSON REPLACE INTO t VALUES (1)",
+        "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY) SELECT 1 AS b",
+        "CREATE TEMPORARY TABLE t SELECT 1 AS b",
+    ] {
+        assert!(inserts(sql), "{sql}");
+    }
+    for sql in
+        ["SELECT 1", "UPDATE t SET a = REPLACE(a, 'b', 'c')", "SET STATEMENT a=1 FOR DELETE FROM t", "CREATE TABLE t (a INT)"]
+    {
+        assert!(!inserts(sql), "{sql}");
+    }
+}
+
+#[test]
+fn analyze_runs_what_it_analyzes() {
+    for sql in ["ANALYZE INSERT INTO t VALUES (1)", "ANALYZE FORMAT=JSON UPDATE t SET a=1", "ANALYZE DELETE FROM t"] {
+        let class = class(sql.as_bytes());
+        assert!(class.against == Some(sql::Against::Change) && class.may_write(), "{sql}: {class:?}");
+    }
+    assert!(leaves("ANALYZE INSERT INTO t (a) VALUES (1)").is_empty());
+}
+
+#[test]
+fn a_blank_above_ascii_hides_nothing() {
+    const LATIN: Lexing = Lexing::Blanks { blank: Blank::Latin, escapes: true };
+    for lexing in [
+        LATIN,
+        Lexing::Blanks { blank: Blank::Latin, escapes: false },
+        Lexing::Blanks { blank: Blank::Any, escapes: true },
+        Lexing::Unsure { shifts: false },
+        Lexing::Shifts(sql::Shift::Unknown),
+    ] {
+        for sql in [
+            &b"WITH x AS (SELECT 1)\xa0UPDATE t SET a=1"[..],
+            b"SELECT 1\xa0INTO\xa0@a",
+            b"SELECT SQL_CALC_FOUND_ROWS\xa0a FROM t",
+            b"SELECT 1 --\x81 '\n INTO @a -- '",
+        ] {
+            assert!(class(sql).leaves.is_empty(), "{}", sql.escape_ascii());
+            let found = lexing.class(sql);
+            assert!(!found.plain_read && found.leaves.contains(Leaves::UNKNOWN_STATE), "{}: {found:?}", sql.escape_ascii());
+            assert!(lexing.hides(sql) && !lexing.is_sure_of(sql), "{}", sql.escape_ascii());
+        }
+        assert!(lexing.class(b"SELECT '\xa0', caf\xe9 FROM t").plain_read && lexing.class(b"SELECT a\xa0FROM t").plain_read);
+    }
+    // Of a string that ends elsewhere without escapes.
+    let open = br"SELECT 'a\'\xa0INTO @a -- '".iter().map(|&byte| if byte == b'x' { 0xA0 } else { byte }).collect::<Vec<_>>();
+    assert!(LATIN.class(&open).plain_read, "{}", open.escape_ascii());
+    let calls = |sql| sql::calls(sql, LATIN).len();
+    assert_eq!((calls(b"SELECT f(a)"), calls(b"SELECT f(1) --\x81 '\n, g(2) -- '")), (1, 2));
+}
+
+#[test]
+fn what_dollars_quote_is_not_known() {
+    for sql in [
+        "CREATE FUNCTION f(n INT) RETURNS INT LANGUAGE JAVASCRIPT AS $$ // don't\nreturn n $$; UPDATE t SET a=1",
+        "CREATE PROCEDURE p() LANGUAGE JAVASCRIPT AS $a$ x $a$",
+        "CREATE LIBRARY l LANGUAGE JAVASCRIPT AS $$ let m={}; delete m.a $$",
+    ] {
+        assert!(leaves(sql).contains(Leaves::UNKNOWN_STATE), "{sql}");
+    }
+    assert!(leaves("CREATE FUNCTION f(a$b$ INT) RETURNS INT RETURN a$b$").is_empty());
 }

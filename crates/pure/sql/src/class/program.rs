@@ -17,6 +17,10 @@ impl Scan<'_> {
         while let Some(token) = self.words.next() {
             let last = before.replace(token);
             let after = |sign: u8, words: &[&str]| last.is_some_and(|last| last.is_sign(sign) || last.is_any(words));
+            if token.is_dollar_quote() {
+                // Where it ends, and what comes after it, not all servers agree.
+                self.leaves(Leaves::UNKNOWN_STATE);
+            }
             if token.is_sign(b';') {
                 if !begun {
                     return command;

@@ -24,6 +24,9 @@ pub(super) const DEFINITION: Rest = Rest { functions: false, accounts: false, as
 pub(super) const ACCOUNTS: Rest = Rest { functions: false, accounts: true, assigns: false };
 pub(super) const ASSIGNS: Rest = Rest { functions: true, accounts: false, assigns: true };
 
+/// Of NEXTVAL and CURRVAL in quotes.
+const QUOTED_LEN: usize = 9;
+
 /// Beyond so many bytes values are passed in a loop of their own.
 pub(super) const LONG: usize = 256;
 
@@ -60,8 +63,7 @@ impl<'a> Scan<'a> {
                 }
                 Kind::Word => {
                     if token.is_any(&["NEXTVAL", "CURRVAL"]) && self.is_qualified(&before) {
-                        // Under sql_mode=ORACLE a sequence; else a column.
-                        self.only_here(Against::Sequence);
+                        self.column_or_sequence(token.text);
                     }
                     self.keyword(token, &mut rest, &mut for_update);
                 }
@@ -69,13 +71,34 @@ impl<'a> Scan<'a> {
                 Kind::Name | Kind::String
                     if rest.functions && token.text[0] != b'\'' && self.words.is_before(b'(') && !self.is_named(&before) =>
                 {
-                    self.unknown_function(self.qualifier(&before, &earlier), token);
+                    let schema = self.qualifier(&before, &earlier);
+                    if schema.is_none() && token.is_whole() {
+                        // The server's own are called so, too.
+                        let name = Token { kind: Kind::Word, text: &token.text[1..token.text.len() - 1], ..token };
+                        self.call(name, None, false);
+                    }
+                    self.unknown_function(schema, token);
+                }
+                Kind::Name | Kind::String if token.text.len() == QUOTED_LEN && self.is_qualified(&before) => {
+                    self.column_or_sequence(&unquote(token.text));
                 }
                 _ => {}
             }
             earlier = std::mem::replace(&mut before, token.start..token.end());
         }
         for_update
+    }
+
+    /// `x.NEXTVAL`, `x.CURRVAL`: under sql_mode=ORACLE a sequence, else a column.
+    fn column_or_sequence(&mut self, name: &[u8]) {
+        if name.eq_ignore_ascii_case(b"NEXTVAL") {
+            self.leaves(Leaves::NEXTVAL);
+        } else if name.eq_ignore_ascii_case(b"CURRVAL") {
+            self.class.reads |= Reads::CURRVAL;
+        } else {
+            return;
+        }
+        self.only_here(Against::Sequence);
     }
 
     /// What follows is the name of something that the statement makes.
@@ -182,6 +205,7 @@ impl<'a> Scan<'a> {
             Some(b'S') if word.is("SERVICE_RELEASE_LOCKS") => self.leaves(Leaves::RELEASE_LOCK),
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
             Some(b'U' | b'D') if word.is_any(&["UPDATE", "DELETE"]) => self.not_a_read(Against::Change),
+            Some(b'E' | b'U') if word.is_any(&["EXTRACTVALUE", "UPDATEXML"]) => self.class.reads |= Reads::XPATH,
             Some(b'I' | b'L' | b'M' | b'B' | b'W') if crate::reading::asks_one_server(word) => self.only_here(Against::Server),
             _ if functions && !functions::is_known(word.text) => self.unknown_function(None, word),
             _ => {}
@@ -193,7 +217,8 @@ impl<'a> Scan<'a> {
         match word.text.first().map(u8::to_ascii_uppercase) {
             Some(b'I') if word.is("INTO") => {
                 self.not_a_read(Against::Into);
-                if self.words.is_before(b'@') {
+                // Of `1.e@x` MySQL reads `@x`.
+                if self.words.is_before(b'@') || self.words.is_before_digit() {
                     self.leaves(Leaves::USER_VARIABLE);
                 }
             }
@@ -215,8 +240,16 @@ impl<'a> Scan<'a> {
             }
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
             Some(b'S') if word.is("SESSION_VARIABLES") => self.class.reads |= Reads::SESSION_VARIABLE,
-            Some(b'S') if word.is("SELECT") => (self.class.selects, rest.functions, rest.accounts) = (true, true, false),
-            Some(b'T' | b'R') if word.is_any(&["TABLE", "RETURNING"]) => self.class.selects = true,
+            Some(b'S') if word.is("SELECT") => {
+                (self.class.selects, rest.functions, rest.accounts) = (true, true, false);
+                // CREATE TABLE … SELECT.
+                self.class.inserts |= self.class.ddl || self.class.leaves.intersects(Leaves::TEMP_TABLE);
+            }
+            Some(b'T' | b'R') if word.is_any(&["TABLE", "RETURNING"]) => {
+                self.class.selects = true;
+                // INSERT … TABLE … ON DUPLICATE KEY UPDATE.
+                rest.functions |= self.class.inserts;
+            }
             Some(b'L' | b'O' | b'F') if word.is_any(&["LIMIT", "OFFSET", "FETCH"]) => self.class.limits = true,
             Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
             Some(b'S') if word.is("SET") => rest.functions = true,

@@ -1,0 +1,379 @@
+//! What texts do that their first words do not say: two sessions that share connections, compared with two that do not.
+#![forbid(unsafe_code)]
+
+use std::thread;
+use std::time::Duration;
+
+use conformance::beside::{asked, beside, beside_with, held, set, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::clients::app;
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("a_sequence_of_oracle_mode_is_the_sessions_own", oracle),
+        ("ids_made_inside_of_other_statements_are_the_sessions_own", ids),
+        ("what_is_analyzed_runs_with_the_sessions_variables", analyzed),
+        ("a_variable_in_an_xpath_is_the_sessions", xpath),
+        ("a_blank_above_ascii_hides_nothing", blanks),
+        ("a_blank_is_what_servers_take_for_one", blanks_of_servers),
+        ("what_hides_behind_names_and_comments_is_seen", hidden),
+        ("what_is_cached_ends_with_every_write", written),
+        ("what_dollars_quote_hides_nothing_from_the_firewall", dollars),
+    ])
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn is(client: &mut Raw, sql: &str, wanted: &[&str]) -> Outcome {
+    let said = asked(client, sql)?.concat();
+    expect(said == wanted, || format!("{sql}: {said:?} instead of {wanted:?}"))
+}
+
+/// As [`alike`], and no server refuses any of it.
+fn alike_and_well(driver: Driver, vendor: Vendor, options: &[&str], setup: &str, rules: &str, said: &[(usize, &str)]) -> Outcome {
+    let told = alike(driver, vendor, options, setup, rules, said)?;
+    told.iter().find(|told| told.contains("Err(")).map_or(Ok(()), |refused| Err(format!("{vendor} refuses: {refused}")))
+}
+
+/// Two sessions say this, directly and then through the proxy, where they share two connections; they are told the same: this.
+fn alike(
+    driver: Driver,
+    vendor: Vendor,
+    options: &[&str],
+    setup: &str,
+    rules: &str,
+    said: &[(usize, &str)],
+) -> Result<Vec<String>, String> {
+    let (server, proxy) = by_hand::one_with(driver, vendor, options)?;
+    let two = "UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME";
+    proxy.admin(&format!("{two}; {rules}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+    let mut told = Vec::new();
+    for through in [false, true] {
+        server.root(setup)?;
+        let mut clients = if through {
+            let first = log_in(&proxy)?;
+            let second = beside(&proxy, &first)?;
+            [first, second]
+        } else {
+            let direct = || Raw::log_in(server.port).map_err(|error| error.to_string());
+            [direct()?, direct()?]
+        };
+        let mut all = Vec::new();
+        for (who, sql) in said {
+            let answer = clients.get_mut(*who).ok_or("nobody")?.ask(sql).map_err(|error| error.to_string());
+            all.push(format!("{who}: {sql}: {answer:?}"));
+            // So long that a session gives its connection back.
+            thread::sleep(Duration::from_millis(20));
+        }
+        told.push(all);
+    }
+    let proxied = told.pop().unwrap_or_default();
+    let direct = told.pop().unwrap_or_default();
+    for (direct, proxied) in direct.iter().zip(&proxied) {
+        same(proxied, direct).map_err(|why| format!("{vendor}: {why}"))?;
+    }
+    Ok(direct)
+}
+
+/// Nothing is cached either, though a rule says so.
+fn oracle(driver: Driver) -> Outcome {
+    let setup = "DROP TABLE IF EXISTS conf.orders; CREATE TABLE conf.orders (id INT, words VARCHAR(9));
+        DROP SEQUENCE IF EXISTS conf.order_numbers; CREATE SEQUENCE conf.order_numbers";
+    let cached =
+        "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, apply) VALUES (1, 1, '^SELECT', 60000, 1)";
+    alike_and_well(
+        driver,
+        Vendor::MariaDb,
+        &["--sql-mode=ORACLE"],
+        setup,
+        cached,
+        &[
+            (0, "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'a')"),
+            (1, "INSERT INTO conf.orders VALUES (conf.order_numbers.\"nextval\", 'b')"),
+            (0, "SELECT conf.order_numbers.CURRVAL FROM dual"),
+            (1, "SELECT conf.order_numbers.`currval` FROM dual"),
+            (0, "SELECT conf.order_numbers.NEXTVAL FROM dual"),
+            (0, "SELECT conf.order_numbers.NEXTVAL FROM dual"),
+            (1, "SELECT conf.order_numbers.NEXTVAL FROM dual"),
+            (0, "SELECT conf.order_numbers.CURRVAL FROM dual"),
+        ],
+    )?;
+    // The mode of a session alone.
+    alike_and_well(
+        driver,
+        Vendor::MariaDb,
+        &[],
+        setup,
+        "",
+        &[
+            (0, "SET sql_mode = ORACLE"),
+            (1, "SET sql_mode = ORACLE"),
+            (0, "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'a')"),
+            (1, "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'b')"),
+            (0, "INSERT INTO conf.orders VALUES (conf.order_numbers.CURRVAL, 'c')"),
+            (0, "SELECT id, words FROM conf.orders"),
+        ],
+    )?;
+    // Elsewhere it is the name of a column.
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root("CREATE TABLE conf.counters (nextval INT, currval INT); INSERT INTO conf.counters VALUES (3, 2)")?;
+        let mut client = log_in(&proxy)?;
+        is(&mut client, "SELECT c.nextval, c.currval FROM conf.counters c", &["3", "2"])?;
+        same(held(&proxy, &client)?.as_str(), "")?;
+    }
+    Ok(())
+}
+
+fn ids(driver: Driver) -> Outcome {
+    let setup = "DROP TABLE IF EXISTS conf.made, conf.twice;
+        CREATE TABLE conf.made (id BIGINT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(99));
+        INSERT INTO conf.made VALUES (41, 'before')";
+    for vendor in vendors() {
+        alike(
+            driver,
+            vendor,
+            &[],
+            setup,
+            "",
+            &[
+                (0, "SELECT LAST_INSERT_ID()"),
+                (1, "SELECT LAST_INSERT_ID()"),
+                (0, "SET STATEMENT max_statement_time=9 FOR INSERT INTO conf.made (words) VALUES ('a') RETURNING id"),
+                (1, "INSERT INTO conf.made (id, words) VALUES (1000, 'b')"),
+                (1, "SELECT LAST_INSERT_ID()"),
+                (0, "SELECT LAST_INSERT_ID()"),
+                (0, "ANALYZE INSERT INTO conf.made (words) VALUES ('c')"),
+                (1, "SELECT LAST_INSERT_ID()"),
+                (0, "SELECT LAST_INSERT_ID()"),
+                (0, "SELECT LAST_INSERT_ID(77)"),
+                (0, "CREATE TABLE conf.twice (id INT AUTO_INCREMENT PRIMARY KEY, v INT UNIQUE) SELECT 5 AS v UNION ALL SELECT 5"),
+                (1, "SELECT LAST_INSERT_ID()"),
+                (0, "SELECT LAST_INSERT_ID()"),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn analyzed(driver: Driver) -> Outcome {
+    let setup = "DROP TABLE IF EXISTS conf.audited;
+        CREATE TABLE conf.audited (id INT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(99));
+        CREATE TRIGGER conf.audits BEFORE INSERT ON conf.audited FOR EACH ROW SET NEW.words = COALESCE(@who, 'nobody'), @audited = 'secret'";
+    alike_and_well(
+        driver,
+        Vendor::MariaDb,
+        &[],
+        setup,
+        "",
+        &[
+            (0, "SET @who = 'me'"),
+            (1, "SELECT 1"),
+            (0, "ANALYZE INSERT INTO conf.audited VALUES (1, 'x')"),
+            (1, "SELECT words FROM conf.audited"),
+            (1, "SELECT @audited"),
+            (0, "SELECT @audited"),
+        ],
+    )
+}
+
+fn xpath(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        alike_and_well(
+            driver,
+            vendor,
+            &[],
+            "DO 0",
+            "",
+            &[
+                (0, "SET @i = 2"),
+                (1, "SELECT 1"),
+                (0, "SELECT ExtractValue('<a><b>x</b><b>y</b></a>', '//b[$@i]')"),
+                (1, "SELECT ExtractValue('<a><b>x</b><b>y</b></a>', '//b[$@i]')"),
+                (0, "SELECT UpdateXML('<a><b>x</b><b>y</b></a>', '//b[$@i]', 'z')"),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Says what is no UTF-8.
+fn said(client: &mut Raw, sql: &[u8]) -> Result<Vec<Vec<String>>, String> {
+    client.command(&[b"\x03", sql].concat()).map_err(|error| error.to_string())?;
+    client.rows().map_err(|error| format!("{}: {error}", sql.escape_ascii()))
+}
+
+/// Latin-1's no-break space is a blank to servers, whoever says that the session is in Latin-1, and whether or not a backslash escapes.
+fn blanks(driver: Driver) -> Outcome {
+    const LATIN1: u8 = 8;
+    const UTF8: u8 = 45;
+    const OF_MYSQL: u8 = 255;
+    for vendor in vendors() {
+        let (server, proxy) =
+            by_hand::one_with(driver, vendor, &["--character-set-server=latin1", "--collation-server=latin1_swedish_ci"])?;
+        server.root("CREATE TABLE conf.counted_up (n INT); INSERT INTO conf.counted_up VALUES (0)")?;
+        let mut second = log_in(&proxy)?;
+        for (at, (collation, before, blank)) in [
+            (LATIN1, "DO 0", 0xA0),
+            (LATIN1, "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", 0xA0),
+            (UTF8, "SET NAMES latin1", 0xA0),
+            (UTF8, "SET character_set_client = cp866", 0xFF),
+            (UTF8, "SET NAMES DEFAULT", 0xA0),
+            // MariaDB does not know it, and takes its own.
+            (if vendor == Vendor::MariaDb { OF_MYSQL } else { LATIN1 }, "SELECT 1", 0xA0),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut first = beside_with(&proxy, &second, collation)?;
+            asked(&mut first, before)?;
+            let name = format!("@of_the_first_{at}");
+            let blank = [blank];
+            said(&mut first, &[b"SELECT 'secret'", &blank[..], b"INTO", &blank[..], name.as_bytes()].concat())?;
+            is(&mut second, &format!("SELECT {name}"), &["NULL"]).map_err(|why| format!("{vendor}, {before}: {why}"))?;
+            is(&mut first, &format!("SELECT {name}"), &["secret"]).map_err(|why| format!("{vendor}, {before}: {why}"))?;
+        }
+        // MariaDB has no such UPDATE.
+        if vendor == Vendor::MySql {
+            proxy.admin(
+                "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"pipelining\": 16}'); LOAD MYSQL SERVERS TO RUNTIME",
+            )?;
+            let mut third = beside_with(&proxy, &second, LATIN1)?;
+            for _ in 0..8 {
+                said(&mut third, b"WITH x AS (SELECT 1)\xa0UPDATE conf.counted_up SET n = n + 1")?;
+            }
+            is(&mut second, "SELECT n FROM conf.counted_up", &["8"])?;
+        }
+    }
+    Ok(())
+}
+
+/// Each byte above ASCII in each character set of one byte, or of bytes that stand for themselves: where a server reads it as a blank, so is it read here.
+/// The servers are asked without a proxy.
+fn blanks_of_servers(_: Driver) -> Outcome {
+    let mut wrong = Vec::new();
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        let mut client = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        for charset in asked(&mut client, "SELECT character_set_name FROM information_schema.character_sets")?.concat() {
+            if asked(&mut client, &format!("SET character_set_client = {charset}")).is_err() {
+                // No client may have it.
+                continue;
+            }
+            let wanted = sql::Blank::of(&charset);
+            let lexing = wanted.map_or(sql::Lexing::Escapes, |blank| sql::Lexing::Blanks { blank, escapes: true });
+            for byte in 0x80..=0xFF {
+                let blank = said(&mut client, &[b"SELECT", &[byte][..], b"5"].concat()).is_ok();
+                let commented = said(&mut client, &[b"SELECT 5 --", &[byte][..], b" '"].concat()).is_ok();
+                let seen = |text: &[&[u8]]| lexing.hides(&text.concat());
+                let (here, comment) = (seen(&[b"SELECT", &[byte], b"5"]), seen(&[b"SELECT 5 --", &[byte], b" '"]));
+                // What is only thought to end a comment costs little.
+                if blank != here || commented && !comment {
+                    wrong.push(format!("{vendor} {charset} 0x{byte:X}: a blank {blank}, here {here}; after two dashes {commented}, here {comment}"));
+                }
+            }
+        }
+    }
+    expect(wrong.is_empty(), || wrong.join("\n"))
+}
+
+/// What hides behind a comment or a name, or in a part of a text that looks like another, is what it is to servers.
+fn hidden(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        alike(
+            driver,
+            vendor,
+            &[],
+            "DROP TABLE IF EXISTS conf.filled; CREATE TABLE conf.filled (a INT PRIMARY KEY)",
+            "",
+            &[
+                (0, "SELECT 1 /*m! + 1 */ AS one"),
+                (0, "SELECT 'x' INTO 1.e@of_the_first"),
+                (1, "SELECT @of_the_first"),
+                (0, "SELECT @of_the_first"),
+                (
+                    0,
+                    "SET STATEMENT lc_time_names = SUBSTRING('de_DE' FROM 1 FOR REPLACE('5','4','4')) FOR SET @@default_week_format = 5",
+                ),
+                (1, "SELECT @@default_week_format"),
+                (0, "SELECT @@default_week_format"),
+                (0, "SELECT `GET_LOCK`('of_the_first', 0)"),
+                (1, "SELECT GET_LOCK('of_the_first', 0)"),
+                (0, "SELECT `RELEASE_LOCK`('of_the_first')"),
+                (1, "SELECT GET_LOCK('of_the_first', 0)"),
+            ],
+        )?;
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root(
+            "CREATE TABLE conf.called (a INT PRIMARY KEY, b INT); INSERT INTO conf.called VALUES (1, 1);
+             CREATE FUNCTION conf.locks(a INT) RETURNS INT NO SQL RETURN GET_LOCK('locked', 0)",
+        )?;
+        let mut client = log_in(&proxy)?;
+        if vendor == Vendor::MySql {
+            asked(&mut client, "INSERT INTO conf.called TABLE conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)")?;
+        } else {
+            asked(&mut client, "INSERT INTO conf.called SELECT * FROM conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)")?;
+        }
+        let holds = held(&proxy, &client)?;
+        expect(holds.contains("Routine"), || format!("{vendor}: {holds}"))?;
+    }
+    Ok(())
+}
+
+/// What is cached ends with writes that do not look like writes.
+fn written(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, attributes, apply)
+             VALUES (1, 1, '^SELECT a FROM kept', 60000, '{\"cache_invalidate\":true}', 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        server.root("CREATE DATABASE kept; CREATE TABLE kept.t (a INT); INSERT INTO kept.t VALUES (1)")?;
+        let mut client = log_in(&proxy)?;
+        // One whose connection is kept is not answered from the cache.
+        let mut writer = log_in(&proxy)?;
+        let read = "SELECT a FROM kept.t";
+        is(&mut client, read, &["1"])?;
+        server.root("UPDATE kept.t SET a = 2")?;
+        is(&mut client, read, &["1"])?;
+        asked(&mut writer, "/*!999999 SELECT */ DELETE FROM kept.t")?;
+        is(&mut client, read, &[])?;
+        asked(&mut writer, "INSERT INTO kept.t VALUES (3)")?;
+        is(&mut client, read, &["3"])?;
+        if vendor == Vendor::MariaDb {
+            asked(&mut log_in(&proxy)?, "CREATE OR REPLACE DATABASE kept")?;
+            expect(asked(&mut client, read).is_err(), || "there is no such table any more".to_owned())?;
+        }
+    }
+    Ok(())
+}
+
+/// MySQL 9 reads `$$ … $$` as the text of a routine in another language.
+fn dollars(driver: Driver) -> Outcome {
+    const MULTI_STATEMENTS: u32 = 0x0001_0000;
+    if !vendors().contains(&Vendor::MySql) {
+        return Ok(());
+    }
+    let (server, proxy) = by_hand::one(driver, Vendor::MySql)?;
+    server.root("CREATE TABLE conf.precious (a INT)")?;
+    let create = |value: &str| format!("CREATE FUNCTION conf.js() RETURNS INT LANGUAGE JAVASCRIPT AS $$ return {value} $$");
+    let login = app(proxy.port);
+    let mut client = Raw::log_in_as(&login, MULTI_STATEMENTS, MULTI_STATEMENTS).map_err(|error| error.to_string())?;
+    asked(&mut client, &create("'x'"))?;
+    proxy.admin(
+        "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'app', '', 'PROTECTING', ''); LEARN MYSQL FIREWALL FROM DIGESTS;
+         LOAD MYSQL FIREWALL TO RUNTIME",
+    )?;
+    set(&proxy, "SET mysql-firewall_whitelist_enabled=1")?;
+    server.root("DROP FUNCTION conf.js")?;
+    let _refused = asked(&mut client, &create("' $$; DROP TABLE conf.precious -- '"));
+    server.root("SELECT COUNT(*) FROM conf.precious").map(drop)
+}
