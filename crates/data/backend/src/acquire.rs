@@ -82,6 +82,24 @@ impl Pools {
         Some(backend)
     }
 
+    /// Waits until a connection can be had that keeps nobody waiting, for whom no client waits. What is taken then has to be taken at once.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`.
+    pub async fn until_spare(&self, want: &Want<'_>) -> Result<(), BackendFailed> {
+        let (begun, group) = (self.rt.now(), self.group(want.hostgroup));
+        let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
+        while !group.has_spare() {
+            let waited = self.rt.now() - begun;
+            if waited >= limit {
+                let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+                return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last: None });
+            }
+            self.rt.sleep(LOOK_AGAIN.min(limit - waited)).await;
+        }
+        Ok(())
+    }
+
     /// A connection to a server of the hostgroup, for this session alone until it is released. Cancel-safe.
     ///
     /// # Errors

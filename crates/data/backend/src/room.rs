@@ -108,6 +108,24 @@ impl Place {
 }
 
 impl Group {
+    /// Whether who does not mind to wait may have a connection: nobody waits for one, and a quarter of all that may be open is still there for others, idle here or to be opened.
+    pub(crate) fn has_spare(&self) -> bool {
+        let places = self.places.borrow();
+        if !self.queue.is_empty() || places.iter().any(|place| place.room.of_server.wanted() > 0) {
+            return false;
+        }
+        let sum = |of: fn(&Place) -> u32| {
+            places.iter().filter(|place| place.keeps() && place.weight() > 0).map(|place| u64::from(of(place))).sum::<u64>()
+        };
+        let most = sum(Place::connections_max).min(places.first().map_or(0, |place| place.group_max.get().into()));
+        let idle: usize = places.iter().map(|place| place.idle.borrow().len()).sum();
+        let left = sum(|place| place.server().max_connections.saturating_sub(place.taken()));
+        let left =
+            left.min(places.first().map_or(0, |place| place.group_max.get().saturating_sub(place.room.of_group.taken()).into()));
+        // Where none can be had at all, whoever asks for one hears why.
+        most == 0 || idle as u64 + left > most / 4
+    }
+
     /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server nor anybody who waits.
     pub(crate) fn report(&self, hostgroup: u32, now: Instant) -> Option<HostgroupPoolRow> {
         let places = self.places.borrow();

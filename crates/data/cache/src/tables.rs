@@ -77,6 +77,11 @@ impl Tables {
         })
     }
 
+    /// There may have been writes of which nobody took note: what was read before is of no use.
+    pub fn forget(self: &Arc<Self>) {
+        self.writing().everything();
+    }
+
     /// Somebody begins to write.
     #[must_use]
     pub fn writing(self: &Arc<Self>) -> Writing {
@@ -116,6 +121,17 @@ impl Writing {
             self.tables.0[usize::from(slot)].writers.fetch_add(1, Ordering::AcqRel);
             self.slots.push(slot);
         }
+    }
+}
+
+/// Both have to be dropped.
+impl Clone for Writing {
+    fn clone(&self) -> Self {
+        let mut other = self.tables.writing();
+        for slot in &self.slots {
+            other.slot(*slot);
+        }
+        other
     }
 }
 
@@ -194,5 +210,21 @@ mod tests {
         assert!(!tables.are_untouched(&of(&tables, &[("s", "t")])));
         drop(b);
         assert!(tables.are_untouched(&of(&tables, &[("s", "t")])));
+    }
+
+    #[test]
+    fn a_write_of_two_ends_with_the_later_one_and_what_nobody_noted_touches_all() {
+        let tables = Arc::new(Tables::default());
+        let mut writing = tables.writing();
+        writing.table(b"s", b"t");
+        let other = writing.clone();
+        drop(writing);
+        let read = of(&tables, &[("s", "t")]);
+        assert!(!tables.are_untouched(&read));
+        drop(other);
+        let read = of(&tables, &[("s", "t")]);
+        assert!(tables.are_untouched(&read));
+        tables.forget();
+        assert!(!tables.are_untouched(&read) && tables.are_untouched(&of(&tables, &[("s", "t")])));
     }
 }

@@ -41,5 +41,5 @@ pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading
 pub use shift::Shift;
 pub use split::split;
 pub use tables::{names, tables_read};
-pub use tail::without_tail;
+pub use tail::{without_tail, without_tail_of_prepared};
 pub use volatile::is_volatile;
