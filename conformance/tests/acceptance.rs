@@ -607,6 +607,12 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     expect(made.contains("made of second and first"), || made.clone())?;
     let made = through.execute(1, 0, b"\0\0\x01a\x01b")?;
     expect(made.contains("made of b and a"), || made.clone())?;
+    // Who has no schema is in mysql-default_schema, as for rules.
+    proxy.admin(
+        "UPDATE mysql_query_rewrite SET schemaname = 'conf2' WHERE rewrite_id = 1; LOAD MYSQL QUERY RULES TO RUNTIME; \
+         SET mysql-default_schema = 'conf2'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    same(&proxy.query("SELECT 5 AS a, 6 AS b")?, "made of 6 and 5")?;
     let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
     expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || {
         "a template without its value was taken".to_owned()

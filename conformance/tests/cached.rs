@@ -21,6 +21,9 @@ fn main() {
         ("a_transaction_sees_its_own_writes", a_transaction_sees_its_own_writes),
         ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
         ("a_write_ends_the_use_of_what_was_prepared_elsewhere", prepared_elsewhere),
+        ("a_write_that_nobody_watched_ends_the_use_of_all", unwatched),
+        ("a_write_that_was_given_up_may_go_on", given_up),
+        ("a_delay_before_connections_are_shared_keeps_nobody_from_the_cache", delayed),
         ("those_who_ask_the_same_at_once_share_one_execution", those_who_ask_the_same_share_one_execution),
         ("what_a_tracer_writes_around_a_statement_makes_no_other_answer_of_it", what_a_tracer_writes_makes_no_other_answer),
         ("switches_say_which_answers_are_kept", switches_say_which_answers_are_kept),
@@ -213,6 +216,58 @@ fn a_write_ends_the_use_of_what_was_read(driver: Driver) -> Outcome {
     server.root("DELETE FROM conf.scratch")?;
     same(proxy.query(count)?.trim(), "5")?;
     same(&hits()?.to_string(), "7")
+}
+
+/// Writes between two LOADs, and by a transaction that began before the LOAD.
+fn unwatched(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, r#"attributes = "{\"cache_invalidate\":true}","#)?;
+    let count = "SELECT COUNT(*) FROM conf.scratch";
+    let active = |on: u8| {
+        proxy.admin(&format!("UPDATE mysql_query_rules SET active = {on} WHERE rule_id = 1; LOAD MYSQL QUERY RULES TO RUNTIME"))
+    };
+    proxy.query("DELETE FROM conf.scratch")?;
+    same(proxy.query(&format!("{count}; {count}"))?.trim(), "0\n0")?;
+    active(0)?;
+    proxy.query("INSERT INTO conf.scratch VALUES (1, 'x')")?;
+    active(1)?;
+    same(proxy.query(count)?.trim(), "1")?;
+    active(0)?;
+    let mut writer = Raw::log_in(proxy.port, 0)?;
+    writer.query("BEGIN")?;
+    writer.query("INSERT INTO conf.scratch VALUES (2, 'x')")?;
+    active(1)?;
+    let hits = counted(&proxy, "Query_Cache_count_GET_OK")?;
+    same(proxy.query(&format!("{count}; {count}"))?.trim(), "1\n1")?;
+    same(&counted(&proxy, "Query_Cache_count_GET_OK")?.to_string(), &(hits + 1).to_string())?;
+    writer.query("COMMIT")?;
+    same(proxy.query(count)?.trim(), "2")
+}
+
+fn given_up(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, r#"attributes = "{\"cache_invalidate\":true}","#)?;
+    let (count, other) = ("SELECT COUNT(*) FROM conf.scratch", "SELECT COUNT(*) FROM conf.counted");
+    proxy.query("INSERT INTO conf.scratch VALUES (1, 'x')")?;
+    proxy.query(&format!("{count}; {count}"))?;
+    let hits = || counted(&proxy, "Query_Cache_count_GET_OK");
+    same(&hits()?.to_string(), "1")?;
+    let late =
+        Raw::log_in(proxy.port, 0)?.query("UPDATE /* query_timeout=50 */ conf.scratch SET words = words WHERE SLEEP(60) = 0")?;
+    expect(late.contains("query_timeout exceeded"), || format!("not ended: {late}"))?;
+    proxy.query(&format!("{count}; {count}"))?;
+    same(&hits()?.to_string(), "1")?;
+    // Others are kept meanwhile.
+    proxy.query(&format!("{other}; {other}"))?;
+    same(&hits()?.to_string(), "2")
+}
+
+fn delayed(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    proxy.admin("SET mysql-connection_delay_multiplex_ms = 60000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    for _ in 0..3 {
+        client.query("SELECT COUNT(*) FROM conf.scratch")?;
+    }
+    same(&counted(&proxy, "Query_Cache_count_GET_OK")?.to_string(), "2")
 }
 
 /// A prepared statement reads the tables of the schema that it was prepared in, whatever the session's is now.

@@ -13,6 +13,7 @@ fn main() {
     trials::run(&[
         ("a_firewall_is_learned_explained_and_protects", a_firewall_is_learned_explained_and_protects),
         ("prepared_statements_are_looked_at_when_prepared_and_when_executed", prepared_statements_are_looked_at),
+        ("what_is_prepared_behind_a_comment_is_counted_as_the_firewall_asks_for_it", counted_with_comments),
         ("users_and_addresses_have_modes_of_their_own", users_and_addresses_have_modes_of_their_own),
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
         ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
@@ -409,6 +410,18 @@ fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
 /// In both protocols, under a configuration that changes while the session lives.
 fn prepared_statements_are_looked_at(driver: Driver) -> Outcome {
     prepared(one(driver)?)
+}
+
+/// Servers prepare the statement without the comment, and digests have comments.
+fn counted_with_comments(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    proxy.admin(&format!("SET mysql-query_digests_keep_comment = 'true'; {DETECTING}{ON}"))?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    client.prepare("/* app */ SELECT 'fine'")?;
+    client.execute(0, 0, b"")?;
+    proxy.admin(&format!("LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}"))?;
+    let seen = client.execute(0, 0, b"")?;
+    expect(seen.contains("fine"), || seen.clone())
 }
 
 fn prepared((_server, proxy): (Server, Proxy)) -> Outcome {

@@ -16,6 +16,8 @@ fn main() {
     trials::run(&[
         ("a_copy_arrives_with_the_sessions_schema_and_variables", a_copy_arrives_with_the_sessions_schema_and_variables),
         ("a_mirror_that_is_down_or_slow_or_full_is_not_noticed", a_mirror_that_is_down_or_slow_or_full_is_not_noticed),
+        ("what_a_copy_writes_ends_the_use_of_what_was_read", watched),
+        ("a_copy_takes_no_connection_that_a_client_may_want", spared),
         ("comparing_finds_a_planted_difference", comparing_finds_a_planted_difference),
         ("comparing_finds_a_planted_difference_on_mysql", comparing_on_mysql),
         ("prepared_statements_are_copied_and_compared", prepared_statements_are_copied),
@@ -105,6 +107,51 @@ fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outco
     two.proxy.query("SELECT SLEEP(0.001)")?;
     // The client has its answer while the copy still runs.
     same(two.global("Mirror_concurrency")?.lines().last().unwrap_or_default(), "1")
+}
+
+/// Slow copies to where clients go as well.
+fn spared(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "UPDATE mysql_servers SET max_connections = 4 WHERE hostgroup_id = 9; LOAD MYSQL SERVERS TO RUNTIME; \
+         SET mysql-connect_timeout_server_max = 3000; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    two.rules(
+        "(1, 1, '^SELECT .* FROM conf.counted', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, '0.001', '20', ''), \
+         (3, 1, '^SELECT @@port', NULL, NULL, 0, NULL, NULL, '')",
+    )?;
+    two.proxy.admin(
+        "UPDATE mysql_query_rules SET destination_hostgroup = 9, apply = 1 WHERE rule_id = 3; LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    two.main.root("INSERT INTO conf.counted (words) VALUES ('x')")?;
+    two.mirror.root("INSERT INTO conf.counted (words) VALUES ('x')")?;
+    two.proxy.query(&"SELECT SLEEP(0.001) FROM conf.counted LIMIT 1;".repeat(10))?;
+    let running = || {
+        two.mirror
+            .root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%SLEEP(20)%' AND info NOT LIKE '%info%'")
+    };
+    until("3", || running().map(|said| said.replace("COUNT(*)", "")))?;
+    same(two.proxy.query("SELECT @@port")?.trim(), &two.mirror.port.to_string())?;
+    same(running()?.replace("COUNT(*)", "").trim(), "3")
+}
+
+/// The copy writes another table, and later than its client.
+fn watched(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.rules(
+        "(1, 1, '^INSERT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, 'scratch SELECT 1', 'counted (id, words) SELECT 7', ''), \
+         (3, 1, '^SELECT COUNT', NULL, NULL, 0, NULL, NULL, '{\"cache_invalidate\":true}')",
+    )?;
+    two.proxy.admin(
+        "UPDATE mysql_query_rules SET cache_ttl = 600000, destination_hostgroup = 9, apply = 1 WHERE rule_id = 3; LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let count = "SELECT COUNT(*) FROM conf.counted";
+    let before: u64 = two.proxy.query(count)?.trim().parse().map_err(|error| format!("{error}"))?;
+    same(two.proxy.query(count)?.trim(), &before.to_string())?;
+    two.proxy.query("INSERT INTO conf.scratch SELECT 1, SLEEP(0.3)")?;
+    // While the copy is on its way, what others read is not kept.
+    two.proxy.query(&format!("{count}; {count}"))?;
+    until(&(before + 1).to_string(), || two.proxy.query(count))
 }
 
 fn comparing_finds_a_planted_difference(driver: Driver) -> Outcome {

@@ -4,6 +4,7 @@
 use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
+use conformance::raw;
 use conformance::servers::Vendor;
 use conformance::trials::{self, expect, same, soon};
 use std::io;
@@ -21,6 +22,7 @@ fn main() {
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
         ("a_rule_limits_what_is_fetched_piece_by_piece", limited),
         ("hints_make_no_other_statement_of_what_is_prepared", hinted),
+        ("a_column_is_named_as_its_client_has_written_it", titled),
         ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
         ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
         ("a_user_variable_has_the_type_that_it_had_when_its_statement_was_prepared", typed),
@@ -300,7 +302,45 @@ fn hinted(driver: Driver) -> Outcome {
     // What is no plain comment stays.
     prepare(&mut client, b"/*!50000 SELECT */ SLEEP(0)")?;
     prepare(&mut client, b"SELECT /* inside */ SLEEP(0)")?;
-    same(&cached()?, "3")
+    same(&cached()?, "3")?;
+    // What a tracer writes behind it.
+    for n in 0..300 {
+        for text in ["SELECT id FROM conf.scratch WHERE id = 1", "SELECT words FROM conf.scratch WHERE id = 1"] {
+            let id = prepare(&mut client, format!("/* first */ {text} /*traceparent='{n}'*/").as_bytes())?;
+            if n % 100 == 0 {
+                execute(&mut client, id, false)?;
+            }
+            client.command(&[&b"\x19"[..], &id.to_le_bytes()].concat()).map_err(said)?;
+        }
+    }
+    same(&cached()?, "5")
+}
+
+/// Names of columns may have a comment in them: each client sees its own.
+fn titled(driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let [mut direct, mut through] = [raw::Raw::log_in(server.port, 0)?, raw::Raw::log_in(proxy.port, 0)?];
+    let mut at = 0;
+    for text in [
+        "SELECT 1+1",
+        "SELECT id + 1 FROM conf.scratch",
+        "SELECT (SELECT 1 FROM conf.scratch LIMIT 1)",
+        "INSERT INTO conf.counted (words) VALUES ('x') RETURNING words = 'x'",
+        "DELETE FROM conf.counted WHERE id < 0 RETURNING words = 'x'",
+        "SELECT id FROM conf.scratch UNION SELECT 1 + 1",
+    ] {
+        for n in 0..2 {
+            let whole = format!("{text} /* trace={n} */");
+            direct.prepare(&whole)?;
+            through.prepare(&whole)?;
+            // An EOF has flags of the server's session.
+            let rows = |seen: String| seen.lines().filter(|line| !line.contains("\\xfe")).collect::<Vec<_>>().join("\n");
+            let [seen, expected] = [rows(through.execute(at, 0, b"")?), rows(direct.execute(at, 0, b"")?)];
+            expect(seen == expected, || format!("{whole}: {seen}\ninstead of\n{expected}"))?;
+            at += 1;
+        }
+    }
+    Ok(())
 }
 
 fn retired(driver: Driver) -> Outcome {

@@ -232,6 +232,8 @@ fn timeouts(driver: Driver) -> Outcome {
         same(two.writer.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
         // A hint knows better than the rule, and the rule better than the variable, in both directions.
         two.check((&short, &["SELECT /* query_timeout=600000 */ SLEEP(0.3)"], "0"))?;
+        // 0 is the default of all.
+        two.check((&rule(0), &["SELECT SLEEP(0.2)", "SELECT /* query_timeout=0 */ SLEEP(0.2)", FIVE], "0 0 5"))?;
         two.check((&rule(600_000), &["SELECT /* query_timeout=50 */ SLEEP(600)", FIVE], "1907 5"))?;
         two.check(("", &["SELECT /* query_timeout=50 */ SLEEP(600)", FIVE], "1907 5"))?;
         set(&two.proxy, "SET mysql-default_query_timeout=1000")?;

@@ -3,13 +3,15 @@
 
 use crate::answer::Complaint;
 use crate::attributes::for_key;
+use crate::core::Core;
 use crate::fetching::{Flying, Waited};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Hold, Names};
 use bridge::Counter;
 use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, Writing};
-use sql::{CommandCounter, Leaves};
+use config::Rules;
+use sql::{Class, CommandCounter, Leaves, Lexing};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::response::{Outcome, Response};
@@ -25,7 +27,12 @@ pub(crate) struct Cached {
     pub(crate) filling: Option<Box<Filling>>,
     /// Tables that the running statement or the open transaction writes.
     writing: Option<Writing>,
+    /// It writes, or may have written, what nobody took note of, since no rule asked for that.
+    unwatched: bool,
 }
+
+/// How long a write whose outcome we do not know is taken to go on: as long as a server may need to obey a KILL.
+const LINGERS: Duration = crate::kill::OBEYS;
 
 /// An answer that is to be kept.
 pub(crate) struct Filling {
@@ -56,17 +63,45 @@ impl Filling {
 
 impl Cached {
     /// Ends what the session writes: its transaction has ended.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self, core: &Core) {
         self.filling = None;
         self.writing = None;
+        if std::mem::take(&mut self.unwatched) {
+            core.has_written_unwatched();
+        }
+    }
+}
+
+impl Core {
+    /// A write has ended of which nobody took note when it began; by now somebody may ask for that.
+    pub(crate) fn has_written_unwatched(&self) {
+        if self.epoch().snapshot.rules.watches_writes() {
+            self.cache.tables().forget();
+        }
+    }
+
+    /// Rules are in force that ask for something else: what was written while no rule asked for it, nobody knows.
+    pub(crate) fn watch_as(&self, before: &Rules, now: &Rules) {
+        if before.watches_writes() != now.watches_writes() {
+            self.cache.tables().forget();
+        }
     }
 }
 
 impl Session {
     /// Answers from the cache, or lets the statement through and remembers to keep its answer: [`Self::keep`].
     pub(crate) async fn cached(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        if job.epoch.snapshot.rules.watches_writes() {
-            self.note_writes(job);
+        let writes = matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_)) && may_write_tables(job.class, job.sent());
+        if !job.epoch.snapshot.rules.watches_writes() {
+            self.cached.unwatched |= writes;
+        } else {
+            if std::mem::take(&mut self.cached.unwatched) {
+                // It is in a transaction that began before.
+                self.writing().everything();
+            }
+            if writes {
+                self.note_writes(job);
+            }
         }
         match job.plan.cache_ttl_ms {
             Some(ttl_ms) if self.may_use_cache(job) => self.look_up(job, ttl_ms).await,
@@ -97,7 +132,7 @@ impl Session {
             && job.plan.legs.len() == 1
             // One of several is numbered by where it stands.
             && self.turn.is_first_and_last()
-            && self.held.holds().all(|hold| matches!(hold, Hold::InsertId | Hold::NotAllowed))
+            && self.held.holds().all(|hold| matches!(hold, Hold::InsertId | Hold::NotAllowed | Hold::Delay))
             && self.core.cache.capacity() > 0
     }
 
@@ -206,8 +241,23 @@ impl Session {
         if let Some(filling) = self.cached.filling.take() {
             self.fill(job, *filling);
         }
-        if self.cached.writing.is_some() && self.held.transaction().is_none() {
-            self.cached.writing = None;
+        if (self.cached.writing.is_some() || self.cached.unwatched) && self.held.transaction().is_none() {
+            self.cached.forget(&self.core);
+        }
+    }
+
+    fn writing(&mut self) -> &mut Writing {
+        self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing())
+    }
+
+    /// What the session writes may be done yet, or be at work still: its connection broke, or the statement was ended from here.
+    pub(crate) fn may_write_yet(&self) {
+        if let Some(writing) = self.cached.writing.clone() {
+            let core = self.core.clone();
+            self.core.rt.spawn(async move {
+                core.rt.sleep(LINGERS).await;
+                drop(writing);
+            });
         }
     }
 
@@ -263,30 +313,9 @@ impl Session {
 
     /// Which tables the statement writes: their results are of no use from now on.
     fn note_writes(&mut self, job: &Job<'_>) {
-        if !matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_)) {
-            return;
-        }
-        let class = job.class;
-        let reads_only = matches!(
-            class.command,
-            CommandCounter::Select | CommandCounter::SelectForUpdate | CommandCounter::Show | CommandCounter::Describe
-        );
-        let of_the_session = class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
-        // Some server may read a write in it.
-        let reads_only = reads_only && !(class.leaves.intersects(Leaves::UNKNOWN_STATE) && mentions_a_write(job.sent()));
-        if !class.multi && (class.plain_read || reads_only || of_the_session || class.use_db.is_some()) {
-            return;
-        }
         let lexing = self.lexing_of(job.what);
         let writing = self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing());
-        let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
-            || !lexing.is_sure_of(job.sent())
-            || class.leaves.intersects(Leaves::UNKNOWN_STATE.with(Leaves::DATABASE).with(Leaves::XA).with(Leaves::SQL_EXECUTE));
-        if hidden {
-            return writing.everything();
-        }
-        let schema = schema_meant(job, &self.state.schema).as_bytes();
-        sql::names(job.sent(), lexing, |qualifier, name| writing.table(qualifier.unwrap_or(schema), name));
+        note_names(writing, job.class, job.sent(), lexing, schema_meant(job, &self.state.schema));
     }
 }
 
@@ -297,8 +326,31 @@ fn mentions_a_write(text: &[u8]) -> bool {
     WRITES.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
 }
 
+/// Whether results may be of no use after it.
+pub(crate) fn may_write_tables(class: &Class<'_>, text: &[u8]) -> bool {
+    let reads_only = matches!(
+        class.command,
+        CommandCounter::Select | CommandCounter::SelectForUpdate | CommandCounter::Show | CommandCounter::Describe
+    );
+    let of_the_session = class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
+    // Some server may read a write in it.
+    let reads_only = reads_only && !(class.leaves.intersects(Leaves::UNKNOWN_STATE) && mentions_a_write(text));
+    class.multi || !(class.plain_read || reads_only || of_the_session || class.use_db.is_some())
+}
+
+/// Takes note of all that a statement names, or of everything where nobody can tell. `schema`: where names without one are.
+pub(crate) fn note_names(writing: &mut Writing, class: &Class<'_>, text: &[u8], lexing: Lexing, schema: &str) {
+    let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
+        || !lexing.is_sure_of(text)
+        || class.leaves.intersects(Leaves::UNKNOWN_STATE.with(Leaves::DATABASE).with(Leaves::XA).with(Leaves::SQL_EXECUTE));
+    if hidden {
+        return writing.everything();
+    }
+    sql::names(text, lexing, |qualifier, name| writing.table(qualifier.unwrap_or(schema.as_bytes()), name));
+}
+
 /// The schema of tables that a statement names without one: a prepared statement's is where it was prepared. `now`: the session's.
-fn schema_meant<'a>(job: &'a Job<'_>, now: &'a str) -> &'a str {
+pub(crate) fn schema_meant<'a>(job: &'a Job<'_>, now: &'a str) -> &'a str {
     let prepared = match job.what {
         What::Execute(execution) => Some(&execution.prepared.schema),
         What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
@@ -324,7 +376,7 @@ pub(crate) fn without_comment(text: &[u8]) -> &[u8] {
     if !text.starts_with(b"/*") {
         return text;
     }
-    match sql::words::first_comment(text, sql::Lexing::Escapes) {
+    match sql::words::first_comment(text, Lexing::Escapes) {
         Some(inside) if inside.start == 2 => text.get(inside.end + 2..).unwrap_or_default().trim_ascii_start(),
         _ => text,
     }

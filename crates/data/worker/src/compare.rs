@@ -36,22 +36,26 @@ impl Pair {
         Self { hostgroup, text: text.into(), client: Cell::new(None), mirror: Cell::new(None) }
     }
 
-    pub(crate) fn client_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) {
+    /// False if there is a verdict now and no room for it.
+    #[must_use]
+    pub(crate) fn client_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) -> bool {
         self.client.set(Some(side));
-        self.judge(verdicts, now_s, options);
+        self.judge(verdicts, now_s, options)
     }
 
-    pub(crate) fn mirror_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) {
+    /// As [`Self::client_said`].
+    #[must_use]
+    pub(crate) fn mirror_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) -> bool {
         self.mirror.set(Some(side));
-        self.judge(verdicts, now_s, options);
+        self.judge(verdicts, now_s, options)
     }
 
-    fn judge(&self, verdicts: &Verdicts, now_s: u64, options: &DigestOptions) {
-        let (Some(client), Some(mirror)) = (self.client.get(), self.mirror.get()) else { return };
+    fn judge(&self, verdicts: &Verdicts, now_s: u64, options: &DigestOptions) -> bool {
+        let (Some(client), Some(mirror)) = (self.client.get(), self.mirror.get()) else { return true };
         let mut text = Vec::new();
         let digest = sql::digest(&self.text, options, &mut text);
         let difference = Difference::between(&client, &mirror, is_ordered(&self.text));
-        verdicts.add((self.hostgroup, digest), &text, [&client, &mirror], difference, now_s);
+        verdicts.add((self.hostgroup, digest), &text, [&client, &mirror], difference, now_s)
     }
 }
 
@@ -143,10 +147,18 @@ impl Verdicts {
         self.1.borrow_mut().remove(&session)
     }
 
-    fn add(&self, key: (u32, u64), text: &[u8], [client, mirror]: [&Side; 2], difference: Option<Difference>, now_s: u64) {
+    /// False if there is no room for it.
+    fn add(
+        &self,
+        key: (u32, u64),
+        text: &[u8],
+        [client, mirror]: [&Side; 2],
+        difference: Option<Difference>,
+        now_s: u64,
+    ) -> bool {
         let mut all = self.0.borrow_mut();
         if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {
-            return;
+            return false;
         }
         let verdict = all.entry(key).or_insert_with(|| Verdict { text: text.into(), ..Verdict::default() });
         verdict.count += 1;
@@ -158,6 +170,7 @@ impl Verdicts {
             Some(_) => verdict.different += 1,
         }
         verdict.last = difference.map(|difference| (difference, now_s)).or(verdict.last);
+        true
     }
 
     pub(crate) fn rows(&self, reset: bool) -> Vec<MirrorRow> {
@@ -211,25 +224,31 @@ mod tests {
         let options = DigestOptions::default();
         let judge = |text: &str, client, mirror| {
             let pair = Pair::new(9, text.as_bytes());
-            pair.mirror_said(&verdicts, mirror, 100, &options);
-            pair.client_said(&verdicts, client, 100, &options);
+            assert!(pair.mirror_said(&verdicts, mirror, 100, &options));
+            pair.client_said(&verdicts, client, 100, &options)
         };
-        Pair::new(9, b"SELECT 1").mirror_said(&verdicts, side(None, 1, 1, 1), 100, &options);
+        assert!(Pair::new(9, b"SELECT 1").mirror_said(&verdicts, side(None, 1, 1, 1), 100, &options));
         assert!(verdicts.rows(false).is_empty(), "one side says nothing");
         let told = |verdicts: &Verdicts| verdicts.rows(false).pop().unwrap();
-        judge("SELECT 1", side(None, 2, 3, 4), side(None, 2, 9, 4));
+        assert!(judge("SELECT 1", side(None, 2, 3, 4), side(None, 2, 9, 4)));
         assert_eq!((told(&verdicts).same, told(&verdicts).count), (1, 1));
-        judge("SELECT 2", side(None, 2, 3, 4), side(None, 1, 3, 4));
+        assert!(judge("SELECT 2", side(None, 2, 3, 4), side(None, 1, 3, 4)));
         assert_eq!(&*told(&verdicts).last_difference, "client: 2 rows, mirror: 1");
-        judge("SELECT 2", side(None, 2, 3, 4), side(None, 2, 3, 5));
+        assert!(judge("SELECT 2", side(None, 2, 3, 4), side(None, 2, 3, 5)));
         assert_eq!(&*told(&verdicts).last_difference, "2 rows each, with other values");
-        judge("SELECT 3", side(None, 0, 0, 0), side(Some(1146), 0, 0, 0));
+        assert!(judge("SELECT 3", side(None, 0, 0, 0), side(Some(1146), 0, 0, 0)));
         let row = told(&verdicts);
         assert_eq!(&*row.last_difference, "client: no error, mirror: error 1146");
         assert_eq!((row.count, row.same, row.different, row.errors, row.mirror_us), (4, 1, 2, 1, 20));
-        judge("SELECT a FROM t ORDER BY a", side(None, 2, 3, 4), side(None, 2, 9, 4));
+        assert!(judge("SELECT a FROM t ORDER BY a", side(None, 2, 3, 4), side(None, 2, 9, 4)));
         assert!(verdicts.rows(true).iter().any(|row| &*row.last_difference == "the same 2 rows in another order"));
         assert!(verdicts.rows(false).is_empty());
+        let same = side(None, 2, 3, 4);
+        for n in 0..DIGESTS_MAX {
+            assert!(judge(&format!("SELECT a{n}"), same, same));
+        }
+        assert!(!judge("SELECT b", same, same), "there is room for so many");
+        assert!(judge("SELECT a1", same, same));
     }
 
     #[test]

@@ -352,7 +352,8 @@ impl Core {
                         self.pools.adopt(&epoch.snapshot);
                         self.cut_off();
                     }
-                    self.epoch.replace(epoch);
+                    self.epoch.replace(epoch.clone());
+                    self.watch_as(&before.snapshot.rules, &epoch.snapshot.rules);
                     self.fit_cache();
                     // What was counted under the configuration before is written under it.
                     self.outbox.hand_over();

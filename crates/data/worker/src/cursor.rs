@@ -90,7 +90,7 @@ impl Session {
         let (mut limit_ms, per_second) = (v.mysql_default_query_timeout, v.mysql_throttle_max_bytes_per_second_to_client);
         let mut ask = Ask { per_second, ..Ask::for_all_of(Expect::Fetch) };
         if let Some(cursor) = self.statements.get(id).and_then(|(_, statement)| statement.cursor.as_ref()) {
-            limit_ms = cursor.timeout_ms.unwrap_or(limit_ms);
+            limit_ms = crate::ready::limit_ms(cursor.timeout_ms, v);
             (ask.rows_max, ask.rows_before) = (cursor.rows_max, cursor.rows);
         }
         ask.limit_ms = limit_ms;

@@ -176,6 +176,7 @@ impl Session {
                 ) {
                     // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;
+                    self.may_write_yet();
                 }
                 if kept.has(Hold::FoundRows) {
                     self.keep_found_rows(None);

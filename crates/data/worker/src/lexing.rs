@@ -258,7 +258,9 @@ impl Session {
         if rewrites.is_empty() || self.user.fast_forward {
             return None;
         }
-        rewrites.find(&self.user.username, &self.state.schema, sql, self.lexing())
+        let schema =
+            if self.state.schema.is_empty() { &*epoch.snapshot.variables.mysql_default_schema } else { &*self.state.schema };
+        rewrites.find(&self.user.username, schema, sql, self.lexing())
     }
 
     pub(crate) fn split_facts<'a>(&'a self, class: &'a Class<'a>) -> SplitFacts<'a> {

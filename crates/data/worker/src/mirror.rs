@@ -1,15 +1,19 @@
 //! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns how it went.
 
+use crate::cached::{may_write_tables, note_names, schema_meant};
 use crate::compare::{Pair, Side};
 use crate::core::Core;
+use crate::epoch::Epoch;
 use crate::prepared::Kept;
+use crate::ready::limit_ms;
 use crate::session::Session;
 use crate::settings::{may_run_programs, sees_user_variables};
 use crate::statement::{Job, What};
 use crate::stats::{Failed, Seen};
 use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking, Want};
 use bridge::Counter;
-use config::User;
+use cache::Writing;
+use config::{Rules, User};
 use net::{NetError, Secret};
 use rt::Chunk;
 use sql::{Class, Leaves, Lexing, Reads};
@@ -85,6 +89,8 @@ pub(crate) struct Copy {
     client_address: Box<str>,
     timeout_ms: Option<u64>,
     pair: Option<Rc<Pair>>,
+    /// Tables that it writes, from now until it has ended, if a rule wants to know.
+    writing: Option<Writing>,
 }
 
 impl Session {
@@ -107,7 +113,7 @@ impl Session {
         // Nobody would commit it.
         state.autocommit = true;
         let pair = mirror.compare.then(|| Rc::new(Pair::new(mirror.leg.hostgroup, job.text)));
-        let copy = Copy {
+        let mut copy = Copy {
             hostgroup: mirror.leg.hostgroup,
             payload,
             user: self.user.clone(),
@@ -122,7 +128,9 @@ impl Session {
             client_address: self.entry.client.0.as_str().into(),
             timeout_ms: mirror.timeout_ms,
             pair: pair.clone(),
+            writing: None,
         };
+        copy.note_writes(&self.core, &job.epoch.snapshot.rules, schema_meant(job, &self.state.schema));
         let v = &job.epoch.snapshot.variables;
         let (max, queue_max) =
             (self.core.share(v.mysql_mirror_max_concurrency), self.core.share(v.mysql_mirror_max_queue_length));
@@ -240,8 +248,36 @@ impl Copy {
         }
     }
 
-    async fn run(&self, core: &Rc<Core>) {
+    /// The client's statement may have another text, and has ended long before its copy.
+    fn note_writes(&mut self, core: &Core, rules: &Rules, schema: &str) {
+        if !rules.watches_writes() {
+            return;
+        }
+        let class = self.lexing.class(self.text());
+        if may_write_tables(&class) {
+            let mut writing = core.cache.tables().writing();
+            note_names(&mut writing, &class, self.text(), self.lexing, schema);
+            self.writing = Some(writing);
+        }
+    }
+
+    async fn run(mut self, core: &Rc<Core>) {
         let epoch = core.epoch();
+        if self.writing.is_none() {
+            // A rule may have come to ask for it since.
+            let schema: Arc<str> = match &self.payload {
+                Payload::Execution(kept) if !kept.prepared.schema.is_empty() => (&*kept.prepared.schema).into(),
+                _ => (&*self.state.schema).into(),
+            };
+            self.note_writes(core, &epoch.snapshot.rules, &schema);
+        }
+        self.run_under(core, &epoch).await;
+        if !epoch.snapshot.rules.watches_writes() && may_write_tables(&self.lexing.class(self.text())) {
+            core.has_written_unwatched();
+        }
+    }
+
+    async fn run_under(&self, core: &Rc<Core>, epoch: &Epoch) {
         let class = self.lexing.class(self.text());
         let want = Want {
             hostgroup: self.hostgroup,
@@ -262,7 +298,11 @@ impl Copy {
             new_connection: false,
             like: None,
         };
-        let Ok(mut backend) = core.pools.acquire(&want).await else {
+        let acquired = match core.pools.until_spare(&want).await {
+            Ok(()) => core.pools.acquire(&want).await,
+            Err(late) => Err(late),
+        };
+        let Ok(mut backend) = acquired else {
             core.tally.up(Counter::MirrorFailed);
             return;
         };
@@ -270,7 +310,7 @@ impl Copy {
         backend.last_session = backend::NOBODY;
         backend.warnings_left = true;
         backend.insert_id = None;
-        let limit_ms = self.timeout_ms.unwrap_or(epoch.snapshot.variables.mysql_default_query_timeout);
+        let limit_ms = limit_ms(self.timeout_ms, &epoch.snapshot.variables);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
         let began = core.rt.now();
         let answer = core.rt.timeout(Duration::from_millis(limit_ms), self.on(&mut backend, &class, max)).await;
@@ -301,9 +341,11 @@ impl Copy {
         }
         if let Some(pair) = &self.pair {
             let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us, more_than: None };
-            pair.mirror_said(&core.verdicts, side, core.rt.wall_us() / 1_000_000, &epoch.digest);
+            if !pair.mirror_said(&core.verdicts, side, core.rt.wall_us() / 1_000_000, &epoch.digest) {
+                core.tally.up(Counter::VerdictsDropped);
+            }
         }
-        self.count(core, &epoch, &class, time_us);
+        self.count(core, epoch, &class, time_us);
         if backend.holds.is_empty() { core.pools.release(backend) } else { core.pools.give_up(backend) }
     }
 
@@ -358,7 +400,7 @@ impl Copy {
     }
 
     /// As ProxySQL counts it: in the mirror's hostgroup, without rows.
-    fn count(&self, core: &Core, epoch: &crate::epoch::Epoch, class: &Class<'_>, time_us: u64) {
+    fn count(&self, core: &Core, epoch: &Epoch, class: &Class<'_>, time_us: u64) {
         let v = &epoch.snapshot.variables;
         if v.mysql_commands_stats {
             core.commands.count(class.command, time_us);

@@ -125,9 +125,9 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What this text means now. A comment before it is for rules and hints, which are asked with the client's text, and may be another one each time.
+    /// What this text means now. Comments around it are for rules and hints, which are asked with the client's text, and may be others each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8]) -> Rc<Prepared> {
-        let sql = Some(without_comment(sql)).filter(|bare| !bare.is_empty()).unwrap_or(sql);
+        let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(sql);
         let remembered = usize::try_from(epoch.snapshot.variables.mysql_max_stmts_cache).unwrap_or(usize::MAX);
         self.core.statements.intern(&self.user_name, &self.state, sql, remembered)
     }
@@ -160,6 +160,11 @@ impl Session {
         self.statements.add(preparing.client, prepared);
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }
+}
+
+/// What servers prepare of a text.
+pub(crate) fn bare(text: &[u8], lexing: Lexing) -> &[u8] {
+    without_comment(sql::without_tail_of_prepared(text, lexing))
 }
 
 /// How many parameters a text has.

@@ -10,6 +10,7 @@ use crate::statement::{Job, What};
 use crate::tracked::changes_by_itself;
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, State, Unreported};
 use bridge::Failure;
+use config::Variables;
 use rt::{Chunk, Either};
 use sql::words::Words;
 use sql::{Class, CommandCounter, Leaves, Reads};
@@ -89,6 +90,11 @@ fn ends_what_is_held(class: &Class<'_>) -> bool {
     !class.multi && (ends || class.leaves == Leaves::UNLOCK_TABLES)
 }
 
+/// Milliseconds that a statement may take for which a rule or hint asks so much. 0 asks for the default, as in ProxySQL.
+pub(crate) fn limit_ms(asked: Option<u64>, variables: &Variables) -> u64 {
+    asked.filter(|ms| *ms > 0).unwrap_or(variables.mysql_default_query_timeout)
+}
+
 impl Session {
     /// As [`backend::Want::remembered`].
     pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
@@ -104,7 +110,7 @@ impl Session {
 
     /// Milliseconds that a statement may take.
     pub(crate) fn limit_ms(&self, job: &Job<'_>) -> u64 {
-        job.plan.timeout_ms.unwrap_or(job.epoch.snapshot.variables.mysql_default_query_timeout)
+        limit_ms(job.plan.timeout_ms, &job.epoch.snapshot.variables)
     }
 
     /// A server takes several statements only where the client asked for it, and where there may be several.

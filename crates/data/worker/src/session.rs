@@ -369,7 +369,7 @@ impl Session {
         for backend in self.held.drain() {
             self.core.pools.give_up(backend);
         }
-        self.cached.forget();
+        self.cached.forget(&self.core);
         let gone = self.statements.clear();
         self.core.tally.add(Counter::StmtClientActiveTotal, 0u64.wrapping_sub(gone as u64));
     }

@@ -1,11 +1,10 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
 use crate::answer::Complaint;
-use crate::cached::without_comment;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
 use crate::inside::may_hold_others;
-use crate::preparing::{Preparing, quiet};
+use crate::preparing::{Preparing, bare, quiet};
 use crate::session::{Ended, Session};
 use crate::stats::Seen;
 use bridge::Counter;
@@ -151,6 +150,10 @@ impl Session {
         }
         let digested = digest.map(|hash| Digested { hash, text: buffer });
         epoch.count(&plan);
+        let given_up = u64::from(plan.gave_up) + epoch.memo.borrow_mut().take_gave_up();
+        if given_up > 0 {
+            self.core.tally.add(Counter::ExpressionsGivenUp, given_up);
+        }
         if let Some(alarm) = &plan.alarm {
             let sent = what.sent(&plan, text);
             let rewritten = (!std::ptr::eq(sent, text)).then_some(sent);
@@ -239,7 +242,10 @@ impl Session {
         if job.plan.mirror.is_some()
             && let (Some(side), Some(pair)) = (self.core.verdicts.take(self.entry.id), pair)
         {
-            pair.client_said(&self.core.verdicts, side, self.core.rt.wall_us() / 1_000_000, &job.epoch.digest);
+            let now_s = self.core.rt.wall_us() / 1_000_000;
+            if !pair.client_said(&self.core.verdicts, side, now_s, &job.epoch.digest) {
+                self.core.tally.up(Counter::VerdictsDropped);
+            }
         }
         let told = told?;
         self.keep(job);
@@ -341,7 +347,8 @@ impl Session {
         if v.mysql_query_digests && !refused {
             // Rules are asked with the digest of what came; counted is what went.
             let sent = job.sent();
-            if !std::ptr::eq(sent, job.text) && sent != without_comment(job.text) {
+            let is_as_counted = || !epoch.digest.keep_comment && sent == bare(job.text, self.lexing_of(job.what));
+            if !std::ptr::eq(sent, job.text) && !is_as_counted() {
                 hash = sql::digest(sent, &epoch.digest, &mut text);
             }
             let unnamed;

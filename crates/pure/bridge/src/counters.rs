@@ -122,6 +122,8 @@ counters! {
     FirewallBlocked, "Millrace_firewall_blocked", "Statements refused because no rule of the firewall names them.";
     FirewallDetected, "Millrace_firewall_detected", "Statements let through, though no rule of the firewall names them.";
     FirewallAlarmsDropped, "Millrace_firewall_alarms_dropped", "Alarms without a row in stats_mysql_firewall, which was full.";
+    ExpressionsGivenUp, "Millrace_expressions_given_up", "Times that an expression of a rule took too many steps for a statement, or for a digest, for which it is remembered.";
+    VerdictsDropped, "Millrace_mirror_verdicts_dropped", "Results of mirrors compared whose verdict has no row in stats_mysql_mirror_digest, which was full.";
     RowsLimited, "Millrace_rows_limited", "Results ended because they had more rows than a rule allows.";
     TasksPanicked, "Millrace_tasks_panicked", "Sessions ended by a defect of ours; the others went on.";
 }

@@ -115,19 +115,25 @@ impl Pattern {
     /// Whether it matches somewhere in `text`. An expression that PCRE gives up on (too much backtracking) does not.
     #[must_use]
     pub fn is_match(&self, text: &[u8]) -> bool {
+        self.look(text).unwrap_or(false)
+    }
+
+    /// The same; `None` if PCRE gave up.
+    #[must_use]
+    pub fn look(&self, text: &[u8]) -> Option<bool> {
         if let Some(shape) = &self.shape {
-            return shape.is_match(text);
+            return Some(shape.is_match(text));
         }
-        match (&self.newline, &self.engine) {
-            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => perl.one.is_match(text).unwrap_or(false),
+        Some(match (&self.newline, &self.engine) {
+            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => return perl.one.is_match(text).ok(),
             (Newline::Without, Engine::Matcher(matcher)) if text.ends_with(b"\n") => {
                 matcher.is_match(text) || matcher.is_match(&text[..text.len() - 1])
             }
             (_, Engine::Matcher(matcher)) => matcher.is_match(text),
             (_, Engine::Linear(linear, _)) => linear.is_match(text),
-            (_, Engine::Pcre(perl)) => perl.one.is_match(text).unwrap_or(false),
+            (_, Engine::Pcre(perl)) => return perl.one.is_match(text).ok(),
             (_, Engine::None) => false,
-        }
+        })
     }
 
     /// Number of capturing groups.
@@ -158,19 +164,23 @@ fn linear(text: &str, caseless: bool, dialect: Dialect) -> Result<(Engine, Neede
     Ok((engine, Needed::of(&parsed)))
 }
 
+/// So many steps may be taken for one text, some ten milliseconds of them; PCRE's default is ten times that. Some expressions take two for each byte.
+/// <https://www.pcre.org/current/doc/html/pcre2pattern.html#SEC2>
+const LIMIT: &str = "(*LIMIT_MATCH=1000000)";
+
 fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
     pcre2::bytes::RegexBuilder::new()
         .caseless(caseless)
         .jit_if_available(true)
         // With the 32 KiB that are the default, longer statements would end the matching.
         .max_jit_stack_size(Some(1 << 20))
-        .build(text)
+        .build(&format!("{LIMIT}{text}"))
         .map_err(|error| {
             // "PCRE2: error compiling pattern at offset 3: missing closing parenthesis"
             let whole = error.to_string();
             let said = whole.strip_prefix("PCRE2: error compiling pattern ").unwrap_or(&whole);
             match (error.offset(), said.split_once(": ")) {
-                (Some(offset), Some((_, words))) => format!("{words} (after {offset} characters)"),
+                (Some(offset), Some((_, words))) => format!("{words} (after {} characters)", offset.saturating_sub(LIMIT.len())),
                 _ => said.to_owned(),
             }
         })
@@ -393,6 +403,13 @@ mod tests {
     fn long_statements_do_not_exhaust_pcre() {
         let pattern = pattern("^(a|b|(?=c)c)*$");
         assert!(pattern.is_match(&b"abc".repeat(500)));
+    }
+
+    #[test]
+    fn pcre_gives_up_on_too_much_backtracking() {
+        let pattern = pattern("^(?=a)(a+)+$");
+        assert_eq!(pattern.look(&[b"a".repeat(60), b"b".to_vec()].concat()), None);
+        assert_eq!((pattern.look(b"aaa"), pattern.look(b"aab")), (Some(true), Some(false)));
     }
 
     #[test]

@@ -123,6 +123,20 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// Whether one of its expressions lets it match. Where PCRE gives up the expression does not match, unless the rule refuses statements: nobody shall get
+    /// past it by a statement that is made for that.
+    pub fn fits(&self, pattern: &Pattern, text: &[u8], gave_up: &mut dyn FnMut()) -> bool {
+        match pattern.look(text) {
+            Some(found) => found != self.negate_match_pattern,
+            None => {
+                gave_up();
+                self.error_msg.is_some() || self.negate_match_pattern
+            }
+        }
+    }
+}
+
 impl Rules {
     /// From the rows of `mysql_query_rules` and `mysql_query_rules_fast_routing`; inactive rules are left out.
     pub fn build(

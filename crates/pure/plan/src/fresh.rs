@@ -3,6 +3,7 @@
 //! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see; it goes there instead of where it was going. The hints `min_gtid`,
 //! `max_lag_ms` and `min_epoch_ms` set a bound: a read of a hostgroup whose writer is known by the read/write split goes to that writer.
 
+use crate::hints::number;
 use crate::split::split_of;
 use crate::trace::Trace;
 use crate::{By, Plan, SessionFacts};
@@ -24,17 +25,17 @@ pub struct Bounds {
 const LAG_MS_MAX: u32 = 600_000;
 
 impl Bounds {
-    /// What a hint says; `None` if its name is another, false if its value makes no sense.
+    /// What a hint says, whose name is in lower case; `None` if its name is another, false if its value makes no sense.
     pub(crate) fn hear(&mut self, key: &str, value: &str) -> Option<bool> {
         let (was, heard) = (
             self.clone(),
             match key {
                 "max_lag_ms" => {
-                    self.max_lag_ms = value.parse().ok().filter(|lag| *lag <= LAG_MS_MAX);
+                    self.max_lag_ms = number(value).filter(|lag| *lag <= LAG_MS_MAX);
                     self.max_lag_ms.is_some()
                 }
                 "min_epoch_ms" => {
-                    self.min_epoch_ms = value.parse().ok();
+                    self.min_epoch_ms = number(value);
                     self.min_epoch_ms.is_some()
                 }
                 "min_gtid" => {

@@ -2,6 +2,7 @@
 
 use crate::trace::Trace;
 use crate::{Bounds, By, Plan, Statement};
+use std::str::FromStr;
 
 pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: &mut T) {
     let Some(comment) = statement.comment else { return };
@@ -15,11 +16,17 @@ pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: 
     }
 }
 
+/// The number that a value begins with, whatever stands behind it, as `atoi` reads it: of `1 app=web` and `1,x` it is 1. A value that begins otherwise has none.
+pub(crate) fn number<N: FromStr>(value: &str) -> Option<N> {
+    let length = value.bytes().take_while(u8::is_ascii_digit).count();
+    value[..length].parse().ok()
+}
+
 /// Whether it has been obeyed; `None` if it is no hint of ours.
 fn one(plan: &mut Plan, key: &str, value: &str) -> Option<bool> {
-    let number = value.parse::<u32>().ok();
+    let number = number::<u32>(value);
     let ms = number.map(u64::from);
-    match key {
+    match &*key.to_ascii_lowercase() {
         "hostgroup" => {
             if let Some(hostgroup) = number {
                 plan.send_to(hostgroup, By::Hint);
@@ -31,7 +38,7 @@ fn one(plan: &mut Plan, key: &str, value: &str) -> Option<bool> {
         "cache_ttl" => plan.cache_ttl_ms = ms.filter(|ttl| *ttl > 0).or(plan.cache_ttl_ms),
         "mirror" => plan.wish.hostgroup = number.or(plan.wish.hostgroup),
         "create_new_connection" => plan.new_connection |= number == Some(1),
-        _ => {
+        key => {
             let mut bounds = plan.bounds.take().unwrap_or_default();
             let heard = bounds.hear(key, value);
             plan.bounds = (*bounds != Bounds::default()).then_some(bounds);

@@ -17,8 +17,10 @@ pub struct Plan {
     pub why: Why,
     /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@` matters here.
     pub multiplex: Option<u8>,
-    /// How long it may run; mysql-default_query_timeout if `None`.
+    /// Milliseconds that it may run; mysql-default_query_timeout if `None` or 0.
     pub timeout_ms: Option<u64>,
+    /// PCRE gave up on an expression of a rule.
+    pub gave_up: bool,
     /// How often it may be tried again; mysql-query_retries_on_failure if `None`.
     pub retries: Option<u32>,
     /// How long it is held back; mysql-default_query_delay if `None`.
@@ -58,7 +60,7 @@ pub struct Plan {
 pub struct Mirror {
     /// What is sent where.
     pub leg: Leg,
-    /// How long it may run; mysql-default_query_timeout if `None`.
+    /// Milliseconds that it may run; mysql-default_query_timeout if `None` or 0.
     pub timeout_ms: Option<u64>,
     /// Whether its result is compared with the client's.
     pub compare: bool,
@@ -83,6 +85,7 @@ impl Plan {
             cache_timeout_ms: None,
             cache_invalidate: None,
             new_connection: false,
+            gave_up: false,
             gtid_from_hostgroup: None,
             bounds: None,
             rows_max: None,

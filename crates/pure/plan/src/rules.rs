@@ -78,7 +78,10 @@ impl<'a> Walk<'a, '_> {
                 continue;
             }
             let Some(rule) = rules.chain().get(position as usize) else { continue };
-            if let Some(why) = misses(rule, end.flag, session, statement, plan, digest_matches) {
+            let mut gave_up = false;
+            let missed = misses(rule, end.flag, session, statement, plan, digest_matches, &mut || gave_up = true);
+            plan.gave_up |= gave_up;
+            if let Some(why) = missed {
                 trace.missed(rule, why);
                 continue;
             }
@@ -140,6 +143,7 @@ fn misses(
     statement: &Statement<'_>,
     plan: &Plan,
     digest_matches: bool,
+    gave_up: &mut dyn FnMut(),
 ) -> Option<Miss> {
     if rule.flag_in != flag {
         return Some(Miss::FlagIn(flag));
@@ -165,11 +169,11 @@ fn misses(
             return Some(Miss::Digest);
         }
         // The digest is of what the client sent, whatever earlier rules have made of it.
-        if !digest_matches && rule.match_digest.as_ref().is_some_and(|it| it.is_match(digest.text) == rule.negate_match_pattern) {
+        if !digest_matches && rule.match_digest.as_ref().is_some_and(|it| !rule.fits(it, digest.text, gave_up)) {
             return Some(Miss::MatchDigest);
         }
     }
-    if rule.match_pattern.as_ref().is_some_and(|it| it.is_match(text(plan, statement)) == rule.negate_match_pattern) {
+    if rule.match_pattern.as_ref().is_some_and(|it| !rule.fits(it, text(plan, statement), gave_up)) {
         return Some(Miss::MatchPattern);
     }
     None

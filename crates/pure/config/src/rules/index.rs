@@ -6,7 +6,7 @@
 //! which of them can match. Buckets and filters only leave out what cannot match: each candidate is still checked.
 
 use super::filter::Filter;
-use super::memo::Memo;
+use super::memo::{Matching, Memo};
 use super::{Candidates, Rule};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -380,8 +380,8 @@ impl Filters {
     }
 
     /// Of the rules by digest, those whose `match_digest` matches.
-    fn matching(&self, chain: &[Rule], digest: &[u8]) -> Box<[u32]> {
-        let mut found = Vec::new();
+    fn matching(&self, chain: &[Rule], digest: &[u8]) -> Matching {
+        let (mut found, mut gave_up) = (Vec::new(), 0);
         self.digest.candidates(digest, &mut |positions| {
             found.extend_from_slice(positions);
             if found.len() > 4096 {
@@ -392,9 +392,9 @@ impl Filters {
         found.sort_unstable();
         found.dedup();
         found.retain(|position| {
-            let pattern = chain[*position as usize].match_digest.as_ref();
-            pattern.is_some_and(|pattern| pattern.is_match(digest))
+            let rule = &chain[*position as usize];
+            rule.match_digest.as_ref().is_some_and(|pattern| rule.fits(pattern, digest, &mut || gave_up += 1))
         });
-        found.into()
+        Matching { positions: found.into(), gave_up }
     }
 }

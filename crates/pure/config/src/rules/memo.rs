@@ -8,6 +8,13 @@ use hashbrown::HashTable;
 pub struct Memo {
     young: Generation,
     old: Generation,
+    gave_up: u64,
+}
+
+/// What is found once for a digest: the rules, and how many expressions PCRE gave up on.
+pub(super) struct Matching {
+    pub(super) positions: Box<[u32]>,
+    pub(super) gave_up: u64,
 }
 
 /// When the young have so many bytes, they become the old, and the old are forgotten.
@@ -29,13 +36,17 @@ struct Known {
 
 impl Memo {
     /// The rules of a bucket whose `match_digest` matches; `find` says it if it is not known.
-    pub(super) fn matching(&mut self, bucket: u32, digest: u64, text: &[u8], find: impl FnOnce() -> Box<[u32]>) -> &[u32] {
+    pub(super) fn matching(&mut self, bucket: u32, digest: u64, text: &[u8], find: impl FnOnce() -> Matching) -> &[u32] {
         let hash = digest ^ u64::from(bucket).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let same = |known: &Known| known.hash == hash && known.bucket == bucket && *known.digest == *text;
         if self.young.known.find(hash, same).is_none() {
             let known = match self.old.known.find_entry(hash, same) {
                 Ok(entry) => entry.remove().0,
-                Err(_) => Known { hash, bucket, digest: text.into(), positions: find() },
+                Err(_) => {
+                    let Matching { positions, gave_up } = find();
+                    self.gave_up += gave_up;
+                    Known { hash, bucket, digest: text.into(), positions }
+                }
             };
             let bytes = known.bytes();
             if self.young.bytes + bytes > BYTES_MAX {
@@ -45,6 +56,11 @@ impl Memo {
             self.young.known.insert_unique(hash, known, |known| known.hash);
         }
         self.young.known.find(hash, same).map_or(&[], |known| &known.positions)
+    }
+
+    /// On how many expressions PCRE gave up since the last time that somebody asked.
+    pub fn take_gave_up(&mut self) -> u64 {
+        std::mem::take(&mut self.gave_up)
     }
 
     /// How many answers it has.
@@ -70,13 +86,18 @@ impl Known {
 mod tests {
     use super::*;
 
+    fn found(positions: impl Into<Box<[u32]>>) -> Matching {
+        Matching { positions: positions.into(), gave_up: 1 }
+    }
+
     #[test]
     fn an_answer_is_found_once_and_never_taken_for_another() {
         let mut memo = Memo::default();
-        assert_eq!(memo.matching(0, 7, b"a", || [1, 2].into()), [1, 2]);
+        assert_eq!(memo.matching(0, 7, b"a", || found([1, 2])), [1, 2]);
         assert_eq!(memo.matching(0, 7, b"a", || panic!("known")), [1, 2]);
-        assert_eq!(memo.matching(0, 7, b"b", || [3].into()), [3], "another text with the same hash");
-        assert_eq!(memo.matching(1, 7, b"a", || [4].into()), [4], "another bucket");
+        assert_eq!(memo.matching(0, 7, b"b", || found([3])), [3], "another text with the same hash");
+        assert_eq!(memo.matching(1, 7, b"a", || found([4])), [4], "another bucket");
+        assert_eq!((memo.take_gave_up(), memo.take_gave_up()), (3, 0));
     }
 
     #[test]
@@ -84,10 +105,10 @@ mod tests {
         let mut memo = Memo::default();
         let mut asked = 0;
         for n in 0..200_000_u64 {
-            memo.matching(0, n, n.to_string().as_bytes(), Box::default);
+            memo.matching(0, n, n.to_string().as_bytes(), || found([]));
             memo.matching(0, u64::MAX, b"often", || {
                 asked += 1;
-                Box::default()
+                found([])
             });
         }
         assert_eq!(asked, 1);
