@@ -25,10 +25,17 @@ const KEY_LEN_MAX: usize = 64 << 10;
 pub(crate) struct Cached {
     /// The answer that is on its way is to be kept.
     pub(crate) filling: Option<Box<Filling>>,
-    /// Tables that the running statement or the open transaction writes.
-    writing: Option<Writing>,
-    /// It writes, or may have written, what nobody took note of, since no rule asked for that.
-    unwatched: bool,
+    writes: Writes,
+}
+
+/// What the running statement or the open transaction writes.
+#[derive(Default)]
+enum Writes {
+    #[default]
+    Nothing,
+    /// Nobody took note of it, since no rule asked for that.
+    Unwatched,
+    These(Writing),
 }
 
 /// How long a write whose outcome we do not know is taken to go on: as long as a server may need to obey a KILL.
@@ -65,8 +72,7 @@ impl Cached {
     /// Ends what the session writes: its transaction has ended.
     pub(crate) fn forget(&mut self, core: &Core) {
         self.filling = None;
-        self.writing = None;
-        if std::mem::take(&mut self.unwatched) {
+        if matches!(std::mem::take(&mut self.writes), Writes::Unwatched) {
             core.has_written_unwatched();
         }
     }
@@ -91,17 +97,15 @@ impl Core {
 impl Session {
     /// Answers from the cache, or lets the statement through and remembers to keep its answer: [`Self::keep`].
     pub(crate) async fn cached(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        let writes = matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_)) && may_write_tables(job.class, job.sent());
-        if !job.epoch.snapshot.rules.watches_writes() {
-            self.cached.unwatched |= writes;
-        } else {
-            if std::mem::take(&mut self.cached.unwatched) {
-                // It is in a transaction that began before.
-                self.writing().everything();
-            }
-            if writes {
-                self.note_writes(job);
-            }
+        let writes =
+            matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_)) && may_write_tables(job.class, job.sent());
+        match (&self.cached.writes, job.epoch.snapshot.rules.watches_writes()) {
+            (Writes::Nothing, false) if writes => self.cached.writes = Writes::Unwatched,
+            // It is in a transaction that began before.
+            (Writes::Unwatched, true) => self.writing().everything(),
+            // One that is watched is so to its end.
+            (_, watches) if writes && (watches || matches!(self.cached.writes, Writes::These(_))) => self.note_writes(job),
+            _ => {}
         }
         match job.plan.cache_ttl_ms {
             Some(ttl_ms) if self.may_use_cache(job) => self.look_up(job, ttl_ms).await,
@@ -241,18 +245,25 @@ impl Session {
         if let Some(filling) = self.cached.filling.take() {
             self.fill(job, *filling);
         }
-        if (self.cached.writing.is_some() || self.cached.unwatched) && self.held.transaction().is_none() {
+        if !matches!(self.cached.writes, Writes::Nothing) && self.held.transaction().is_none() {
             self.cached.forget(&self.core);
         }
     }
 
     fn writing(&mut self) -> &mut Writing {
-        self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing())
+        if !matches!(self.cached.writes, Writes::These(_)) {
+            self.cached.writes = Writes::These(self.core.cache.tables().writing());
+        }
+        match &mut self.cached.writes {
+            Writes::These(writing) => writing,
+            Writes::Nothing | Writes::Unwatched => unreachable!("it has just been made"),
+        }
     }
 
     /// What the session writes may be done yet, or be at work still: its connection broke, or the statement was ended from here.
     pub(crate) fn may_write_yet(&self) {
-        if let Some(writing) = self.cached.writing.clone() {
+        if let Writes::These(writing) = &self.cached.writes {
+            let writing = writing.clone();
             let core = self.core.clone();
             self.core.rt.spawn(async move {
                 core.rt.sleep(LINGERS).await;
@@ -314,8 +325,8 @@ impl Session {
     /// Which tables the statement writes: their results are of no use from now on.
     fn note_writes(&mut self, job: &Job<'_>) {
         let lexing = self.lexing_of(job.what);
-        let writing = self.cached.writing.get_or_insert_with(|| self.core.cache.tables().writing());
-        note_names(writing, job.class, job.sent(), lexing, schema_meant(job, &self.state.schema));
+        let schema = schema_meant(job, &self.state.schema).to_owned();
+        note_names(self.writing(), job.class, job.sent(), lexing, &schema);
     }
 }
 

@@ -254,7 +254,7 @@ impl Copy {
             return;
         }
         let class = self.lexing.class(self.text());
-        if may_write_tables(&class) {
+        if may_write_tables(&class, self.text()) {
             let mut writing = core.cache.tables().writing();
             note_names(&mut writing, &class, self.text(), self.lexing, schema);
             self.writing = Some(writing);
@@ -272,7 +272,7 @@ impl Copy {
             self.note_writes(core, &epoch.snapshot.rules, &schema);
         }
         self.run_under(core, &epoch).await;
-        if !epoch.snapshot.rules.watches_writes() && may_write_tables(&self.lexing.class(self.text())) {
+        if !epoch.snapshot.rules.watches_writes() && may_write_tables(&self.lexing.class(self.text()), self.text()) {
             core.has_written_unwatched();
         }
     }
