@@ -15,6 +15,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         if manifest.contains_key("workspace") {
             found.extend(libraries_without_a_reason(path, text));
         }
+        found.extend(targets_that_nobody_builds(tree, path, &manifest));
         // A package that is a workspace of its own (the fuzz targets, which need another compiler) has nothing to take.
         if manifest.contains_key("package") && !manifest.contains_key("workspace") {
             let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
@@ -24,6 +25,18 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         }
     }
     found
+}
+
+/// A fuzz target without a `[[bin]]` is never compiled, and nobody notices.
+fn targets_that_nobody_builds(tree: &Tree, path: &str, manifest: &Table) -> Vec<Complaint> {
+    let folder = path.trim_end_matches("Cargo.toml");
+    let bins = manifest.get("bin").and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
+    let built: Vec<_> = bins.iter().filter_map(|bin| bin.get("path").and_then(toml::Value::as_str)).collect();
+    let targets = tree.ending(".rs").filter(|(file, _)| file.starts_with(&format!("{folder}fuzz_targets/")));
+    targets
+        .filter(|(file, _)| !built.contains(&file.trim_start_matches(folder)))
+        .map(|(file, _)| Complaint::file(file, format!("is a fuzz target without a [[bin]] in {path}")))
+        .collect()
 }
 
 /// In `[workspace.dependencies]`, a library stands under a comment; several may share one when no
@@ -53,6 +66,13 @@ fn libraries_without_a_reason(path: &str, text: &str) -> Vec<Complaint> {
 mod tests {
     use super::*;
     use crate::rules::places;
+
+    #[test]
+    fn a_fuzz_target_that_is_not_built_is_refused() {
+        let manifest = "[package]\nname = \"fuzz\"\n[workspace]\n[[bin]]\nname = \"a\"\npath = \"fuzz_targets/a.rs\"\n";
+        let files = [("fuzz/Cargo.toml", manifest), ("fuzz/fuzz_targets/a.rs", ""), ("fuzz/fuzz_targets/b.rs", "")];
+        assert_eq!(places(check, &files), ["fuzz/fuzz_targets/b.rs"]);
+    }
 
     #[test]
     fn a_library_without_a_reason_is_refused() {
