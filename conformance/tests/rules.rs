@@ -225,9 +225,10 @@ fn timeouts(driver: Driver) -> Outcome {
         // A time that ran out is an error of the statement, and the session goes on.
         two.check((&short, &["SELECT SLEEP(600)", FIVE], "1907 5"))?;
         two.check((&short, &["SELECT 6", "DO SLEEP(600)", FIVE], "6 1907 5"))?;
-        // The server is told to end it, and a transaction goes on.
+        // The server is told to end it, and a transaction goes on. MySQL's SLEEP() answers 1 then where it is all that is asked for.
+        let ended = if vendor == Vendor::MySql { "ok ok 1 5" } else { "ok ok 1907 5" };
         let insert = "INSERT INTO conf.scratch VALUES (77, 'gone')";
-        two.check((&short, &["BEGIN", insert, "SELECT SLEEP(600)", FIVE], "ok ok 1907 5"))?;
+        two.check((&short, &["BEGIN", insert, "SELECT SLEEP(600)", FIVE], ended))?;
         trials::until("0", || two.writer.root("SELECT COUNT(*) FROM information_schema.innodb_trx"))?;
         same(two.writer.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
         // A hint knows better than the rule, and the rule better than the variable, in both directions.
