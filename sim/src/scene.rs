@@ -130,6 +130,35 @@ pub fn a_transaction_begins_before_it_is_ended(seed: u64) -> Verdict {
     })
 }
 
+/// KILL QUERY is said while two things are asked of a connection with a transaction, before something is prepared: the statement ends, or nothing does.
+#[must_use]
+pub fn two_questions_are_interrupted(seed: u64) -> Verdict {
+    let mut world = World { seed, ..small(1) };
+    (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
+    perform(&world, |stage| async move {
+        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        for sql in ["SET @a='x'", "BEGIN", "INSERT INTO fires VALUES ('c0-1')", "SET @b=@a"] {
+            stage.done(&mut one, sql).await;
+        }
+        let _nobody_knows_it = stage.rt.timeout(SOON, one.ask(b"\x03EXECUTE nobody USING @a", Due::Text)).await;
+        let kill = format!("KILL QUERY {}", one.number);
+        let (tell, done) = oneshot();
+        let behind = stage.clone();
+        stage.rt.spawn(async move {
+            behind.rt.sleep(Duration::from_micros(seed % 50 * 400)).await;
+            let said = other.ask(&[b"\x03", kill.as_bytes()].concat(), Due::Text).await;
+            let _nobody = tell.send(said.is_ok());
+        });
+        let prepared = stage.rt.timeout(SOON, one.ask(b"\x03PREPARE p FROM 'SELECT ?, ? FROM named'", Due::Text)).await;
+        let well = matches!(prepared, Ok(Ok(Reply::Ok | Reply::Err { code: 1317, .. })));
+        stage.judge.check(well, "client", || format!("PREPARE: {prepared:?}"));
+        let _said = done.await;
+        for sql in ["SELECT 'c0-2' FROM few", "COMMIT"] {
+            stage.done(&mut one, sql).await;
+        }
+    })
+}
+
 /// A server closes a connection while it is asked what a statement has changed that failed, and was none.
 #[must_use]
 pub fn nothing_is_lost_with_a_connection(seed: u64) -> Verdict {

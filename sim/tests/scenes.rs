@@ -4,7 +4,7 @@
 use sim::Verdict;
 use sim::scene::{
     a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_transaction_begins_before_it_is_ended,
-    each_has_what_the_other_wants, nothing_is_lost_with_a_connection, what_is_spare_is_broken,
+    each_has_what_the_other_wants, nothing_is_lost_with_a_connection, two_questions_are_interrupted, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -50,6 +50,14 @@ fn a_kill_query_that_comes_too_late_for_a_begin_ends_nothing() {
         late += verdict.story.iter().filter(|line| line.contains("server") && line.contains("KILL QUERY")).count();
     }
     assert!(late > 20, "{late}");
+}
+
+#[test]
+fn a_kill_query_between_two_questions_ends_no_transaction() {
+    for seed in 0..200 {
+        let verdict = two_questions_are_interrupted(seed);
+        assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.story);
+    }
 }
 
 #[test]
