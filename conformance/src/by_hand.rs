@@ -14,6 +14,9 @@ use crate::servers::{Server, Vendor};
 /// Protocol 4.1, secure connection, plugin names; nothing that changes how answers look.
 const CAPABILITIES: u32 = 0x0000_0001 | 0x0000_0200 | 0x0000_2000 | 0x0000_8000 | 0x0008_0000;
 
+/// Several statements in one text, and their results.
+const SEVERAL: u32 = 0x0001_0000 | 0x0002_0000;
+
 /// The user of [`Raw::log_in`]: without a password, so that nothing has to be computed.
 pub const USER: &str = "open";
 
@@ -65,6 +68,10 @@ impl Raw {
 
     /// As [`Raw::log_in_after`], with another collation than `utf8mb4_general_ci`.
     pub fn log_in_with(port: u16, preface: &[u8], collation: u8) -> io::Result<(Self, Vec<u8>)> {
+        Self::log_in_saying(port, preface, collation, CAPABILITIES)
+    }
+
+    fn log_in_saying(port: u16, preface: &[u8], collation: u8, capabilities: u32) -> io::Result<(Self, Vec<u8>)> {
         let mut raw = Self::connect(port, preface)?;
         let greeting = raw.packet()?;
         if greeting.first() == Some(&0xff) {
@@ -73,7 +80,7 @@ impl Raw {
         // The protocol's version, the server's up to a zero, the number.
         let at = greeting.iter().position(|byte| *byte == 0).unwrap_or_default() + 1;
         raw.id = greeting.get(at..at + 4).map_or(0, |four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
-        let mut login = CAPABILITIES.to_le_bytes().to_vec();
+        let mut login = capabilities.to_le_bytes().to_vec();
         login.extend_from_slice(&(64_u32 << 20).to_le_bytes());
         login.push(collation);
         login.extend_from_slice(&[0; 23]);
@@ -94,6 +101,14 @@ impl Raw {
         match Self::log_in_after(port, b"")? {
             (raw, answer) if answer.first() == Some(&0) => Ok(raw),
             (_, answer) => Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned())),
+        }
+    }
+
+    /// As [`Raw::log_in`], for several statements in one text.
+    pub fn log_in_for_several(port: u16) -> io::Result<Self> {
+        match Self::log_in_saying(port, b"", 45, CAPABILITIES | SEVERAL)? {
+            (raw, answer) if answer.first() == Some(&0) => Ok(raw),
+            (_, answer) => Err(complaint(&answer)),
         }
     }
 

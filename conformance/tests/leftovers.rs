@@ -24,6 +24,9 @@ fn main() {
         ("our_own_questions_are_not_what_found_rows_is_about", found_rows),
         ("commit_release_ends_its_session_and_nobody_elses_statement", released),
         ("what_a_binary_log_numbers_is_no_state_of_a_session", binary_log),
+        ("who_reads_in_utf16_leaves_no_more_than_others", wide),
+        ("a_get_diagnostics_does_not_hide_what_a_trigger_has_set", behind_an_error),
+        ("what_stands_behind_a_commit_release_does_not_run", behind_a_release),
     ])
 }
 
@@ -352,4 +355,75 @@ fn binary_log(driver: Driver) -> Outcome {
         is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
     }
     Ok(())
+}
+
+/// The first that writes there has the server asked how it tells of changes, and reads letters of two bytes.
+fn wide(driver: Driver) -> Outcome {
+    for charset in ["utf16", "ucs2", "utf32", "utf16le"] {
+        each(driver, |_, server, proxy| {
+            server.root(
+                "CREATE TABLE conf.fired (a INT);
+                 CREATE TRIGGER conf.fires BEFORE INSERT ON conf.fired FOR EACH ROW SET @of_a_trigger = 'secret'",
+            )?;
+            narrow(proxy)?;
+            let mut first = log_in(proxy)?;
+            let mut second = beside(proxy, &first)?;
+            asked(&mut first, &format!("SET character_set_results = {charset}"))?;
+            asked(&mut first, "INSERT INTO conf.fired VALUES (1)")?;
+            same(held(proxy, &first)?.as_str(), "Untold")?;
+            asked(&mut first, "SET character_set_results = utf8mb4")?;
+            is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
+            drop(first);
+            is(&mut second, "SELECT @of_a_trigger", &["NULL"])
+        })
+        .map_err(|why| format!("{charset}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// MySQL tells what a failed statement has changed with the next answer, and that is one which changes something itself.
+fn behind_an_error(driver: Driver) -> Outcome {
+    each(driver, |vendor, server, proxy| {
+        server.root(
+            "CREATE TABLE conf.once (a INT PRIMARY KEY); INSERT INTO conf.once VALUES (1);
+             CREATE TRIGGER conf.fires BEFORE INSERT ON conf.once FOR EACH ROW SET @of_a_trigger = 'secret'",
+        )?;
+        narrow(proxy)?;
+        for reads in ["GET DIAGNOSTICS CONDITION 1 @msg = MESSAGE_TEXT", "SET @msg = @@error_count"] {
+            let mut first = log_in(proxy)?;
+            let mut second = beside(proxy, &first)?;
+            asked(&mut second, "SET @msg = 'b'")?;
+            let failed = asked(&mut first, "INSERT INTO conf.once VALUES (1)");
+            expect(failed.is_err(), || "it was to fail".to_owned())?;
+            asked(&mut first, reads)?;
+            let kept = held(proxy, &first)?;
+            expect(vendor == Vendor::MariaDb || kept.contains("Untold"), || format!("{reads}: held for '{kept}' only"))?;
+            is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
+            drop(first);
+            is(&mut second, "SELECT @of_a_trigger, @msg", &["NULL", "b"])?;
+        }
+        Ok(())
+    })
+}
+
+/// The server ends the session in the middle of the text.
+fn behind_a_release(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        server.root("CREATE TABLE conf.kept (a INT); INSERT INTO conf.kept VALUES (1)")?;
+        for (sets, ends) in
+            [("DO 0", "COMMIT RELEASE"), ("SET completion_type = 2", "COMMIT"), ("SET completion_type = 2", "ROLLBACK")]
+        {
+            let play = |port: u16| {
+                let mut client = Raw::log_in_for_several(port).map_err(|error| error.to_string())?;
+                asked(&mut client, sets)?;
+                let first = asked(&mut client, &format!("BEGIN; {ends}; DELETE FROM conf.kept; SELECT 1"));
+                let then: Vec<_> = (0..2).map(|_| client.rows().map_err(drop)).collect();
+                Ok::<_, String>(format!("{first:?}, {then:?}"))
+            };
+            same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{ends}: {words}"))?;
+            let left = server.root("SELECT COUNT(*) FROM conf.kept")?;
+            expect(left.trim_end().ends_with('1'), || format!("{ends}: what stands behind it has run"))?;
+        }
+        Ok(())
+    })
 }

@@ -27,8 +27,14 @@ fn main() {
         ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
         ("a_user_variable_has_the_type_that_it_had_when_its_statement_was_prepared", typed),
         ("a_user_variable_that_nobody_has_asked_for_is_not_overwritten", unasked),
+        ("a_session_variable_that_nobody_has_asked_for_is_not_overwritten", unasked_of_sessions),
+        ("what_a_failed_statement_has_set_is_not_overwritten_by_a_name", by_a_name),
+        ("what_is_set_to_prepare_a_statement_does_not_hide_what_a_trigger_has_set", told_to_us),
         ("a_user_variable_that_a_function_has_set_is_not_overwritten", by_a_function),
+        ("a_user_variable_that_is_null_keeps_its_type", typed_null),
+        ("a_type_that_cannot_be_brought_back_is_nobody_elses", typed_elsewhere),
         ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
+        ("what_is_prepared_is_about_the_rows_that_were_found", found_before_it),
     ])
 }
 
@@ -453,6 +459,151 @@ fn unasked(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// The same for a variable of the session.
+fn unasked_of_sessions(driver: Driver) -> Outcome {
+    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MariaDb) {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        let play = |port: u16| {
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+            let id = prepare(&mut first, b"SELECT @@warning_count")?;
+            asked(&mut first, "SET sql_mode = 'ANSI'")?;
+            // Where it is prepared there is somebody else now.
+            asked(&mut second, "BEGIN")?;
+            asked(&mut second, "SELECT id FROM conf.numbers LIMIT 1")?;
+            asked(&mut first, "BEGIN")?;
+            asked(&mut first, "SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_ZERO_DATE')")?;
+            execute(&mut first, id, false)?;
+            let kept = asked(&mut first, "SELECT @@sql_mode")?;
+            asked(&mut first, "COMMIT")?;
+            Ok::<_, String>(format!("{kept:?}, {:?}", asked(&mut first, "SELECT @@sql_mode")?))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// What has failed has still to tell what its trigger has set; then comes, by its name, what was prepared under another value.
+fn by_a_name(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root(
+            "CREATE TABLE conf.twice (a INT PRIMARY KEY); INSERT INTO conf.twice VALUES (1);
+             CREATE TRIGGER conf.zone BEFORE INSERT ON conf.twice FOR EACH ROW SET SESSION time_zone = '+05:00';",
+        )?;
+        let play = |port: u16| {
+            let mut client = Raw::log_in(port).map_err(said)?;
+            for sql in ["PREPARE p FROM 'SELECT 1'", "SET time_zone = '+01:00', sql_mode = 'ANSI'", "BEGIN"] {
+                asked(&mut client, sql)?;
+            }
+            let failed = asked(&mut client, "INSERT INTO conf.twice VALUES (1)").is_err();
+            // It might be anything, and so the name has to be there.
+            let unread = asked(&mut client, "SELEKT 1").is_err();
+            let seen = asked(&mut client, "SELECT @@time_zone")?;
+            asked(&mut client, "COMMIT")?;
+            Ok::<_, String>(format!("{failed}, {unread}, {seen:?}, {:?}", asked(&mut client, "SELECT @@time_zone, @@sql_mode")?))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// A failed statement has still to tell what its trigger has set; what asks for its warnings is prepared first, as it was meant, and the answers to that tell it.
+fn told_to_us(driver: Driver) -> Outcome {
+    // MySQL prepares none that asks for them.
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    narrow(&proxy)?;
+    set(&proxy, "SET mysql-max_stmts_per_connection=1")?;
+    server.root(
+        "CREATE TABLE conf.twice (a INT PRIMARY KEY); INSERT INTO conf.twice VALUES (1);
+         CREATE TRIGGER conf.zone BEFORE INSERT ON conf.twice FOR EACH ROW SET SESSION time_zone = '+05:00';",
+    )?;
+    let mut first = log_in(&proxy)?;
+    let mut second = beside(&proxy, &first)?;
+    let id = prepare(&mut first, b"SELECT @@warning_count")?;
+    asked(&mut first, "SET sql_mode = 'ANSI'")?;
+    // The server forgets the one before.
+    prepare(&mut first, b"SELECT 1")?;
+    let failed = asked(&mut first, "INSERT INTO conf.twice VALUES (1)");
+    expect(failed.is_err(), || "it was to fail".to_owned())?;
+    execute(&mut first, id, false)?;
+    same(&asked(&mut first, "SELECT @@time_zone")?.concat().concat(), "+05:00")?;
+    drop(first);
+    same(&asked(&mut second, "SELECT @@time_zone")?.concat().concat(), "SYSTEM")
+}
+
+/// Set to NULL, a variable has the type of what it was before, and of what it was for its own session only.
+fn typed_null(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        narrow(&proxy)?;
+        let play = |port: u16| {
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let another = |first: &Raw| if port == proxy.port { beside(&proxy, first) } else { Raw::log_in(port).map_err(said) };
+            let mut seen = Vec::new();
+            // Whatever somebody else has left there.
+            for left in ["1", "1.5", "'x'"] {
+                asked(&mut first, &format!("SET @x = {left}"))?;
+                asked(&mut first, "SELECT @x")?;
+                let mut second = another(&first)?;
+                asked(&mut second, "SET @x = NULL")?;
+                let id = prepare(&mut second, b"SELECT @x")?;
+                asked(&mut second, "SET @x = 'abc'")?;
+                seen.push(rows_of(&mut second, id)?);
+            }
+            // Of its own, where somebody else was since.
+            for own in ["1", "2.5", "18446744073709551615", "1e3", "'x'", "CONCAT('x', 'y')", "NULL"] {
+                let mut second = another(&first)?;
+                asked(&mut second, &format!("SET @x = {own}"))?;
+                asked(&mut second, "SET @x = NULL")?;
+                asked(&mut first, "SET @x = '7'")?;
+                asked(&mut first, "SELECT @x")?;
+                let id = prepare(&mut second, b"SELECT @x, @x + 1")?;
+                for then in ["1.5", "'abc'", "18446744073709551614"] {
+                    asked(&mut second, &format!("SET @x = {then}"))?;
+                    seen.push(rows_of(&mut second, id).unwrap_or_else(|error| error));
+                    asked(&mut second, "SET @x = NULL")?;
+                    seen.push(format!("{:?}", asked(&mut second, "SELECT @x")?));
+                }
+            }
+            Ok::<_, String>(seen.join(", "))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// On a connection that is held a variable is not made unset again: what is prepared there has another type, and is its own session's only.
+fn typed_elsewhere(driver: Driver) -> Outcome {
+    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        proxy.admin("UPDATE mysql_servers SET max_connections = 3; LOAD MYSQL SERVERS TO RUNTIME")?;
+        let play = |port: u16| {
+            let another = |first: &Raw| if port == proxy.port { beside(&proxy, first) } else { Raw::log_in(port).map_err(said) };
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let (mut second, mut third, mut fourth) = (another(&first)?, another(&first)?, another(&first)?);
+            let stays =
+                |client: &mut Raw| asked(client, "BEGIN").and_then(|_| asked(client, "SELECT id FROM conf.numbers LIMIT 1"));
+            asked(&mut first, "PREPARE s FROM 'SELECT @rate + 1'")?;
+            asked(&mut first, "SET @rate = 1.5")?;
+            // Where it is prepared there is somebody else now.
+            stays(&mut second)?;
+            for sql in ["BEGIN", "SELECT @rate", "EXECUTE s"] {
+                asked(&mut first, sql)?;
+            }
+            // Who prepares the same before it is set counts as a server does, also where another session has executed it.
+            asked(&mut third, "PREPARE s FROM 'SELECT @rate + 1'")?;
+            stays(&mut fourth)?;
+            asked(&mut first, "COMMIT")?;
+            drop(first);
+            asked(&mut third, "SET @rate = 1.5")?;
+            Ok::<_, String>(format!("{:?}", asked(&mut third, "EXECUTE s")?))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
 /// What a function has set no server tells. A statement that was prepared when the variable had another type is prepared where the function has run.
 fn by_a_function(driver: Driver) -> Outcome {
     for vendor in vendors() {
@@ -491,6 +642,41 @@ fn found_by_a_cursor(driver: Driver) -> Outcome {
             asked(&mut second, "BEGIN")?;
             asked(&mut second, "SELECT id FROM conf.numbers LIMIT 1")?;
             Ok::<_, String>(format!("{fetched}: {:?}", asked(&mut first, "SELECT FOUND_ROWS()")?))
+        };
+        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// The SELECT has set a variable, too, which is asked for before the next is prepared, or goes elsewhere: that question finds rows of its own.
+fn found_before_it(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME; \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'elsewhere', 1, 1); \
+             LOAD MYSQL QUERY RULES TO RUNTIME",
+            server.port
+        ))?;
+        server.root("CREATE TABLE conf.elsewhere (a INT)")?;
+        let play = |port: u16| {
+            let mut client = Raw::log_in(port).map_err(said)?;
+            asked(&mut client, "SET @n = 0")?;
+            let page =
+                prepare(&mut client, b"SELECT SQL_CALC_FOUND_ROWS id, @n := @n + 1 FROM conf.numbers ORDER BY id LIMIT 2")?;
+            let mut seen = vec![rows_of(&mut client, page)?];
+            let found = prepare(&mut client, b"SELECT FOUND_ROWS()")?;
+            seen.push(rows_of(&mut client, found)?);
+            seen.push(rows_of(&mut client, page)?);
+            // Now it is prepared already.
+            seen.push(rows_of(&mut client, found)?);
+            seen.push(rows_of(&mut client, page)?);
+            asked(&mut client, "INSERT INTO conf.elsewhere VALUES (1)")?;
+            seen.push(format!("{:?}", asked(&mut client, "SELECT FOUND_ROWS()")?));
+            seen.push(rows_of(&mut client, page)?);
+            asked(&mut client, "PREPARE p FROM 'SELECT FOUND_ROWS(), @n'")?;
+            seen.push(format!("{:?}", asked(&mut client, "SELECT FOUND_ROWS(), @n")?));
+            Ok::<_, String>(seen.join(", "))
         };
         same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
     }

@@ -629,6 +629,7 @@ fn roles(driver: Driver) -> Outcome {
             "CREATE PROCEDURE conf.as_open() SET ROLE reader",
             "CREATE TRIGGER conf.by_trigger BEFORE INSERT ON conf.roled FOR EACH ROW CALL conf.as_open()",
             "CREATE FUNCTION conf.by_function() RETURNS INT BEGIN SET ROLE reader; RETURN 1; END",
+            "CREATE PROCEDURE conf.as_late() SET ROLE `sp\u{e4}t`",
             "SELECT conf.by_function()",
             "INSERT INTO conf.roled VALUES (1)",
         ] {
@@ -645,6 +646,11 @@ fn roles(driver: Driver) -> Outcome {
             &["EXECUTE IMMEDIATE 'SET ROLE reader'"],
             &["PREPARE s FROM 'SET ROLE reader'", "EXECUTE s"],
             &["SET ROLE `sp\u{e4}t`"],
+            // What the server says of it is not what it seems to be.
+            &["SET character_set_results = utf16", "CALL conf.as_open()"],
+            &["SET character_set_results = utf16", "SELECT conf.by_function()"],
+            &["SET character_set_results = utf32", "INSERT INTO conf.roled VALUES (1)"],
+            &["SET NAMES latin1", "CALL conf.as_late()"],
             // MariaDB does what follows, up to what fails.
             &["SET ROLE reader, foreign_key_checks=0"],
             &["SET ROLE NONE, NAMES latin1"],

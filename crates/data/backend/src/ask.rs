@@ -195,11 +195,8 @@ impl Backend {
         for name in &unread.user {
             let (value, hex, collation) = (cells.next(), cells.next(), cells.next());
             let text = |cell: Option<(&Shape, &Option<Vec<u8>>)>| cell.and_then(|(_, value)| value.clone()).unwrap_or_default();
-            let literal = value.and_then(|(shape, value)| user_literal(*shape, value.as_deref(), &text(hex), &text(collation)));
-            let known = literal.is_some_and(|literal| {
-                let value = UserValue { literal: literal.into(), names: None };
-                self.state.set_user(name, value.clone()) && state.set_user(name, value)
-            });
+            let value = value.and_then(|(shape, value)| user_value(*shape, value.as_deref(), &text(hex), &text(collation)));
+            let known = value.is_some_and(|value| self.state.set_user(name, value.clone()) && state.set_user(name, value));
             if !known {
                 state.unset_user(name);
                 self.state.unset_user(name);
@@ -208,12 +205,11 @@ impl Backend {
         }
     }
 
-    /// The only value of the answer to a question of ours, as text.
+    /// The only value of the answer to a question of ours, as text. All that is asked so is answered in ASCII.
     pub(crate) async fn ask_for_one(&mut self, question: &str) -> Result<Option<String>, BackendFailed> {
         let Answer::Rows(mut rows) = self.ask(question).await? else { return Ok(None) };
         let cell = rows.rows.first_mut().and_then(|row| row.first_mut()).and_then(Option::take);
-        // Who has asked for results in UTF-16 or the like gets zeros between the letters: that is no answer.
-        Ok(cell.filter(|value| !value.contains(&0)).and_then(|value| String::from_utf8(value).ok()))
+        Ok(cell.and_then(|value| String::from_utf8(without_zeros(&value)).ok()))
     }
 
     /// What SHOW WARNINGS shows there, and how many there are of all and of errors, which may be more than it shows. `None` if it is too
@@ -229,7 +225,7 @@ impl Backend {
             return Ok((None, response));
         }
         let listed = rows.rows.len() as u64;
-        let is_error = |row: &&Vec<Option<Vec<u8>>>| row.first().is_some_and(|level| level.as_deref() == Some(b"Error"));
+        let is_error = |row: &&Vec<Option<Vec<u8>>>| matches!(row.first(), Some(Some(level)) if without_zeros(level) == b"Error");
         let errors = rows.rows.iter().filter(is_error).count() as u64;
         let mut shown = Shown { rows, all: listed, errors };
         // An answer that is no error has said how many there are; max_error_count may be lower.
@@ -250,7 +246,9 @@ impl Backend {
 
     /// A question of ours, and its whole answer.
     pub(crate) async fn ask(&mut self, question: &str) -> Result<Answer, BackendFailed> {
-        self.ask_and_hear(question).await.map(|(answer, _)| answer)
+        let (answer, response) = self.ask_and_hear(question).await?;
+        self.has_told(&response);
+        Ok(answer)
     }
 
     async fn ask_and_hear(&mut self, question: &str) -> Result<(Answer, Response), BackendFailed> {
@@ -300,6 +298,11 @@ impl Backend {
     }
 }
 
+/// ASCII, whichever character set the session has asked for results in: in UTF-16, UTF-32 and UCS-2 there are zeros between the letters.
+pub(crate) fn without_zeros(said: &[u8]) -> Vec<u8> {
+    said.iter().copied().filter(|byte| *byte != 0).collect()
+}
+
 /// `@@SESSION.name`
 fn system_name(name: &str) -> String {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -320,17 +323,22 @@ fn number(text: &[u8]) -> Option<String> {
 }
 
 /// What sets a user variable to this value, of the same type.
-fn user_literal(shape: Shape, value: Option<&[u8]>, hex: &[u8], collation: &[u8]) -> Option<String> {
-    let unsigned = shape.flags & UNSIGNED_FLAG != 0;
-    let integer = if unsigned { "UNSIGNED" } else { "SIGNED" };
-    let Some(text) = value else {
-        return Some(match shape.kind {
-            Type::LONGLONG | Type::LONG => format!("CAST(NULL AS {integer})"),
-            Type::NEWDECIMAL => "CAST(NULL AS DECIMAL)".to_owned(),
-            Type::DOUBLE => "NULL+0e0".to_owned(),
-            _ => "NULL".to_owned(),
-        });
+fn user_value(shape: Shape, value: Option<&[u8]>, hex: &[u8], collation: &[u8]) -> Option<UserValue> {
+    if let Some(text) = value {
+        return user_literal(shape, text, hex, collation).map(|literal| UserValue::new(&literal, None));
+    }
+    let zero: &[u8] = match shape.kind {
+        Type::DOUBLE => b"0e0",
+        Type::NEWDECIMAL => b"0.0",
+        _ => b"0",
     };
+    // Nothing tells a NULL of binary strings from one without a type.
+    let literal = user_literal(shape, zero, b"", collation).filter(|literal| literal != "X''");
+    Some(literal.map_or_else(|| UserValue::new("NULL", None), |literal| UserValue::null_like(&literal, None)))
+}
+
+fn user_literal(shape: Shape, text: &[u8], hex: &[u8], collation: &[u8]) -> Option<String> {
+    let unsigned = shape.flags & UNSIGNED_FLAG != 0;
     match shape.kind {
         Type::LONGLONG | Type::LONG if unsigned => number(text).map(|text| format!("CAST({text} AS UNSIGNED)")),
         Type::LONGLONG | Type::LONG => number(text),
@@ -350,7 +358,8 @@ mod tests {
 
     fn user(kind: Type, flags: u16, value: Option<&str>) -> Option<String> {
         let hex: String = value.unwrap_or_default().bytes().map(|b| format!("{b:02X}")).collect();
-        user_literal(Shape { kind, flags }, value.map(str::as_bytes), hex.as_bytes(), b"utf8mb4_bin")
+        let value = user_value(Shape { kind, flags }, value.map(str::as_bytes), hex.as_bytes(), b"utf8mb4_bin")?;
+        Some(format!("{}{}", value.literal, if value.null { ", NULL" } else { "" }))
     }
 
     #[test]
@@ -358,17 +367,22 @@ mod tests {
         for (kind, flags, value, wanted) in [
             (Type::LONGLONG, 0, Some("-5"), "-5"),
             (Type::LONGLONG, UNSIGNED_FLAG, Some("5"), "CAST(5 AS UNSIGNED)"),
-            (Type::LONGLONG, 0, None, "CAST(NULL AS SIGNED)"),
+            (Type::LONGLONG, 0, None, "0, NULL"),
+            (Type::LONGLONG, UNSIGNED_FLAG, None, "CAST(0 AS UNSIGNED), NULL"),
+            (Type::NEWDECIMAL, 0, None, "0.0, NULL"),
+            (Type::DOUBLE, 0, None, "0e0, NULL"),
             (Type::NEWDECIMAL, 0, Some("1.50"), "1.50"),
             (Type::NEWDECIMAL, 0, Some("-15"), "CAST(-15 AS DECIMAL(2,0))"),
             (Type::DOUBLE, 0, Some("2.5"), "2.5e0"),
             (Type::DOUBLE, 0, Some("1e100"), "1e100"),
             (Type::LONG_BLOB, 0, Some("x'"), "_utf8mb4 X'7827' COLLATE utf8mb4_bin"),
-            (Type::VAR_STRING, 0, None, "NULL"),
+            (Type::VAR_STRING, 0, None, "_utf8mb4 X'' COLLATE utf8mb4_bin, NULL"),
         ] {
             assert_eq!(user(kind, flags, value).as_deref(), Some(wanted));
         }
         assert_eq!(user(Type::LONGLONG, 0, Some("1; x")), None);
+        let unset = user_value(Shape { kind: Type::VAR_STRING, flags: 0 }, None, b"", b"binary");
+        assert_eq!(unset, Some(UserValue::new("NULL", None)));
     }
 
     #[test]

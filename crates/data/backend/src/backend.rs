@@ -307,6 +307,7 @@ impl Backend {
                         // No session's.
                         (self.warnings_left, self.others_warnings) = (true, true);
                     }
+                    self.has_told(&response);
                     return Ok(response);
                 }
             }
@@ -532,12 +533,23 @@ impl Backend {
         way: Way<'_>,
         max: u64,
     ) -> Result<u32, BackendFailed> {
+        if !self.unread.session.is_empty() {
+            // What would be set back afterwards is not what nobody has asked for yet. Prepared as things are now, it is this session's only.
+            self.holds.add(Hold::UnknownState);
+            return self.prepare_in_schema(statement, way, max).await;
+        }
         // A statement means what it meant when its session prepared it, whatever has been set since.
         let now = self.state.clone();
         // To bring user variables that are known would be to overwrite what nobody knows.
         let user = statement.meant.sees() == Sees::Variables && !self.doubts_variables_of(statement);
         let sees = if user { Sees::Variables } else { Sees::Nothing };
         let Some(then) = statement.meant.put_into(&now, user) else { return self.prepare_in_schema(statement, way, max).await };
+        // MySQL takes the types that they have now, and where it is held nothing makes a variable again what it was before it was first set.
+        let is_typed = || user && !self.holds.is_empty() && !self.hello.is_mariadb() && sync::has_others_variables(&now, &then);
+        if is_typed() {
+            self.holds.add(Hold::UnknownState);
+            return self.prepare_in_schema(statement, way, max).await;
+        }
         let back = sync::whole_need(&then, &now, user, Foreign { statement: false, variables: user, strange: false }, self.ways);
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.

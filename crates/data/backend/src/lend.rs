@@ -140,6 +140,7 @@ struct SentValue {
     name: Box<str>,
     literal: Box<str>,
     names: Option<SentNames>,
+    null: bool,
 }
 
 /// The other cores, as the pools of this one reach them. By default there are none.
@@ -386,7 +387,9 @@ impl Pools {
             self.note_collation(&place, lent.hello.collation);
             let user: UserVariables = std::mem::take(&mut lent.user_variables)
                 .into_iter()
-                .map(|sent| (sent.name, UserValue { literal: sent.literal, names: sent.names.as_ref().map(Names::from) }))
+                .map(|sent| {
+                    (sent.name, UserValue { literal: sent.literal, names: sent.names.as_ref().map(Names::from), null: sent.null })
+                })
                 .collect();
             let state = State {
                 schema: (&*lent.schema).into(),
@@ -487,6 +490,7 @@ impl Lent {
                     name: name.into(),
                     literal: value.literal.clone(),
                     names: value.names.as_ref().map(SentNames::from),
+                    null: value.null,
                 })
                 .collect(),
             ways: backend.ways,

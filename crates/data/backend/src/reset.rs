@@ -1,8 +1,10 @@
 //! Taking away what a session has left on a connection, all of it.
 
+use crate::ask::{Answer, without_zeros};
 use crate::backend::{Backend, Idle, refusal};
 use crate::connect::UNNAMED;
 use crate::sync::{self, Ways};
+use crate::track::INTERRUPTED;
 use crate::{BackendFailed, Hold, Holds, Unreported};
 use bridge::Counter;
 use net::NetError;
@@ -98,11 +100,25 @@ impl Backend {
 
     /// What nobody tells may have set a role, which no reset would take away: such a connection is for nobody else.
     async fn refuse_a_role(&mut self) -> Result<(), BackendFailed> {
-        let role = self.ask_for_one("SELECT CURRENT_ROLE()").await?;
-        if self.state.variable(sync::ROLE).is_some() || role.is_some_and(|role| role != "NONE") {
+        let has_none = match self.ask("SELECT CURRENT_ROLE()").await? {
+            Answer::Rows(rows) => {
+                rows.rows.first().and_then(|row| row.first()).is_some_and(|role| self.is_no_role(role.as_deref()))
+            }
+            // A server without roles. A KILL QUERY that was meant for a statement says nothing.
+            Answer::Refused(code) => code != INTERRUPTED,
+            Answer::TooLong => false,
+        };
+        if self.state.variable(sync::ROLE).is_some() || !has_none {
             return Err(BackendFailed::Unfit);
         }
         Ok(())
+    }
+
+    /// Whether this answer surely means none: it comes in the character set that the session has asked for, and what cannot be read is a role. MariaDB says
+    /// NULL, and names a role as it is; MySQL says NONE, and has each name in backquotes.
+    fn is_no_role(&self, said: Option<&[u8]>) -> bool {
+        let Some(said) = said else { return true };
+        !self.hello.is_mariadb() && without_zeros(said) == b"NONE"
     }
 
     /// COM_CHANGE_USER to the user that it is. COM_STMT_CLOSEs that wait are for statements that are gone then.

@@ -91,7 +91,31 @@ pub struct UserValue {
     pub literal: Box<str>,
     /// The character set that it was written in, if its meaning depends on that: that of a string does.
     pub names: Option<Names>,
+    /// It is NULL, and of the type of that literal: set to NULL, a variable keeps the type that it had
+    /// (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>).
+    pub null: bool,
 }
+
+impl UserValue {
+    /// A literal.
+    #[must_use]
+    pub fn new(literal: &str, names: Option<Names>) -> Self {
+        Self { literal: literal.into(), names, null: false }
+    }
+
+    /// NULL of this literal's type.
+    #[must_use]
+    pub fn null_like(literal: &str, names: Option<Names>) -> Self {
+        Self { null: true, ..Self::new(of_its_type(literal).as_ref(), names) }
+    }
+
+    /// NULL for a variable that had no type before. Nothing makes it that of one that had.
+    pub(crate) fn is_untyped(&self) -> bool {
+        &*self.literal == NULL
+    }
+}
+
+const NULL: &str = "NULL";
 
 /// User variables by lower-case name.
 pub(crate) type UserVariables = BTreeMap<Box<str>, UserValue>;
@@ -168,6 +192,15 @@ impl State {
         }
         Rc::make_mut(self.user.get_or_insert_default()).insert(name.into(), value);
         true
+    }
+
+    /// A user variable was set to NULL. As [`State::set_user`].
+    pub fn set_user_null(&mut self, name: &str) -> bool {
+        let value = match self.user.as_ref().and_then(|all| all.get(name)) {
+            Some(before) if !before.is_untyped() => UserValue::null_like(&before.literal, before.names.clone()),
+            _ => UserValue::new(NULL, None),
+        };
+        self.set_user(name, value)
     }
 
     /// A user variable is NULL, or nobody knows.
@@ -365,7 +398,7 @@ fn named_in(text: &[u8], state: &State) -> Vec<Box<str>> {
 /// A value of the type that this user variable has; `None` if it is not set.
 fn typed(state: &State, name: &str) -> Option<UserValue> {
     let value = state.user.as_ref()?.get(name)?;
-    Some(UserValue { literal: of_its_type(&value.literal).into(), names: value.names.clone() })
+    Some(UserValue::new(&of_its_type(&value.literal), value.names.clone()))
 }
 
 /// The same literal for all that are of one type.
@@ -378,7 +411,7 @@ fn of_its_type(literal: &str) -> Cow<'_, str> {
         _ if has("UNSIGNED") => "CAST(0 AS UNSIGNED)",
         _ if has("DECIMAL") => "0.0",
         _ if has("SIGNED") || has("TRUE") || has("FALSE") => "0",
-        _ if literal.eq_ignore_ascii_case("NULL") => "NULL",
+        _ if literal.eq_ignore_ascii_case(NULL) => NULL,
         _ if has("0X") || has("0B") => "X''",
         _ if has("E") => "0e0",
         _ if literal.contains('.') => "0.0",
@@ -402,7 +435,7 @@ mod tests {
     use super::*;
 
     fn literal(text: &str) -> UserValue {
-        UserValue { literal: text.into(), names: None }
+        UserValue::new(text, None)
     }
 
     #[test]
@@ -427,10 +460,10 @@ mod tests {
         };
         let meant = |value: &str| Meant::of(&with(value), b"SELECT @A + 1");
         for alike in [
-            &["1", "-5", "+7", "TRUE", "CAST(NULL AS SIGNED)", "9223372036854775807"][..],
+            &["1", "-5", "+7", "TRUE", "9223372036854775807"][..],
             &["9223372036854775808", "18446744073709551615", "CAST(5 AS UNSIGNED)"],
             &["1.5", "-.5", "18446744073709551616", "CAST(-15 AS DECIMAL(2,0))"],
-            &["1e3", "-1.5E0", "NULL+0e0"],
+            &["1e3", "-1.5E0"],
             &["'a'", "'it''s @b'", "''"],
             &["_latin1 x'41' COLLATE latin1_bin", "_latin1 x'' COLLATE latin1_bin"],
             &["X'41'", "0x41"],
@@ -441,6 +474,10 @@ mod tests {
             for strange in ["1", "9223372036854775808", "1.5", "1e3", "'a'", "NULL"].iter().filter(|one| !alike.contains(one)) {
                 assert_ne!(meant(strange), first, "{strange}");
             }
+            // Set to NULL it is of the type that it had.
+            let mut null = with(alike[0]);
+            assert!(null.set_user_null("a"));
+            assert_eq!((Meant::of(&null, b"SELECT @A + 1"), null == with(alike[0])), (first.clone(), first == meant("NULL")));
             // Wherever it is prepared, the variable has the type that it had; others are as they are.
             let then = first.put_into(&with("'another'"), true);
             assert_eq!(

@@ -222,10 +222,13 @@ pub enum Sees {
     Variables,
 }
 
-/// Does the connection have user variables that the session has not?
-fn has_others_variables(have: &State, want: &State) -> bool {
+/// Does the connection have user variables that the session has not, or not with any type? No SET takes a type away.
+pub(crate) fn has_others_variables(have: &State, want: &State) -> bool {
     let Some(has) = &have.user else { return false };
-    has.keys().any(|name| want.user.as_ref().is_none_or(|wants| !wants.contains_key(name)))
+    has.iter().any(|(name, value)| match want.user.as_ref().and_then(|wants| wants.get(name)) {
+        Some(wanted) => wanted.is_untyped() && !value.is_untyped(),
+        None => true,
+    })
 }
 
 fn user_variables(have: &State, want: &State) -> UserSets {
@@ -236,7 +239,9 @@ fn user_variables(have: &State, want: &State) -> UserSets {
         sets.own.push(format!("@{}=NULL", sql::literal::name(name)));
     }
     for (name, value) in wants.iter().filter(|(name, value)| has.get(*name) != Some(*value)) {
-        let assignment = format!("@{}={}", sql::literal::name(name), value.literal);
+        let named = sql::literal::name(name);
+        let null = if value.null { format!(", @{named}=NULL") } else { String::new() };
+        let assignment = format!("@{named}={}{null}", value.literal);
         // Where a part of the session's own was set by itself, it is not that of the literal any more.
         let others = |names: &&Names| **names != want.names || want.names_of_literals().is_none();
         match value.names.as_ref().filter(others).and_then(Names::words) {
@@ -381,7 +386,7 @@ mod tests {
     }
 
     fn written(literal: &str, names: Option<Names>) -> crate::UserValue {
-        crate::UserValue { literal: literal.into(), names }
+        crate::UserValue::new(literal, names)
     }
 
     #[test]
@@ -411,6 +416,23 @@ mod tests {
         let mut own = want.clone();
         own.set_user("x", written("2", None));
         assert_eq!(whole_need(&have, &own, false, IDLE, MARIADB), Need::Nothing);
+    }
+
+    #[test]
+    fn a_type_is_brought_and_taken_away() {
+        let mut have = State::new("a", 45);
+        have.set_user("x", written("1.5", None));
+        let mut want = State::new("a", 45);
+        want.set_user("x", written("18446744073709551615", None));
+        want.set_user_null("x");
+        assert_eq!(steps(&have, &want), "SET @`x`=CAST(0 AS UNSIGNED), @`x`=NULL");
+        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Nothing);
+        // Where it had a type before, no NULL is without one.
+        let mut untyped = State::new("a", 45);
+        untyped.set_user_null("x");
+        assert_eq!(whole_need(&have, &untyped, false, IDLE, MARIADB), Need::Reset);
+        assert_eq!(whole_need(&untyped, &untyped, true, IDLE, MARIADB), Need::Nothing);
+        assert_eq!(steps(&State::new("a", 45), &untyped), "SET @`x`=NULL");
     }
 
     #[test]

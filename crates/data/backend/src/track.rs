@@ -4,10 +4,9 @@
 //! <https://dev.mysql.com/doc/refman/8.4/en/session-state-tracking.html>. What it covers on real servers is in
 //! docs/decisions/0020-what-servers-track.md.
 
-use crate::Unreported;
-use crate::ask::Answer;
+use crate::ask::{Answer, without_zeros};
 use crate::sync::Need;
-use crate::{Backend, BackendFailed};
+use crate::{Backend, BackendFailed, Hold, Unreported};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::caps;
@@ -58,7 +57,7 @@ unique_checks,updatable_views_with_limit,use_secondary_engine,wait_timeout,windo
 const UNKNOWN_VARIABLE: u16 = 1193;
 const WRONG_VALUE: u16 = 1231;
 /// By KILL QUERY.
-const INTERRUPTED: u16 = 1317;
+pub(crate) const INTERRUPTED: u16 = 1317;
 
 const ASK: &str = "SELECT @@session_track_system_variables, @@session_track_schema, @@session_track_state_change";
 /// MariaDB says what it has not said yet only in the answer to a statement that itself changes something that is tracked.
@@ -108,6 +107,13 @@ impl Backend {
         }
     }
 
+    /// A command of ours was answered, and nobody reads what that tells. What a statement before has had to tell may be among it, and is told once.
+    pub(crate) fn has_told(&mut self, response: &Response) {
+        if self.unreported == Unreported::Change && !response.session_track().is_empty() {
+            self.holds.add(Hold::UnknownState);
+        }
+    }
+
     /// What a statement takes, with what its tracking takes.
     pub(crate) fn with_tracking(&self, need: Need, tracking: Tracking) -> Need {
         let turn = match tracking {
@@ -152,7 +158,7 @@ impl Backend {
                 self.tracking = None;
                 if matches!(self.ask(TURN_OFF).await?, Answer::Refused(_)) {
                     // What it tells is ours; nobody else shall see it.
-                    self.holds.add(crate::Hold::UnknownState);
+                    self.holds.add(Hold::UnknownState);
                 }
                 Ok(())
             }
@@ -166,7 +172,13 @@ impl Backend {
             Tracks::Not => return Ok(()),
             Tracks::As(told) => told,
             Tracks::Unknown => {
-                let Some(told) = self.ask_for_defaults().await? else { return Ok(()) };
+                let Some(told) = self.ask_for_defaults().await? else {
+                    if self.may_track() && !self.holds.has(Hold::Xa) {
+                        // It could tell, and has not said how: what the statement changes is not known.
+                        self.holds.add(Hold::UnknownState);
+                    }
+                    return Ok(());
+                };
                 let told = Arc::new(told);
                 *self.place.tracks.borrow_mut() = Tracks::As(told.clone());
                 told
@@ -197,12 +209,9 @@ impl Backend {
             _ => return Ok(None),
         };
         let Some([Some(variables), schema, state]) = rows.rows.first().map(Vec::as_slice) else { return Ok(None) };
-        if variables.contains(&0) {
-            // It answers in UTF-16 or the like, as this session has asked it to: another will tell.
-            return Ok(None);
-        }
-        let variables = String::from_utf8_lossy(variables);
-        let on = |cell: &Option<Vec<u8>>| matches!(cell.as_deref(), Some(b"1" | b"ON"));
+        let variables = without_zeros(variables);
+        let variables = String::from_utf8_lossy(&variables);
+        let on = |cell: &Option<Vec<u8>>| cell.as_deref().is_some_and(|said| [&b"1"[..], b"ON"].contains(&&*without_zeros(said)));
         let mariadb = self.hello.version.to_ascii_lowercase().contains("mariadb");
         let mut names = if mariadb || variables.trim() == "*" { "*".to_owned() } else { OF_MYSQL.to_owned() };
         // Whoever has been told more than that is told it still.

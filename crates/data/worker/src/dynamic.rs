@@ -397,7 +397,7 @@ impl Session {
             return Ok(None);
         }
         let value = self.state.user_variables().find(|(known, _)| *known == name.as_str());
-        let value = value.filter(|(_, value)| !(self.is_unsure() && value.literal.contains('\\')));
+        let value = value.filter(|(_, value)| !(value.null || self.is_unsure() && value.literal.contains('\\')));
         Ok(value.and_then(|(_, value)| sql::literal::said(&value.literal)).map(Cow::Owned))
     }
 

@@ -225,8 +225,8 @@ impl Session {
             }
             if !given.is_empty() {
                 if backend.unreported != Unreported::Nothing {
-                    // What we prepare would be told it.
-                    Box::pin(self.hear(backend, limit_ms, false)).await.map_err(|why| before_it(why, untold))?;
+                    // What we prepare would be told it, and what it tells of is asked for: it would be set over.
+                    Box::pin(self.read_back(backend, limit_ms, false)).await.map_err(|why| before_it(why, untold))?;
                 }
                 Box::pin(self.give_names(backend, job, &given)).await.map_err(|why| before_it(why, untold))?;
                 // They were prepared in the schemas and modes that they mean.

@@ -209,7 +209,11 @@ fn user_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Mea
         _ if ["NULL", "TRUE", "FALSE"].iter().any(|word| text.eq_ignore_ascii_case(word)) => None,
         _ => return Meaning::AskUser(name),
     };
-    let value = UserValue { literal: text.into(), names };
+    if text.eq_ignore_ascii_case("NULL") {
+        // Of the type that it has by then.
+        return Meaning::Travels(Box::new(move |state| state.set_user_null(name)));
+    }
+    let value = UserValue::new(text, names);
     Meaning::Travels(Box::new(move |state| state.set_user(name, value.clone())))
 }
 
@@ -269,6 +273,13 @@ mod tests {
         let user: Vec<_> = state.user_variables().map(|(n, v)| (n, &*v.literal, v.names.clone())).collect();
         // A string is read in the character set before its statement.
         assert_eq!(user, [("a", "'x'", Some(Names::Collation(45))), ("b", "-1", None)]);
+    }
+
+    #[test]
+    fn what_is_set_to_null_keeps_its_type() {
+        let state = state_after("SET @a=7, @b='x', @A=NULL, @b=null, @c=NULL");
+        let user: Vec<_> = state.user_variables().map(|(n, v)| (n, &*v.literal, v.names.is_some(), v.null)).collect();
+        assert_eq!(user, [("a", "0", false, true), ("b", "''", true, true), ("c", "NULL", false, false)]);
     }
 
     #[test]

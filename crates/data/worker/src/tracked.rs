@@ -15,7 +15,7 @@ use wire::track::Change;
 const OURS: &[u8] = b"session_track_";
 
 /// The number of the last transaction: a variable of MariaDB that only it sets.
-const LAST_GTID: &[u8] = b"last_gtid";
+pub(crate) const LAST_GTID: &[u8] = b"last_gtid";
 
 /// What `SET NAMES` sets.
 pub(crate) const OF_NAMES: [&str; 4] =
@@ -48,8 +48,10 @@ impl Session {
         if response.session_track().is_empty() {
             return None;
         }
-        let nothing =
-            std::mem::replace(&mut backend.unreported, Unreported::Nothing) == Unreported::Noise && !may_run_programs(class);
+        let before = std::mem::replace(&mut backend.unreported, Unreported::Nothing);
+        let nothing = before == Unreported::Noise && !may_run_programs(class);
+        // A statement before has had something to tell, too, and that may be it.
+        let explained = changes_by_itself(class) && before != Unreported::Change;
         let own = if class.leaves.intersects(Leaves::SET) { set_by(text, escapes) } else { Some(Vec::new()) };
         let (mut schema, mut changed, mut named) = (None, false, false);
         for change in response.changes() {
@@ -84,7 +86,7 @@ impl Session {
                 _ => {}
             }
         }
-        if changed && !named && !nothing && !changes_by_itself(class) {
+        if changed && !named && !nothing && !explained {
             backend.holds.add(Hold::Untold);
         }
         backend.holds.put(Hold::Unread, !backend.unread.is_empty());
