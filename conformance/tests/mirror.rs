@@ -27,6 +27,7 @@ fn main() {
         ("a_copy_is_read_as_its_session_means_it", read_as_meant),
         ("a_schema_that_a_copy_has_dropped_is_no_connections_schema", dropped_by_a_copy),
         ("who_may_not_send_several_statements_has_none_copied", who_may_not_send_several_statements_has_none_copied),
+        ("a_mirror_with_a_binary_log_keeps_its_connections", with_a_binary_log),
         ("a_result_with_too_many_rows_ends_with_an_error", a_result_with_too_many_rows_ends_with_an_error),
     ])
 }
@@ -42,8 +43,13 @@ fn two(driver: Driver) -> Result<Two, String> {
 }
 
 fn two_of(vendor: Vendor, driver: Driver) -> Result<Two, String> {
+    two_with(vendor, driver, &[])
+}
+
+/// The same with more options on the mirror's command line.
+fn two_with(vendor: Vendor, driver: Driver, options: &[&str]) -> Result<Two, String> {
     let main = Server::start(vendor)?;
-    let mirror = Server::start(vendor)?;
+    let mirror = Server::start_with(vendor, options)?;
     let mut wish = Wish::in_front_of(&main);
     let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 9 }}", mirror.port);
     // Nobody listens on port 1.
@@ -294,6 +300,22 @@ fn left_by_triggers(driver: Driver) -> Outcome {
             let found = two.proxy.query("UPDATE conf.types SET id = id WHERE 'to_nine' = ''; SELECT @@time_zone")?;
             expect(found.trim().ends_with("SYSTEM"), || format!("{vendor}, insert {n}, then a write: {found}"))?;
         }
+    }
+    Ok(())
+}
+
+/// MariaDB tells the number of each write's transaction: nothing that a copy would leave to anybody.
+fn with_a_binary_log(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let two = two_with(vendor, driver, &["--log-bin=log", "--server-id=1"])?;
+        to_nine_or_copied(&two)?;
+        for n in 0..50 {
+            two.proxy.query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'x')"))?;
+        }
+        until("50", || two.mirror.root("SELECT COUNT(*) FROM conf.scratch"))?;
+        until("0", || two.global("Mirror_concurrency"))?;
+        same(two.global("MyHGM_myconnpoll_reset")?.lines().last().unwrap_or_default(), "0")
+            .map_err(|why| format!("{vendor}: {why}"))?;
     }
     Ok(())
 }

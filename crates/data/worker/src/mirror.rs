@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::settings::{may_run_programs, sees_user_variables};
 use crate::statement::{Job, What};
 use crate::stats::{Failed, Seen};
+use crate::tracked::LAST_GTID;
 use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking, Want};
 use bridge::Counter;
 use cache::Writing;
@@ -155,8 +156,10 @@ fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
                 }
                 Err(_) => backend.retire(),
             },
-            // After each statement, where the operator has everything told.
-            Change::Variable { name, .. } => changed |= !name.eq_ignore_ascii_case(b"statement_id"),
+            // After each statement, where the operator has everything told, or after each write.
+            Change::Variable { name, .. } => {
+                changed |= ![&b"statement_id"[..], LAST_GTID].iter().any(|own| name.eq_ignore_ascii_case(own));
+            }
             Change::State(on) => changed |= on,
             _ => {}
         }

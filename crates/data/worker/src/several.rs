@@ -35,6 +35,10 @@ impl Session {
             if failed {
                 break;
             }
+            if self.entry.released.get() && self.turn.more {
+                // The server ends the session here, whatever it has said of more answers.
+                return Err(Ended::ByClient);
+            }
             if self.entry.killed.get() && self.turn.more {
                 // The client waits for the next answer.
                 return Err(Ended::Told(killed()));
