@@ -207,19 +207,8 @@ impl Session {
     pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         if !job.class.reads.intersects(Reads::WARNINGS) {
             if backend.holds.has(Hold::FoundRows) && !job.class.reads.intersects(Reads::FOUND_ROWS) {
-                // Our questions, of which this and what follows may have some, would be what FOUND_ROWS() is about; and it would take what is not told yet.
-                let (mariadb, mut found) = (backend.hello.is_mariadb(), None);
-                let untold = backend.unreported != Unreported::Nothing;
-                if untold {
-                    self.hear(backend, self.limit_ms(job), false).await?;
-                }
-                if untold && !mariadb {
-                    // MySQL has it changed by what we said to hear the rest.
-                    backend.holds.remove(Hold::FoundRows);
-                } else {
-                    found = self.watched(self.limit_ms(job), backend.ask_found_rows(), self.entry.told_to_leave()).await?;
-                }
-                self.keep_found_rows(found);
+                // What follows may have questions of ours.
+                self.find_before(backend, self.limit_ms(job), false).await?;
             }
             if backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing {
                 // What is brought there, or what a statement is prepared in, would be set over it.
@@ -311,6 +300,25 @@ impl Session {
         Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
     }
 
+    /// Our questions would be what FOUND_ROWS() is about from then on: where SQL_CALC_FOUND_ROWS has run, it is asked for before them. `answered`: as
+    /// [`Session::read_back`].
+    async fn find_before(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
+        let (mariadb, mut found) = (backend.hello.is_mariadb(), None);
+        let untold = backend.unreported != Unreported::Nothing;
+        if untold {
+            // The answer would take it.
+            self.hear(backend, limit_ms, answered).await?;
+        }
+        if untold && !mariadb {
+            // MySQL has it changed by what we said to hear the rest.
+            backend.holds.remove(Hold::FoundRows);
+        } else {
+            found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
+        }
+        self.keep_found_rows(found);
+        Ok(())
+    }
+
     /// [`Session::read_back`] for all connections that are held, before a command goes on.
     pub(crate) async fn read_all_back(&mut self) -> Result<(), Ended> {
         for hostgroup in self.held.unread() {
@@ -338,7 +346,11 @@ impl Session {
                     _ => Ended::Gone,
                 });
             }
-            self.held.put(hostgroup, backend);
+            if backend.holds.is_empty() {
+                self.core.pools.release(backend);
+            } else {
+                self.held.put(hostgroup, backend);
+            }
         }
         Ok(())
     }
@@ -346,6 +358,9 @@ impl Session {
     /// Asks for the values of what expressions have set on a connection, and first for what the server has not told yet: any other question would take it.
     /// `answered`: the client has the answer to its statement.
     pub(crate) async fn read_back(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
+        if backend.holds.has(Hold::FoundRows) && !(backend.unreported == Unreported::Nothing && backend.unread.is_empty()) {
+            Box::pin(self.find_before(backend, limit_ms, answered)).await?;
+        }
         if backend.unreported != Unreported::Nothing {
             Box::pin(self.hear(backend, limit_ms, answered)).await?;
         }
