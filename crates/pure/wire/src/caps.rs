@@ -58,7 +58,7 @@ pub const EXPIRED_PASSWORDS: Caps = 1 << 22;
 pub const SESSION_TRACK: Caps = 1 << 23;
 /// No EOF packets: result sets end with an OK packet whose header is 0xFE.
 pub const DEPRECATE_EOF: Caps = 1 << 24;
-/// Column definitions may be left out. We never offer it.
+/// Column definitions may be left out, where the session has asked for that: a byte behind the number of columns says whether they are there.
 pub const OPTIONAL_METADATA: Caps = 1 << 25;
 /// zstd compression after login.
 pub const ZSTD: Caps = 1 << 26;
@@ -81,7 +81,8 @@ pub const MARIADB_COM_MULTI: Caps = 1 << 33;
 pub const MARIADB_BULK: Caps = 1 << 34;
 /// MariaDB: column definitions have one more field (extended type info).
 pub const MARIADB_EXTENDED_TYPES: Caps = 1 << 35;
-/// MariaDB: column definitions may be left out when the client has them. We never offer it.
+/// MariaDB: column definitions are left out of the answer to an execution where the client has them already: a byte behind the number of columns says whether
+/// they are there.
 pub const MARIADB_CACHE_METADATA: Caps = 1 << 36;
 /// MariaDB: one result per row of a bulk execute.
 pub const MARIADB_BULK_UNIT_RESULTS: Caps = 1 << 37;
@@ -101,6 +102,12 @@ pub const SHAPE: Caps = PROTOCOL_41
     | MARIADB_EXTENDED_TYPES
     | MARIADB_CACHE_METADATA
     | MARIADB_BULK_UNIT_RESULTS;
+
+/// Whether a byte behind the number of columns says if their definitions follow.
+#[inline]
+pub const fn tells_of_definitions(caps: Caps) -> bool {
+    caps & (OPTIONAL_METADATA | MARIADB_CACHE_METADATA) != 0
+}
 
 /// True if every bit of `bits` is in `caps`.
 #[inline]

@@ -13,7 +13,7 @@
 //! | where the answer ends | [`response`] (the hot path) |
 //! | a file that a client sends | [`infile`] |
 //! | where commands begin, and no more | [`upstream`] |
-//! | what an answer says | [`ok`], [`resultset`], [`types`] |
+//! | what an answer says | [`ok`], [`resultset`], [`outline`], [`types`] |
 //! | names of numbers | [`caps`], [`status`], [`errors`], [`charset`] |
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ pub mod handshake;
 pub mod infile;
 pub mod moved;
 pub mod ok;
+pub mod outline;
 pub mod packet;
 pub mod proxied;
 pub mod read;

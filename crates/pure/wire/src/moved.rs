@@ -23,6 +23,8 @@ pub struct Moved {
 
 /// Where the number of parameters lies in the first payload of an answer to COM_STMT_PREPARE.
 const PARAMS_AT: std::ops::Range<usize> = 7..9;
+/// Where it says whether definitions follow, for a client with `CLIENT_OPTIONAL_RESULTSET_METADATA`.
+const FOLLOWS_AT: usize = 12;
 
 impl Moved {
     /// Of a statement with `before` parameters; `from` has one of them for each parameter behind. `None` if all are where they were,
@@ -65,10 +67,12 @@ impl Moved {
             let at = out.len() - first.len() + PARAMS_AT.start;
             out[at..at + 2].copy_from_slice(&self.before.to_le_bytes());
         });
-        let known = self.from.iter().map(|_| packets.next()).collect::<Result<Vec<_>, _>>()?;
+        let bare = caps::has(client, caps::OPTIONAL_METADATA) && first.get(FOLLOWS_AT) == Some(&0);
         let ends = !caps::has(client, caps::DEPRECATE_EOF);
-        let end = if ends && !known.is_empty() { Some(packets.next()?) } else { None };
-        for param in 0..self.before {
+        let described = if bare { &[] } else { &*self.from };
+        let known = described.iter().map(|_| packets.next()).collect::<Result<Vec<_>, _>>()?;
+        let end = if ends && !self.from.is_empty() { Some(packets.next()?) } else { None };
+        for param in (0..self.before).filter(|_| !bare) {
             // What the server says of a parameter is nearly nothing, and of one that it has not seen nothing at all.
             match self.from.iter().position(|from| *from == param).and_then(|at| known.get(at)) {
                 Some(definition) => packet::append(&mut out, &mut seq, definition),

@@ -12,7 +12,8 @@
 //!                                                                    ├─ EOF or OK(0xFE) ─> as after OK above
 //!                                                                    └─ ERR ─> Ended
 //! Prepare ─> Prepared ─> Definitions of parameters ─> [EOF] ─> Definitions of columns ─> [EOF] ─> Ended
-//! FieldList ─> Fields ─ EOF, OK(0xFE) or ERR ─> Ended        [EOF] only without CLIENT_DEPRECATE_EOF
+//! FieldList ─> Fields ─ EOF, OK(0xFE) or ERR ─> Ended        [EOF] only without CLIENT_DEPRECATE_EOF;
+//!                                                             definitions may be left out, where caps allow it
 //! Fetch, Binlog ─> Rows      Simple ─> one OK, EOF or ERR      Line ─> one packet of text or ERR
 //! ```
 //!
@@ -171,6 +172,10 @@ enum Form {
 enum Taken {
     /// The same for every client.
     AsIs,
+    /// The number of columns, and whether their definitions follow.
+    Columns,
+    /// What was prepared, and whether definitions follow.
+    Prepared,
     /// The EOF between definitions and what follows them.
     DefinitionsEof,
     /// An OK packet.
@@ -187,7 +192,7 @@ trait Watch {
     fn pass(&mut self, _bytes: &[u8]) {}
     /// Whole rows with their headers; the last may be cut, then `pass` brings the rest.
     fn rows(&mut self, _bytes: &[u8]) {}
-    /// The packet that has begun is the last of definitions which no EOF follows.
+    /// The packet that has begun is the last of definitions which no EOF follows, or there are none.
     fn definitions_end(&mut self) {}
     /// A packet that decides something. `at` is where its header begins in the chunk, if all of it lies there.
     fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8], _at: Option<usize>) {}
@@ -236,6 +241,8 @@ struct Said {
     columns: u32,
     results: u32,
     prepared: Option<Prepared>,
+    /// The definitions of the last columns, or of what was prepared, are left out.
+    bare: bool,
 }
 
 impl Response {
@@ -368,6 +375,7 @@ impl Response {
                     self.number(seq)?;
                     let taken = self.take(payload, Some(at))?;
                     watch.take(taken, seq, payload, Some(at));
+                    self.tell_of_none(taken, watch);
                     at += HEADER_LEN + len;
                 }
             }
@@ -435,6 +443,7 @@ impl Response {
                     self.number(seq)?;
                     let taken = self.take(payload, None)?;
                     watch.take(taken, seq, payload, None);
+                    self.tell_of_none(taken, watch);
                 }
             }
         }
@@ -525,8 +534,27 @@ impl Response {
 
     fn definitions(&mut self, count: u32, then: Then) {
         debug_assert!(count > 0);
-        self.definitions_left = count;
-        self.next = Next::Definitions(then);
+        match (self.said.bare, caps::has(self.caps, caps::DEPRECATE_EOF)) {
+            (false, _) => {
+                self.definitions_left = count;
+                self.next = Next::Definitions(then);
+            }
+            (true, true) => self.after_definitions(then),
+            // Their EOF is there all the same.
+            (true, false) => self.next = Next::DefinitionsEof(then),
+        }
+    }
+
+    /// Where definitions are left out, and no EOF stands for their end.
+    fn tell_of_none(&self, taken: Taken, watch: &mut impl Watch) {
+        if self.said.bare && caps::has(self.caps, caps::DEPRECATE_EOF) {
+            let ends = match (taken, self.said.prepared) {
+                (Taken::Columns, _) => 1,
+                (Taken::Prepared, Some(p)) => u8::from(p.params > 0) + u8::from(p.columns > 0),
+                _ => 0,
+            };
+            (0..ends).for_each(|_| watch.definitions_end());
+        }
     }
 
     fn after_definitions(&mut self, then: Then) {
@@ -613,12 +641,13 @@ impl Response {
             _ => {
                 let mut r = Reader::new(payload);
                 let count = r.lenenc_int()?;
+                self.said.bare = caps::tells_of_definitions(self.caps) && !follows(r.u8()?)?;
                 if count == 0 || count > COLUMNS_MAX || !r.is_empty() {
                     return Err(Malformed::new("impossible number of columns"));
                 }
                 self.said.columns = count as u32;
                 self.definitions(self.said.columns, Then::Rows);
-                Ok(Taken::AsIs)
+                Ok(Taken::Columns)
             }
         }
     }
@@ -680,6 +709,7 @@ impl Response {
             r.u8()?;
             self.said.warnings = r.u16()?;
         }
+        self.said.bare = caps::has(self.caps, caps::OPTIONAL_METADATA) && !follows(r.u8()?)?;
         self.prepared_id_at = at.map(|at| at + HEADER_LEN + 1);
         self.said.columns = prepared.columns.into();
         self.said.prepared = Some(prepared);
@@ -689,12 +719,20 @@ impl Response {
         } else {
             self.after_definitions(Then::PreparedColumns);
         }
-        Ok(Taken::AsIs)
+        Ok(Taken::Prepared)
     }
 
     fn keep(&mut self, payload: &[u8]) {
         self.last.clear();
         self.last.extend_from_slice(payload);
+    }
+}
+
+/// The byte that says whether definitions follow.
+fn follows(byte: u8) -> Result<bool, Malformed> {
+    match byte {
+        0 | 1 => Ok(byte == 1),
+        _ => Err(Malformed::new("number of columns that does not say whether they are described")),
     }
 }
 
@@ -725,6 +763,9 @@ pub fn fuzz_response(data: &[u8]) {
     }
     if kind & 16 != 0 {
         caps |= caps::SESSION_TRACK;
+    }
+    if kind & 32 != 0 {
+        caps |= if kind & 64 != 0 { caps::MARIADB_CACHE_METADATA } else { caps::OPTIONAL_METADATA };
     }
     let mut whole = Response::expect(expect, caps);
     let want = whole.follow(bytes);

@@ -149,12 +149,39 @@ pub struct Writer<'a> {
     pub caps: Caps,
     /// SERVER_STATUS_* flags of every OK and EOF.
     pub status: u16,
+    /// Columns are not described, for a client that has agreed to that.
+    bare: bool,
 }
 
 impl<'a> Writer<'a> {
     /// Answers a command whose (last) packet had number `command_seq`.
     pub fn new(out: &'a mut Vec<u8>, command_seq: u8, caps: Caps, status: u16) -> Self {
-        Self { out, seq: command_seq.wrapping_add(1), caps, status }
+        Self { out, seq: command_seq.wrapping_add(1), caps, status, bare: false }
+    }
+
+    /// Leaves out the definitions of columns, if the client can do without.
+    #[must_use]
+    pub fn bare(self) -> Self {
+        Self { bare: caps::tells_of_definitions(self.caps), ..self }
+    }
+
+    /// How many columns there are, and whether their definitions follow.
+    fn count(&mut self, columns: usize) {
+        let follow = caps::tells_of_definitions(self.caps).then_some(u8::from(!self.bare));
+        self.packet(|o| {
+            o.lenenc_int(columns as u64);
+            o.extend(follow);
+        });
+    }
+
+    /// The definitions of columns.
+    fn define<'c>(&mut self, columns: impl Iterator<Item = &'c Column>) {
+        if !self.bare {
+            for column in columns {
+                self.packet(|o| column.write(o));
+            }
+        }
+        self.eof();
     }
 
     fn packet(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
@@ -182,18 +209,17 @@ impl<'a> Writer<'a> {
 
     /// The head of a result set: how many columns, and which.
     pub fn columns(&mut self, columns: &[Column]) {
-        self.packet(|o| o.lenenc_int(columns.len() as u64));
-        for c in columns {
-            self.packet(|o| c.write(o));
-        }
-        self.eof();
+        self.count(columns.len());
+        self.define(columns.iter());
     }
 
     /// The same with definitions as a server has written them.
     pub fn columns_as_said<'d>(&mut self, definitions: impl ExactSizeIterator<Item = &'d [u8]>) {
-        self.packet(|o| o.lenenc_int(definitions.len() as u64));
-        for definition in definitions {
-            self.packet(|o| o.bytes(definition));
+        self.count(definitions.len());
+        if !self.bare {
+            for definition in definitions {
+                self.packet(|o| o.bytes(definition));
+            }
         }
         self.eof();
     }
@@ -242,6 +268,7 @@ impl<'a> Writer<'a> {
     /// The answer to COM_STMT_PREPARE.
     /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html>
     pub fn prepared(&mut self, id: u32, params: u16, columns: &[Column]) {
+        let follow = caps::has(self.caps, caps::OPTIONAL_METADATA).then_some(u8::from(!self.bare));
         self.packet(|o| {
             o.u8(0);
             o.u32(id);
@@ -249,26 +276,21 @@ impl<'a> Writer<'a> {
             o.u16(params);
             o.u8(0);
             o.u16(0);
+            o.extend(follow);
         });
         if params > 0 {
             let any = Column::parameter();
-            for _ in 0..params {
-                self.packet(|o| any.write(o));
-            }
-            self.eof();
+            self.define((0..params).map(|_| &any));
         }
         if !columns.is_empty() {
-            for c in columns {
-                self.packet(|o| c.write(o));
-            }
-            self.eof();
+            self.define(columns.iter());
         }
     }
 
     /// The answer to COM_FIELD_LIST: definitions with default values, without a count.
     pub fn field_list(&mut self, columns: &[Column]) {
-        for c in columns {
-            self.packet(|o| c.write_with(o, true));
+        for c in columns.iter().filter(|_| !self.bare) {
+            packet::append_with(self.out, &mut self.seq, |o| c.write_with(o, true));
         }
         self.end(0);
     }

@@ -16,10 +16,15 @@ pub struct Shape {
     pub flags: u16,
 }
 
+impl Shape {
+    /// Of a column that the server has not described.
+    pub const UNTOLD: Self = Self { kind: Type::NULL, flags: 0 };
+}
+
 /// A result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// The payloads of the columns' definitions, from left to right.
+    /// The payloads of the columns' definitions, from left to right; none where they were left out.
     pub definitions: Vec<Vec<u8>>,
     /// Columns, from left to right.
     pub shapes: Vec<Shape>,
@@ -41,9 +46,13 @@ pub fn read(mut bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
     if matches!(first.first(), None | Some(&(ok::OK_HEADER | ok::ERR_HEADER))) {
         return Ok(Rows::default());
     }
-    let columns = Reader::new(&first).lenenc_int()?;
+    let (columns, follow) = crate::outline::columns(&first, caps)?;
     let mut found = Rows::default();
-    for _ in 0..columns {
+    if !follow {
+        let columns = usize::try_from(columns).ok().filter(|columns| *columns <= crate::response::COLUMNS_MAX as usize);
+        found.shapes = vec![Shape::UNTOLD; columns.ok_or(Malformed::new("impossible number of columns"))?];
+    }
+    for _ in found.shapes.len() as u64..columns {
         let definition = next()?;
         let mut r = Reader::new(&definition);
         for _ in 0..6 {
@@ -71,7 +80,7 @@ pub fn read(mut bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
 
 /// Fuzz target: any bytes are read, or refused.
 pub fn fuzz_rows(data: &[u8]) {
-    for caps in [0, caps::DEPRECATE_EOF] {
+    for caps in [0, caps::DEPRECATE_EOF, caps::OPTIONAL_METADATA] {
         if let Ok(found) = read(data, caps) {
             assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
         }
@@ -95,6 +104,20 @@ mod tests {
             assert_eq!(found.shapes.iter().map(|s| s.kind).collect::<Vec<_>>(), [Type::VAR_STRING, Type::LONGLONG]);
             assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
             assert!(read(&out[..out.len() - 1], caps).is_err());
+        }
+    }
+
+    #[test]
+    fn rows_are_read_whose_columns_are_not_described() {
+        for caps in [0, caps::DEPRECATE_EOF].map(|eof| caps::PROTOCOL_41 | caps::OPTIONAL_METADATA | eof) {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out, 0, caps, 2).bare();
+            writer.columns(&[Column::text("a"), Column::unsigned("b")]);
+            writer.text_row([Some(&b"x"[..]), None]);
+            writer.end(0);
+            let found = read(&out, caps).unwrap();
+            assert_eq!((found.shapes, found.definitions.len()), (vec![Shape::UNTOLD; 2], 0));
+            assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
         }
     }
 

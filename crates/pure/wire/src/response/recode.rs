@@ -1,14 +1,19 @@
 //! A response written anew for a client whose caps differ from those of the backend: with or without CLIENT_DEPRECATE_EOF
-//! and CLIENT_SESSION_TRACK. So all backend connections can have both, whatever their clients have.
+//! and CLIENT_SESSION_TRACK. So all backend connections can have both, whatever their clients have. And with the byte that says whether the definitions of
+//! columns follow, for clients that expect it.
 //!
 //! Rows are copied, not read: only their sequence numbers change, since an EOF more or less before them moves all that follow.
 //!
 //! The flags of an EOF before rows are those of the connection before the command, because the server says its own only behind the rows. For a CALL that is
 //! not enough: the flags before the row of OUT parameters tell a client that it is them. So [`Recode::of_a_call`] keeps back what it writes until it is
 //! known whether a second row follows.
+//!
+//! Clients with MARIADB_CLIENT_CACHE_METADATA remember what they were told of a statement's columns. So [`Recode::spare`] keeps the definitions back until all of
+//! them are here, and leaves them out if they are what the client was told last.
 
 use super::{Expect, Follow, Response, Taken, Watch};
 use crate::caps::{self, Caps};
+use crate::outline::Outline;
 use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::track::Wish;
 use crate::{Malformed, ok, status};
@@ -38,10 +43,25 @@ pub struct Recode {
     call: bool,
     /// SERVER_PS_OUT_PARAMS and what comes with it, of the server's EOF before the rows: MySQL's EOF behind them does not say so again.
     out_params: u16,
-    /// What is kept back, from an EOF on whose flags are not known.
+    /// What is kept back, from an EOF on whose flags are not known, or from a number of columns on whose definitions are not all here.
     kept: Vec<u8>, // <= KEPT_LEN_MAX and one chunk
+    /// What the client remembers of the columns of what is executed, and whether it needs not be told the same again.
+    spare: Option<Spare>,
     /// Where in what is written the flags of that EOF are, and how many rows there were before it.
     open: Option<Open>,
+}
+
+/// What the client remembers of columns.
+#[derive(Debug, Clone, Copy)]
+struct Spare {
+    told: Option<Outline>,
+    may: bool,
+    /// Results whose columns have begun.
+    results: u8,
+    /// Where in what is written the packet begins whose definitions are kept back.
+    at: Option<usize>,
+    /// The last of them has begun.
+    last: bool,
 }
 
 /// An EOF before rows whose flags are not known yet.
@@ -55,10 +75,14 @@ struct Open {
 
 /// So much is kept back of a result of a CALL; a longer row goes without SERVER_PS_OUT_PARAMS before it.
 const KEPT_LEN_MAX: usize = MAX_PAYLOAD;
+/// Longer definitions are said again each time.
+const DEFINITIONS_LEN_MAX: usize = 1 << 20;
 /// Flags that the row of OUT parameters has.
 const OUT_PARAMS: u16 = status::PS_OUT_PARAMS | status::MORE_RESULTS;
 /// Where the flags are in the packet of an EOF.
 const EOF_FLAGS: std::ops::Range<usize> = HEADER_LEN + 3..HEADER_LEN + 5;
+/// Length of what COM_STMT_PREPARE is answered with first, without the byte that says whether definitions follow.
+const PREPARED_LEN: usize = 12;
 
 impl Recode {
     /// Waits for the answer to a command, as [`Response::expect`]. `status`: the connection's flags before the command, for an EOF
@@ -79,6 +103,7 @@ impl Recode {
             call: false,
             out_params: 0,
             kept: Vec::new(),
+            spare: None,
             open: None,
         }
     }
@@ -107,6 +132,17 @@ impl Recode {
         self
     }
 
+    /// The client remembers this of the columns of what is executed, which is no CALL. If `may`, the same is not said again.
+    pub fn spare(&mut self, told: Option<Outline>, may: bool) {
+        let executed = self.response.expect == Expect::Execute && caps::has(self.client, caps::MARIADB_CACHE_METADATA);
+        self.spare = executed.then_some(Spare { told, may, results: 0, at: None, last: false });
+    }
+
+    /// What the client remembers of them now.
+    pub fn told(&self) -> Option<Outline> {
+        self.spare.and_then(|spare| spare.told)
+    }
+
     /// What was asked is a CALL, if it is run.
     pub fn of_a_call(&mut self) {
         self.call = matches!(self.response.expect, Expect::Query | Expect::Execute);
@@ -115,15 +151,32 @@ impl Recode {
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
     pub const fn is_needed(server: Caps, client: Caps) -> bool {
         (server ^ client) & (caps::DEPRECATE_EOF | caps::SESSION_TRACK) != 0
+            || caps::tells_of_definitions(server) != caps::tells_of_definitions(client)
     }
 
     /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
     /// connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
-        let Self { response, server, client, shift, last_seq, full, eof_due, status, more, wish, call, out_params, kept, open } =
-            self;
-        if let Some(open) = open {
-            open.at = out.len();
+        let Self {
+            response,
+            server,
+            client,
+            shift,
+            last_seq,
+            full,
+            eof_due,
+            status,
+            more,
+            wish,
+            call,
+            out_params,
+            kept,
+            spare,
+            open,
+        } = self;
+        let back = open.as_mut().map(|open| &mut open.at).or_else(|| spare.as_mut()?.at.as_mut());
+        if let Some(back) = back {
+            *back = out.len();
             if out.is_empty() {
                 std::mem::swap(out, kept);
             } else {
@@ -133,18 +186,38 @@ impl Recode {
         let cursor = matches!(response.expect, Expect::Execute);
         let wish = wish.as_deref();
         let (server, client, status, more, call) = (*server, *client, *status, *more, *call);
-        let mut copy =
-            Copy { out, server, client, cursor, shift, last_seq, full, eof_due, status, more, wish, call, out_params, open };
+        let mut copy = Copy {
+            out,
+            server,
+            client,
+            cursor,
+            shift,
+            last_seq,
+            full,
+            eof_due,
+            status,
+            more,
+            wish,
+            call,
+            out_params,
+            spare,
+            open,
+        };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
+            copy.definitions_are_here();
             copy.eof_if_due();
             copy.close_if(|_, _| true);
         }
         copy.close_if(|_, len| len > KEPT_LEN_MAX);
-        if let Some(Open { at: 0, .. }) = open {
-            std::mem::swap(out, kept);
-        } else if let Some(open) = open {
-            *kept = out.split_off(open.at);
+        copy.define_if_long();
+        match open.map(|open| open.at).or_else(|| spare.as_ref()?.at) {
+            Some(0) => std::mem::swap(out, kept),
+            Some(at) => *kept = out.split_off(at),
+            None => {}
+        }
+        if response.is_bare() && !caps::tells_of_definitions(client) {
+            return Err(Malformed::new("columns without definitions, for a client that needs them"));
         }
         Ok(followed)
     }
@@ -181,6 +254,7 @@ struct Copy<'a> {
     wish: Option<&'a Wish>,
     call: bool,
     out_params: &'a mut u16,
+    spare: &'a mut Option<Spare>,
     open: &'a mut Option<Open>,
 }
 
@@ -200,6 +274,67 @@ impl Copy<'_> {
             }
         };
         ok::Ok { status: said.status | self.more, ..said }
+    }
+
+    /// The number of columns, for a client that may want to hear whether their definitions follow.
+    fn columns(&mut self, payload: &[u8], seq: u8) {
+        let (count, follow) = match payload.split_last() {
+            Some((follow, count)) if caps::tells_of_definitions(self.server) => (count, *follow),
+            _ => (payload, 1),
+        };
+        if let Some(spare) = self.spare {
+            spare.results = spare.results.saturating_add(1);
+            // Of several results nobody knows which one the client remembers.
+            (spare.at, spare.told) = if spare.results == 1 { (Some(self.out.len()), spare.told) } else { (None, None) };
+        }
+        let tells = caps::tells_of_definitions(self.client);
+        self.packet(seq, |o| {
+            o.extend_from_slice(count);
+            o.extend(tells.then_some(follow));
+        });
+    }
+
+    /// What was prepared, likewise.
+    fn prepared(&mut self, payload: &[u8], seq: u8) {
+        let follow = if caps::has(self.server, caps::OPTIONAL_METADATA) { payload.get(PREPARED_LEN).copied() } else { None };
+        let tells = caps::has(self.client, caps::OPTIONAL_METADATA);
+        self.packet(seq, |o| {
+            let from = o.len();
+            o.extend_from_slice(&payload[..payload.len().min(PREPARED_LEN)]);
+            if tells {
+                o.resize(from + PREPARED_LEN, 0);
+                o.push(follow.unwrap_or(1));
+            }
+        });
+    }
+
+    /// No more definitions come: those that were kept back are left out, if the client remembers them.
+    fn definitions_are_here(&mut self) {
+        let Some(spare) = self.spare else { return };
+        spare.last = false;
+        let Some(at) = spare.at.take() else { return };
+        let bytes = &self.out[at..];
+        let Some((len, _)) = packet::whole(bytes) else { return };
+        let (first, definitions) = bytes.split_at(HEADER_LEN + len);
+        let columns = crate::outline::columns(&first[HEADER_LEN..], self.client).map_or(0, |(columns, _)| columns as u32);
+        let outline = Outline::of(definitions, columns);
+        if spare.may && outline.is_some() && outline == spare.told {
+            let end = at + first.len();
+            self.out.truncate(end);
+            self.out[end - 1] = 0;
+            *self.shift = self.shift.wrapping_sub(columns as u8);
+            *self.last_seq = self.last_seq.wrapping_sub(columns as u8);
+        }
+        spare.told = outline;
+    }
+
+    /// Keeps no definitions back that are very long.
+    fn define_if_long(&mut self) {
+        if let Some(spare) = self.spare
+            && spare.at.is_some_and(|at| self.out.len() - at > DEFINITIONS_LEN_MAX)
+        {
+            (spare.at, spare.told) = (None, None);
+        }
     }
 
     /// The EOF that the client wants and the server did not send. It waits for the next packet, because a cursor has only one.
@@ -240,6 +375,9 @@ impl Copy<'_> {
 impl Watch for Copy<'_> {
     fn begin(&mut self, len: usize, seq: u8, held: &[u8]) {
         if !*self.full {
+            if self.spare.is_some_and(|spare| spare.last) {
+                self.definitions_are_here();
+            }
             self.eof_if_due();
             self.row();
         }
@@ -257,6 +395,7 @@ impl Watch for Copy<'_> {
         if bytes.is_empty() {
             return;
         }
+        self.definitions_are_here();
         self.eof_if_due();
         let mut at = self.out.len();
         let mut rows = 0u32;
@@ -272,12 +411,17 @@ impl Watch for Copy<'_> {
     }
 
     fn definitions_end(&mut self) {
+        // Where nothing stands between two of them.
+        self.eof_if_due();
+        if let Some(spare) = self.spare {
+            spare.last = true;
+        }
         *self.eof_due = !caps::has(self.client, caps::DEPRECATE_EOF);
     }
 
     fn take(&mut self, taken: Taken, seq: u8, payload: &[u8], _: Option<usize>) {
         let ok = match taken {
-            Taken::AsIs => ok::Ok::default(),
+            Taken::AsIs | Taken::Columns | Taken::Prepared => ok::Ok::default(),
             Taken::DefinitionsEof | Taken::Ok | Taken::End => self.said(payload),
         };
         let wished = self.wish.filter(|_| !ok.changes.is_empty() && caps::has(self.client, caps::SESSION_TRACK));
@@ -286,6 +430,7 @@ impl Watch for Copy<'_> {
         if taken == Taken::End && self.cursor && ok.status & status::CURSOR_EXISTS != 0 {
             *self.eof_due = false;
         }
+        self.definitions_are_here();
         self.eof_if_due();
         let mut ok = ok;
         let out_params = std::mem::take(self.out_params);
@@ -308,6 +453,8 @@ impl Watch for Copy<'_> {
             Taken::DefinitionsEof if caps::has(client, caps::DEPRECATE_EOF) => *self.shift = self.shift.wrapping_sub(1),
             Taken::DefinitionsEof => self.packet(out_seq, |o| ok::write_eof(o, ok.warnings, ok.status)),
             Taken::AsIs => self.packet(out_seq, |o| o.extend_from_slice(payload)),
+            Taken::Columns => self.columns(payload, out_seq),
+            Taken::Prepared => self.prepared(payload, out_seq),
             Taken::Ok => self.packet(out_seq, |o| ok.write(o, client)),
             Taken::End => self.packet(out_seq, |o| ok.write_end(o, client)),
         }
@@ -326,7 +473,8 @@ pub fn fuzz_recode(data: &[u8]) {
             | if kind & eof != 0 { caps::DEPRECATE_EOF } else { 0 }
             | if kind & track != 0 { caps::SESSION_TRACK } else { 0 }
     };
-    let (server, client) = (with(8, 16), with(32, 64));
+    let byte = |bit: u8| if cut & bit != 0 { caps::OPTIONAL_METADATA } else { 0 };
+    let (server, client) = (with(8, 16) | byte(64), with(32, 64) | byte(128));
     let mut recode = Recode::expect(expect, server, client, status::AUTOCOMMIT);
     if kind & 128 != 0 {
         recode.of_a_call();
@@ -351,4 +499,136 @@ pub fn fuzz_recode(data: &[u8]) {
         (again.rows(), again.columns(), again.results(), again.prepared(), again.last_seq()),
         (first.rows(), first.columns(), first.results(), first.prepared(), recode.last_seq())
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resultset::{Column, Writer};
+
+    const NEW: Caps = caps::PROTOCOL_41 | caps::DEPRECATE_EOF;
+    const OLD: Caps = caps::PROTOCOL_41;
+    const BYTES: [Caps; 3] = [0, caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA];
+
+    /// Two columns and two rows; `bare`: without their definitions.
+    fn result(caps: Caps, names: &[&str], bare: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out, 0, caps, 2);
+        if bare {
+            writer = writer.bare();
+        }
+        writer.columns(&names.iter().map(|name| Column::text(*name)).collect::<Vec<_>>());
+        for row in ["x", "yz"] {
+            writer.text_row(names.iter().map(|_| Some(row.as_bytes())));
+        }
+        writer.end(0);
+        out
+    }
+
+    fn recoded(mut recode: Recode, bytes: &[u8], piece: usize) -> (Vec<u8>, Recode) {
+        let mut out = Vec::new();
+        for chunk in bytes.chunks(piece) {
+            recode.follow(chunk, &mut out).unwrap();
+        }
+        assert!(recode.response().is_ended(), "{piece}");
+        (out, recode)
+    }
+
+    #[test]
+    fn every_form_of_a_result_becomes_every_other_however_it_is_cut() {
+        for (server, client) in [(NEW, NEW), (NEW, OLD), (OLD, NEW), (OLD, OLD)] {
+            for (there, here) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 0)] {
+                for bare in [false, there == 1 && here == 1] {
+                    let (server, client) = (server | BYTES[there], client | BYTES[here]);
+                    let (came, wanted) = (result(server, &["a", "b"], bare), result(client, &["a", "b"], bare));
+                    for piece in (1..40).chain([came.len()]) {
+                        let (out, recode) = recoded(Recode::expect(Expect::Query, server, client, 2), &came, piece);
+                        assert_eq!(out, wanted, "{server:x} {client:x} {piece}");
+                        assert_eq!(recode.response().is_bare(), bare);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_answer_to_a_preparation_says_whether_definitions_follow() {
+        let answer = |caps, params, columns: &[Column], bare| {
+            let mut out = Vec::new();
+            let writer = Writer::new(&mut out, 0, caps, 2);
+            let mut writer = if bare { writer.bare() } else { writer };
+            writer.prepared(7, params, columns);
+            out
+        };
+        for (server, client) in [(NEW, NEW), (NEW, OLD), (OLD, NEW), (OLD, OLD)] {
+            for (params, columns) in [(0, 0), (0, 2), (3, 0), (3, 2)] {
+                for (there, here) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 0)] {
+                    for bare in [false, there == 1 && here == 1] {
+                        let columns: Vec<_> = (0..columns).map(|n| Column::text(n.to_string())).collect();
+                        let (server, client) = (server | BYTES[there], client | BYTES[here]);
+                        let (came, wanted) = (answer(server, params, &columns, bare), answer(client, params, &columns, bare));
+                        for piece in (1..40).chain([came.len()]) {
+                            let (out, _) = recoded(Recode::expect(Expect::Prepare, server, client, 2), &came, piece);
+                            assert_eq!(out, wanted, "{server:x} {client:x} {params} {} {piece}", columns.len());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_that_needs_definitions_never_goes_without() {
+        let mut recode = Recode::expect(Expect::Query, NEW | caps::OPTIONAL_METADATA, NEW, 2);
+        let bare = result(NEW | caps::OPTIONAL_METADATA, &["a"], true);
+        assert!(recode.follow(&bare, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn what_a_client_remembers_is_not_said_again_however_it_is_cut() {
+        for server in [NEW, OLD] {
+            for client in [NEW | caps::MARIADB_CACHE_METADATA, OLD | caps::MARIADB_CACHE_METADATA] {
+                let asked = |names: &[&str], told, may, piece| {
+                    let mut recode = Recode::expect(Expect::Execute, server, client, 2);
+                    recode.spare(told, may);
+                    let (out, recode) = recoded(recode, &result(server, names, false), piece);
+                    (out, recode.told(), recode.last_seq())
+                };
+                let (whole, last) =
+                    (result(client, &["a", "b"], false), if caps::has(client, caps::DEPRECATE_EOF) { 6 } else { 7 });
+                let bare = result(client, &["a", "b"], true);
+                for piece in (1..60).chain([1000]) {
+                    let (out, told, seq) = asked(&["a", "b"], None, true, piece);
+                    assert_eq!((out, seq), (whole.clone(), last), "{piece}");
+                    assert!(told.is_some());
+                    assert_eq!(asked(&["a", "b"], told, true, piece), (bare.clone(), told, last - 2), "{piece}");
+                    assert_eq!(asked(&["a", "b"], told, false, piece), (whole.clone(), told, last), "{piece}");
+                    let (out, others, _) = asked(&["a", "c"], told, true, piece);
+                    assert_eq!(out, result(client, &["a", "c"], false), "{piece}");
+                    assert_ne!(others, told);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_several_results_nothing_is_remembered() {
+        let client = NEW | caps::MARIADB_CACHE_METADATA;
+        let first = |caps| {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out, 0, caps, 2 | status::MORE_RESULTS);
+            writer.columns(&[Column::text("a")]);
+            writer.end(0);
+            writer.status = 2;
+            writer.columns(&[Column::text("a")]);
+            writer.end(0);
+            out
+        };
+        for piece in 1..60 {
+            let mut recode = Recode::expect(Expect::Execute, NEW, client, 2);
+            recode.spare(None, true);
+            let (out, recode) = recoded(recode, &first(NEW), piece);
+            assert_eq!((out, recode.told()), (first(client), None), "{piece}");
+        }
+    }
 }

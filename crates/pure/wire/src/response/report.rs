@@ -56,6 +56,11 @@ impl Response {
         self.said.columns
     }
 
+    /// The definitions of the last columns, or of what was prepared, were left out.
+    pub const fn is_bare(&self) -> bool {
+        self.said.bare
+    }
+
     /// Complete results so far.
     pub fn results(&self) -> u32 {
         self.said.results

@@ -1,21 +1,22 @@
-//! A response that a client gets as it comes, but for session changes that it did not ask for.
+//! A response that a client gets as it comes, but for session changes that it did not ask for, and a byte that says that definitions of columns follow.
 //!
-//! The server may have been asked to tell more than the client was to hear. Bytes pass untouched while it tells nothing; of a packet that
+//! The server may have been asked to tell more than the client was to hear, or agreed with us on less than the client did. Bytes pass untouched while it tells nothing; of a packet that
 //! may have to be changed none is passed on before all of it is here.
 
 use super::{Expect, Follow, Response, Taken, Watch};
-use crate::caps::Caps;
+use crate::caps::{self, Caps};
 use crate::packet::{self, HEADER_LEN};
 use crate::track::Wish;
 use crate::{Malformed, ok};
 use std::sync::Arc;
 
-/// Follows one response to a client with the caps of the server.
+/// Follows one response to a client with the caps of the server, but for those that say whether definitions follow.
 #[derive(Debug)]
 pub struct Sift {
     response: Response,
     caps: Caps,
-    wish: Arc<Wish>,
+    client: Caps,
+    wish: Option<Arc<Wish>>,
     /// The beginning of a packet that may have to be changed: the client has not got it yet.
     back: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
 }
@@ -30,10 +31,17 @@ pub enum Sifted {
 }
 
 impl Sift {
-    /// As [`Response::expect`]; the client is told no other changes than it wished for.
+    /// As [`Response::expect`], on a connection with `server`'s caps; the client is told no other changes than it wished for, all if that is `None`.
     #[must_use]
-    pub fn expect(expect: Expect, caps: Caps, wish: Arc<Wish>) -> Self {
-        Self { response: Response::expect(expect, caps), caps, wish, back: Vec::new() }
+    pub fn expect(expect: Expect, server: Caps, client: Caps, wish: Option<Arc<Wish>>) -> Self {
+        Self { response: Response::expect(expect, server), caps: server, client, wish, back: Vec::new() }
+    }
+
+    /// Whether a client with these caps can be answered so.
+    #[must_use]
+    pub const fn is_enough(server: Caps, client: Caps) -> bool {
+        (server ^ client) & (caps::DEPRECATE_EOF | caps::SESSION_TRACK) == 0
+            && (!caps::tells_of_definitions(server) || caps::tells_of_definitions(client))
     }
 
     /// As [`Response::to_packet`].
@@ -56,7 +64,12 @@ impl Sift {
 
     /// As [`Response::follow`], with what the client is to get.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<(Sifted, Follow), Malformed> {
-        let mut look = Look { caps: self.caps, found: Vec::new() };
+        let adds = !caps::tells_of_definitions(self.caps);
+        let adds = Adds {
+            columns: adds && caps::tells_of_definitions(self.client),
+            prepared: adds && caps::has(self.client, caps::OPTIONAL_METADATA),
+        };
+        let mut look = Look { caps: self.caps, wished: self.wish.is_some(), adds, found: Vec::new() };
         let followed = self.response.walk(bytes, &mut look)?;
         let (used, later) = match followed {
             Follow::Ended { used } => (used, 0),
@@ -70,12 +83,12 @@ impl Sift {
         all.extend_from_slice(&bytes[..used]);
         let mut out = Vec::with_capacity(all.len());
         let mut from = 0;
-        for Found { at, seq, payload } in look.found {
+        for Found { at, seq, payload, adds } in look.found {
             // What was cut began where that began that was kept back.
             let at = at.map_or(0, |at| at + before);
             out.extend_from_slice(&all[from..at]);
             from = at + HEADER_LEN + payload.len();
-            self.write(&mut out, seq, &payload);
+            self.write(&mut out, seq, &payload, adds);
         }
         let to = all.len() - later; // held has no more than what came and was kept back
         out.extend_from_slice(&all[from..to]);
@@ -83,9 +96,15 @@ impl Sift {
         Ok((Sifted::Instead(out), followed))
     }
 
-    fn write(&self, out: &mut Vec<u8>, mut seq: u8, payload: &[u8]) {
-        let Ok(said) = ok::Ok::read(payload, self.caps) else { return out.extend_from_slice(payload) };
-        let changes = self.wish.of(said.changes);
+    fn write(&self, out: &mut Vec<u8>, mut seq: u8, payload: &[u8], adds: bool) {
+        let said = ok::Ok::read(payload, self.caps);
+        let (Ok(said), Some(wish), false) = (said, &self.wish, adds) else {
+            return packet::append_with(out, &mut seq, |out| {
+                out.extend_from_slice(payload);
+                out.extend(adds.then_some(1));
+            });
+        };
+        let changes = wish.of(said.changes);
         let said = said.with_changes(&changes);
         packet::append_with(out, &mut seq, |out| {
             if payload[0] == ok::OK_HEADER { said.write(out, self.caps) } else { said.write_end(out, self.caps) }
@@ -93,23 +112,39 @@ impl Sift {
     }
 }
 
-/// Looks for OK packets with changes.
+/// Looks for OK packets with changes, and for those to which the byte is to be added.
 struct Look {
     caps: Caps,
+    wished: bool,
+    adds: Adds,
     found: Vec<Found>,
+}
+
+/// Where a byte says that definitions follow, and the server has not said so.
+#[derive(Clone, Copy)]
+struct Adds {
+    columns: bool,
+    prepared: bool,
 }
 
 struct Found {
     at: Option<usize>,
     seq: u8,
     payload: Vec<u8>,
+    /// It gets the byte.
+    adds: bool,
 }
 
 impl Watch for Look {
     fn take(&mut self, taken: Taken, seq: u8, payload: &[u8], at: Option<usize>) {
-        let may_tell = matches!(taken, Taken::Ok | Taken::End) && payload.len() >= 7;
-        if may_tell && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty()) {
-            self.found.push(Found { at, seq, payload: payload.to_vec() });
+        let may_tell = self.wished && matches!(taken, Taken::Ok | Taken::End) && payload.len() >= 7;
+        let adds = match taken {
+            Taken::Columns => self.adds.columns,
+            Taken::Prepared => self.adds.prepared,
+            _ => false,
+        };
+        if adds || may_tell && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty()) {
+            self.found.push(Found { at, seq, payload: payload.to_vec(), adds });
         }
     }
 }
@@ -118,7 +153,7 @@ impl Watch for Look {
 mod tests {
     use super::*;
     use crate::resultset::{Column, Writer};
-    use crate::{caps, status};
+    use crate::status;
 
     const CAPS: Caps = caps::PROTOCOL_41 | caps::SESSION_TRACK | caps::DEPRECATE_EOF;
 
@@ -142,7 +177,7 @@ mod tests {
     }
 
     fn sifted(bytes: &[u8], piece: usize, wish: &Arc<Wish>) -> Vec<u8> {
-        let mut sift = Sift::expect(Expect::Query, CAPS, wish.clone()).to_packet(0);
+        let mut sift = Sift::expect(Expect::Query, CAPS, CAPS, Some(wish.clone())).to_packet(0);
         let mut got = Vec::new();
         for chunk in bytes.chunks(piece) {
             match sift.follow(chunk).unwrap().0 {
@@ -174,8 +209,47 @@ mod tests {
     #[test]
     fn what_tells_nothing_passes_as_it_is() {
         let bytes = answer(b"", b"");
-        let mut sift = Sift::expect(Expect::Query, CAPS, Arc::new(Wish::default())).to_packet(0);
+        let mut sift = Sift::expect(Expect::Query, CAPS, CAPS, Some(Arc::new(Wish::default()))).to_packet(0);
         let (all, end) = sift.follow(&bytes).unwrap();
         assert_eq!((all, end), (Sifted::AsIs(bytes.len()), Follow::Ended { used: bytes.len() }));
+    }
+
+    #[test]
+    fn a_byte_is_added_where_the_client_expects_one_however_the_answer_is_cut() {
+        for byte in [caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA] {
+            let client = CAPS | byte;
+            let result = |caps| {
+                let mut out = Vec::new();
+                let mut writer = Writer::new(&mut out, 0, caps, status::MORE_RESULTS);
+                for names in [&["a", "b"][..], &["c"]] {
+                    writer.columns(&names.iter().map(|name| Column::text(*name)).collect::<Vec<_>>());
+                    writer.text_row(names.iter().map(|name| Some(name.as_bytes())));
+                    writer.end(0);
+                    writer.status = 2;
+                }
+                out
+            };
+            let prepared = |caps| {
+                let mut out = Vec::new();
+                Writer::new(&mut out, 0, caps, 2).prepared(7, 2, &[Column::text("a")]);
+                out
+            };
+            assert!(Sift::is_enough(CAPS, client));
+            for (expect, came, wanted) in
+                [(Expect::Query, result(CAPS), result(client)), (Expect::Prepare, prepared(CAPS), prepared(client))]
+            {
+                for piece in (1..60).chain([1000]) {
+                    let mut sift = Sift::expect(expect, CAPS, client, None).to_packet(0);
+                    let mut got = Vec::new();
+                    for chunk in came.chunks(piece) {
+                        match sift.follow(chunk).unwrap().0 {
+                            Sifted::AsIs(n) => got.extend_from_slice(&chunk[..n]),
+                            Sifted::Instead(out) => got.extend(out),
+                        }
+                    }
+                    assert_eq!(got, wanted, "{piece}");
+                }
+            }
+        }
     }
 }
