@@ -6,6 +6,7 @@ pub mod by_hand;
 pub mod cache;
 pub mod clients;
 pub mod compare;
+pub mod definitions;
 pub mod dynamic;
 pub mod library;
 pub mod moved;

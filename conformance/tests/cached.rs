@@ -85,7 +85,9 @@ fn both_eof_forms(driver: Driver, vendor: Vendor) -> Outcome {
         seen.push(raw.execute(1, 0, b"")?);
         Ok(seen)
     };
-    let forms: [Caps; 3] = [0, caps::DEPRECATE_EOF, caps::DEPRECATE_EOF | caps::SESSION_TRACK];
+    // Offered is what the vendor has.
+    let more = caps::OPTIONAL_METADATA | caps::MARIADB_CACHE_METADATA;
+    let forms: [Caps; 5] = [0, caps::DEPRECATE_EOF, caps::DEPRECATE_EOF | caps::SESSION_TRACK, more, more | caps::DEPRECATE_EOF];
     let mut direct = Vec::new();
     for form in forms {
         direct.push(script(&mut Raw::log_in(server.port, form)?)?);

@@ -3,6 +3,7 @@
 
 use conformance::clients::{Client, app};
 use conformance::compare::difference;
+use conformance::definitions;
 use conformance::dynamic;
 use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
@@ -75,7 +76,23 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("every_answer_tells_whether_a_transaction_is_open", 0, transactions_told),
     ("every_answer_tells_whether_a_transaction_is_open_without_eof", caps::DEPRECATE_EOF, transactions_told),
     ("a_client_without_files_is_refused_by_the_server", 0, no_file),
+    (
+        "columns_are_described_where_the_session_wants_that",
+        OPTIONAL | caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF,
+        definitions::left_out,
+    ),
+    ("columns_are_described_where_the_session_wants_that_with_eof", OPTIONAL | caps::MULTI_STATEMENTS, definitions::left_out),
+    ("columns_are_described_to_those_who_cannot_do_without", caps::DEPRECATE_EOF, definitions::left_out),
+    ("columns_are_described_to_those_who_cannot_do_without_with_eof", 0, definitions::left_out),
+    (
+        "what_clients_remember_of_columns_is_not_said_again",
+        caps::MARIADB_CACHE_METADATA | caps::DEPRECATE_EOF,
+        definitions::remembered,
+    ),
+    ("what_clients_remember_of_columns_is_not_said_again_with_eof", caps::MARIADB_CACHE_METADATA, definitions::remembered),
 ];
+
+const OPTIONAL: Caps = caps::OPTIONAL_METADATA;
 
 fn a_cursor(raw: &mut Raw) -> Result<String, String> {
     let mut seen = raw.prepare("SELECT id, id * 2 AS twice FROM conf.numbers WHERE id < ? ORDER BY id")?;

@@ -10,6 +10,9 @@ import sys
 import warnings
 
 
+OPTIONAL_RESULTSET_METADATA = 1 << 25
+
+
 def shown(value):
     """A value with its type; a long one by its length and hash."""
     if isinstance(value, (bytes, bytearray)):
@@ -44,7 +47,7 @@ class PyMySQL:
         self.cursors = {}
         self.errors = pymysql.err.Error
 
-    def connect(self, host, port, user, password, database, tls, packed):
+    def connect(self, host, port, user, password, database, tls, packed, optional):
         import ssl
 
         context = None
@@ -141,13 +144,15 @@ class Connector:
         if not pure and not mysql.connector.HAVE_CEXT:
             raise SystemExit("no C extension")
 
-    def connect(self, host, port, user, password, database, tls, packed):
+    def connect(self, host, port, user, password, database, tls, packed, optional):
         extra = {"ssl_verify_cert": False} if tls else {"ssl_disabled": True}
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, use_pure=self.pure,
             charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60, allow_local_infile=True,
             # In Python it cannot put a packet together from several frames, and breaks off before servers, too.
-            compress=packed and not self.pure, **extra,
+            compress=packed and not self.pure,
+            # In Python it does not read the byte of which this is the wish.
+            client_flags=[OPTIONAL_RESULTSET_METADATA] if optional and not self.pure else None, **extra,
         )
         self.prepared = {}
         self.cursors = {}
@@ -266,7 +271,8 @@ def step(client, where, verb, rest):
     if verb == "connect":
         options = dict(part.split("=", 1) for part in rest.split())
         client.connect(host, port, options.get("user", user), options.get("password", password),
-                       options.get("database", ""), options.get("tls") == "on", "compress" in options)
+                       options.get("database", ""), options.get("tls") == "on", "compress" in options,
+                       options.get("metadata") == "optional")
     elif verb in ("query", "script", "use"):
         getattr(client, verb)(rest)
     elif verb == "attributed":

@@ -50,7 +50,7 @@ impl<'c> Out<'c> {
 
     fn write(&mut self, status: u16, write: impl FnOnce(&mut Writer<'_>, &[Column])) {
         let status = if self.more { status | status::MORE_RESULTS } else { status };
-        let mut writer = Writer { out: &mut self.buf, seq: self.conn.seq, caps: self.caps, status };
+        let mut writer = Writer::new(&mut self.buf, self.conn.seq.wrapping_sub(1), self.caps, status);
         write(&mut writer, &self.columns);
         self.conn.seq = writer.seq;
     }

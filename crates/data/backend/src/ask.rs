@@ -1,7 +1,7 @@
 //! Asking a server what became of variables that were set by expressions: their values travel, not the expressions.
 
 use crate::state::{State, UserValue};
-use crate::sync::characteristic;
+use crate::sync::{METADATA, characteristic};
 use crate::{Backend, BackendFailed, Hold};
 use std::collections::BTreeSet;
 use wire::packet;
@@ -60,8 +60,45 @@ impl Backend {
     /// # Errors
     /// The connection broke.
     pub async fn read_back(&mut self, state: &mut State) -> Result<(), BackendFailed> {
-        let unread = std::mem::take(&mut self.unread);
+        let mut unread = std::mem::take(&mut self.unread);
         self.holds.remove(Hold::Unread);
+        if unread.session.remove(METADATA) {
+            self.ask_whether_it_describes(state).await?;
+        }
+        if unread.is_empty() {
+            return Ok(());
+        }
+        // Without their columns, nobody knows what values are.
+        let bare = if self.state.leaves_out_definitions() { self.state.variable(METADATA).map(str::to_owned) } else { None };
+        if bare.is_some() {
+            self.describe("FULL").await?;
+        }
+        self.read_values(&unread, state).await?;
+        match bare {
+            Some(value) => self.describe(&value).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the definitions of columns are left out there, which an answer tells by itself but not for how long.
+    async fn ask_whether_it_describes(&mut self, state: &mut State) -> Result<(), BackendFailed> {
+        let said = self.ask_for_one(&format!("SELECT {}", system_name(METADATA))).await?;
+        let states = [state, &mut self.state];
+        match said.as_deref() {
+            Some("FULL") => states.into_iter().for_each(|s| s.unset(METADATA)),
+            Some("NONE") => states.into_iter().for_each(|s| s.set(METADATA, "NONE")),
+            _ => self.holds.add(Hold::UnknownState),
+        }
+        Ok(())
+    }
+
+    async fn describe(&mut self, value: &str) -> Result<(), BackendFailed> {
+        let mut payload = Vec::new();
+        wire::command::write_query(&mut payload, format!("SET {METADATA} = {value}").as_bytes(), self.hello.caps);
+        crate::backend::refusal(&self.command(&payload, Expect::Query).await?)
+    }
+
+    async fn read_values(&mut self, unread: &Unread, state: &mut State) -> Result<(), BackendFailed> {
         let questions = |unread: &Unread| {
             let session = unread.session.iter().map(|name| system_name(name));
             let user = unread.user.iter().map(|name| {
@@ -70,11 +107,8 @@ impl Backend {
             });
             format!("SELECT {}", session.chain(user).collect::<Vec<_>>().join(", "))
         };
-        if unread.is_empty() {
-            return Ok(());
-        }
-        if let Answer::Rows(rows) = self.ask(&questions(&unread)).await? {
-            self.take_values(&unread, &rows, state);
+        if let Answer::Rows(rows) = self.ask(&questions(unread)).await? {
+            self.take_values(unread, &rows, state);
             return Ok(());
         }
         // One of them spoils the answer: each by itself.
@@ -172,7 +206,8 @@ impl Backend {
     }
 
     fn take_values(&mut self, unread: &Unread, rows: &Rows, state: &mut State) {
-        let row = rows.rows.first();
+        // Of values whose columns were not described nothing is known.
+        let row = rows.rows.first().filter(|_| !rows.definitions.is_empty());
         let mut cells = rows.shapes.iter().zip(row.into_iter().flatten());
         for name in &unread.session {
             if name == TIMESTAMP {

@@ -43,7 +43,9 @@ pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
     | caps::INTERACTIVE
     | caps::MULTI_RESULTS
     | caps::PS_MULTI_RESULTS
-    | caps::EXPIRED_PASSWORDS;
+    | caps::EXPIRED_PASSWORDS
+    // What it allows to set, a session without it would find set.
+    | caps::OPTIONAL_METADATA;
 
 /// What a connection says of itself for a client that has said nothing.
 pub(crate) const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
@@ -101,6 +103,7 @@ impl Pools {
                     begun: false,
                     after_reset: None,
                     set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE),
+                    describes_on_demand: caps::has(hello.caps, caps::OPTIONAL_METADATA),
                 };
                 let mut holds = Holds::default();
                 holds.status(hello.status);

@@ -153,6 +153,15 @@ impl State {
         self.variables.as_ref()?.get(name).map(|value| &**value)
     }
 
+    /// Whether the client wants no definitions of columns. Only clients that can do without may have set that.
+    #[must_use]
+    pub fn leaves_out_definitions(&self) -> bool {
+        self.variable(crate::sync::METADATA).is_some_and(|value| {
+            let word = value.trim_matches(['\'', '"']);
+            word == "0" || word.eq_ignore_ascii_case("NONE") || word.eq_ignore_ascii_case("FALSE")
+        })
+    }
+
     /// Whether the client has set something of what the server is to tell of changes.
     #[must_use]
     pub fn tracks(&self) -> bool {

@@ -11,6 +11,9 @@ pub const ACCESS: &str = "transaction access mode";
 /// Likewise for `SET ROLE …`. No reset undoes it, so a connection with a role serves only sessions that have set one.
 pub const ROLE: &str = "role of the session";
 
+/// Whether the definitions of columns are left out: a variable that only a connection with `CLIENT_OPTIONAL_RESULTSET_METADATA` has.
+pub(crate) const METADATA: &str = "resultset_metadata";
+
 /// The value in a state of what was set to its default where that is not what a connection begins with.
 pub const DEFAULT: &str = "DEFAULT";
 
@@ -65,6 +68,8 @@ pub(crate) struct Ways {
     pub(crate) after_reset: Option<u16>,
     /// Capabilities of its login that have set a variable there: its default is another then, which only a reset brings back.
     pub(crate) set_by_login: Caps,
+    /// Its login has agreed that definitions of columns may be left out. Another always has them, and cannot be told.
+    pub(crate) describes_on_demand: bool,
 }
 
 impl Ways {
@@ -146,7 +151,8 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     if have.autocommit != want.autocommit {
         list.push(format!("autocommit={}", u8::from(want.autocommit)));
     }
-    for (name, _) in have.variables() {
+    let known = |name: &str| name != METADATA || ways.describes_on_demand;
+    for (name, _) in have.variables().filter(|(name, _)| known(name)) {
         if want.variable(name).is_none() {
             if name == ROLE {
                 #[cfg(feature = "planted")]
@@ -173,7 +179,7 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     }
     let renamed = list.first().is_some_and(|first| first.starts_with("NAMES") || first.starts_with("CHAR"));
     let mut role = None;
-    for (name, value) in want.variables() {
+    for (name, value) in want.variables().filter(|(name, _)| known(name)) {
         let again = renamed && CHARSET_VARIABLES.contains(&name);
         if have.variable(name) != Some(value) || again {
             if name == ROLE {
@@ -265,7 +271,8 @@ pub(crate) fn reset(have: &State, ways: Ways) -> State {
 mod tests {
     use super::*;
 
-    const MYSQL: Ways = Ways { knows: Collations::Mysql, begun: false, after_reset: None, set_by_login: 0 };
+    const MYSQL: Ways =
+        Ways { knows: Collations::Mysql, begun: false, after_reset: None, set_by_login: 0, describes_on_demand: false };
     const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
     const IDLE: Foreign = Foreign { statement: false, variables: true, strange: false };
     const HELD: Foreign = Foreign { variables: false, ..IDLE };
@@ -313,6 +320,19 @@ mod tests {
         let mut want = State::new("a", 45);
         want.set("time_zone", "'+02:00'");
         assert_eq!(steps(&have, &want), "SET @@SESSION.sql_mode=DEFAULT, @@SESSION.time_zone='+02:00'");
+    }
+
+    #[test]
+    fn definitions_are_left_out_where_that_can_be_said() {
+        let plain = State::new("a", 45);
+        let mut bare = plain.clone();
+        bare.set(METADATA, "NONE");
+        let able = Ways { describes_on_demand: true, ..MYSQL };
+        assert_eq!(steps_on(able, &plain, &bare), "SET @@SESSION.resultset_metadata=NONE");
+        assert_eq!(steps_on(able, &bare, &plain), "SET @@SESSION.resultset_metadata=DEFAULT");
+        for ways in [MYSQL, MARIADB] {
+            assert_eq!((steps_on(ways, &plain, &bare), steps_on(ways, &bare, &plain)), (String::new(), String::new()));
+        }
     }
 
     /// Neither COM_RESET_CONNECTION nor MariaDB's COM_CHANGE_USER takes a role away.

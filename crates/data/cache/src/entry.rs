@@ -1,20 +1,25 @@
-//! A result as it is kept, and as it is written for one client: with or without CLIENT_DEPRECATE_EOF, with that session's flags.
+//! A result as it is kept, and as it is written for one client: with or without CLIENT_DEPRECATE_EOF and the byte that says whether columns are described, with that
+//! session's flags.
 
 use crate::gathered::Said;
 use crate::tables::Versions;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use wire::caps::{self, Caps};
+use wire::outline::Outline;
 use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use wire::{ok, status};
 
 /// What a result's flags say of the result, or of session state that is in its key. The others are the session's.
 const OF_THE_RESULT: u16 = status::NO_GOOD_INDEX | status::NO_INDEX | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
 
-/// The packets of one result set, numbered as with CLIENT_DEPRECATE_EOF, without its last packet.
+/// The packets of one result set, numbered as with CLIENT_DEPRECATE_EOF and without a byte behind the number of columns, without its last packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     packets: Box<[u8]>,
-    rows_at: usize, // <= packets.len()
+    definitions_at: usize, // <= rows_at
+    rows_at: usize,        // <= packets.len()
+    /// Its columns are not described.
+    bare: bool,
     /// Number of the last definition.
     definitions_seq: u8,
     /// Number of the last packet here.
@@ -29,14 +34,18 @@ impl Made {
         let classic = !caps::has(caps, caps::DEPRECATE_EOF);
         let mut walk = Walk { bytes, at: 0, seq: 0 };
         let mut packets = Vec::with_capacity(bytes.len());
-        let columns = columns(walk.next()?)?;
-        for _ in 0..columns {
+        let (columns, bare) = columns(walk.next()?, caps)?;
+        let count = &bytes[HEADER_LEN..walk.at - usize::from(caps::tells_of_definitions(caps))];
+        packets.extend_from_slice(&packet::make_header(count.len(), 1));
+        packets.extend_from_slice(count);
+        let (first, definitions_at) = (walk.at, packets.len());
+        for _ in 0..if bare { 0 } else { columns } {
             let definition = walk.next()?;
             if definition.first() == Some(&ok::ERR_HEADER) {
                 return None;
             }
         }
-        packets.extend_from_slice(&bytes[..walk.at]);
+        packets.extend_from_slice(&bytes[first..walk.at]);
         let definitions_seq = walk.seq;
         if classic && !is_end(walk.next()?, true) {
             return None;
@@ -60,33 +69,64 @@ impl Made {
             return None;
         }
         let last_seq = walk.seq.wrapping_sub(1 + shift);
-        Some(Self { packets: packets.into(), rows_at, definitions_seq, last_seq, status: said.status & OF_THE_RESULT, rows })
+        let status = said.status & OF_THE_RESULT;
+        Some(Self { packets: packets.into(), definitions_at, rows_at, bare, definitions_seq, last_seq, status, rows })
     }
 
-    /// Appends it for a client with these caps. `session`: the flags of the session that gets it.
-    fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16) {
+    /// Whether a client with these caps can read it.
+    fn fits(&self, caps: Caps) -> bool {
+        !self.bare || caps::has(caps, caps::OPTIONAL_METADATA)
+    }
+
+    /// Appends it for a client with these caps. `session`: the flags of the session that gets it. `told`: what the client remembers of the columns, if it does.
+    fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16, told: Option<&mut Option<Outline>>) {
         let end = ok::Ok { status: self.status | session, ..ok::Ok::default() };
         out.reserve(self.packets.len() + 32);
-        if caps::has(caps, caps::DEPRECATE_EOF) {
+        let tells = caps::tells_of_definitions(caps);
+        if caps::has(caps, caps::DEPRECATE_EOF) && !tells {
             out.extend_from_slice(&self.packets);
             let mut seq = self.last_seq.wrapping_add(1);
             packet::append_with(out, &mut seq, |out| end.write_end(out, caps));
             return;
         }
-        let (definitions, rows) = self.packets.split_at(self.rows_at);
-        out.extend_from_slice(definitions);
-        let mut seq = self.definitions_seq.wrapping_add(1);
-        packet::append_with(out, &mut seq, |out| ok::write_eof(out, 0, end.status));
+        let (first, rest) = self.packets.split_at(self.definitions_at);
+        let (definitions, rows) = rest.split_at(self.rows_at - self.definitions_at);
+        let spared = told.is_some_and(|told| self.spares(caps, definitions, told));
+        packet::append_with(out, &mut 1, |out| {
+            out.extend_from_slice(&first[HEADER_LEN..]);
+            out.extend(tells.then_some(u8::from(!self.bare && !spared)));
+        });
+        // Packets that stand before each of the rows more or less than there are here.
+        let mut shift = 0_u8;
+        if spared {
+            shift = shift.wrapping_sub(self.definitions_seq.wrapping_sub(1));
+        } else {
+            out.extend_from_slice(definitions);
+        }
+        if !caps::has(caps, caps::DEPRECATE_EOF) {
+            shift = shift.wrapping_add(1);
+            let mut seq = self.definitions_seq.wrapping_add(shift);
+            packet::append_with(out, &mut seq, |out| ok::write_eof(out, 0, end.status));
+        }
         let mut at = out.len();
         out.extend_from_slice(rows);
-        // One packet more stands before each of them.
         while let Some(header) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<HEADER_LEN>()) {
             let (len, seq) = packet::header(header);
-            header[3] = seq.wrapping_add(1);
+            header[3] = seq.wrapping_add(shift);
             at += HEADER_LEN + len;
         }
-        let mut seq = self.last_seq.wrapping_add(2);
+        let mut seq = self.last_seq.wrapping_add(1).wrapping_add(shift);
         packet::append_with(out, &mut seq, |out| end.write_end(out, caps));
+    }
+
+    /// Whether the client remembers these definitions; it does from now on.
+    fn spares(&self, caps: Caps, definitions: &[u8], told: &mut Option<Outline>) -> bool {
+        if !caps::has(caps, caps::MARIADB_CACHE_METADATA) || self.bare {
+            return false;
+        }
+        let outline = columns(self.packets.get(HEADER_LEN..self.definitions_at).unwrap_or_default(), 0)
+            .and_then(|(columns, _)| Outline::of(definitions, columns));
+        outline.is_some() && std::mem::replace(told, outline) == outline
     }
 }
 
@@ -115,13 +155,19 @@ fn is_end(payload: &[u8], classic: bool) -> bool {
     payload.first() == Some(&ok::EOF_HEADER) && if classic { payload.len() == 5 } else { payload.len() >= 7 }
 }
 
-/// Of the first packet of a result set.
-fn columns(payload: &[u8]) -> Option<u32> {
-    match *payload {
-        [n @ 1..=250] => Some(u32::from(n)),
-        [0xFC, low, high] => Some(u32::from(u16::from_le_bytes([low, high]))),
-        _ => None,
-    }
+/// Of the first packet of a result set, for a client with these caps: their number, and whether the result does without their definitions.
+fn columns(payload: &[u8], caps: Caps) -> Option<(u32, bool)> {
+    let (count, follow) = match payload.split_last() {
+        Some((follow, count)) if caps::tells_of_definitions(caps) => (count, *follow),
+        _ => (payload, 1),
+    };
+    let columns = match *count {
+        [n @ 1..=250] => u32::from(n),
+        [0xFC, low, high] => u32::from(u16::from_le_bytes([low, high])),
+        _ => return None,
+    };
+    // What its client remembers, others do not.
+    (follow == 1 || caps::has(caps, caps::OPTIONAL_METADATA)).then_some((columns, follow == 0))
 }
 
 /// A result that is kept.
@@ -158,9 +204,16 @@ impl Entry {
         Self { made, asked_at_ns, until_ns, digest, tables, versions, hits: AtomicU64::new(0), renewing: AtomicBool::new(false) }
     }
 
-    /// Appends it for a client with these caps. `session`: SERVER_STATUS_* flags of the session that gets it.
-    pub fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16) {
-        self.made.write(out, caps, session);
+    /// Whether a client with these caps can read it.
+    #[must_use]
+    pub fn fits(&self, caps: Caps) -> bool {
+        self.made.fits(caps)
+    }
+
+    /// Appends it for a client with these caps, which it [fits](Self::fits). `session`: SERVER_STATUS_* flags of the session that gets it. `told`: what the client
+    /// remembers of the columns of what it executes.
+    pub fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16, told: Option<&mut Option<Outline>>) {
+        self.made.write(out, caps, session, told);
     }
 
     /// Rows.
@@ -205,7 +258,7 @@ mod tests {
     fn response(caps: Caps, rows: usize, status: u16) -> Vec<u8> {
         let mut out = Vec::new();
         let mut seq = 1;
-        packet::append(&mut out, &mut seq, &[2]);
+        packet::append(&mut out, &mut seq, if caps::tells_of_definitions(caps) { &[2, 1] } else { &[2] });
         for name in [b"a", b"b"] {
             packet::append(&mut out, &mut seq, &[b"\x03def".as_slice(), name].concat());
         }
@@ -229,11 +282,14 @@ mod tests {
         let flags = status::AUTOCOMMIT | status::NO_INDEX;
         for rows in [0, 1, 3, 300] {
             let new = Made::read(&response(NEW, rows, flags), NEW, said(rows, flags)).unwrap();
-            let old = Made::read(&response(OLD, rows, flags), OLD, said(rows, flags)).unwrap();
-            assert_eq!(new, old);
-            for caps in [NEW, OLD] {
+            let forms = [0, caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA].map(|byte| [NEW | byte, OLD | byte]);
+            let forms = forms.as_flattened();
+            for caps in forms {
+                assert_eq!(Made::read(&response(*caps, rows, flags), *caps, said(rows, flags)), Some(new.clone()));
+            }
+            for caps in forms.iter().copied() {
                 let mut out = Vec::new();
-                new.write(&mut out, caps, status::AUTOCOMMIT);
+                new.write(&mut out, caps, status::AUTOCOMMIT, None);
                 assert_eq!(out, response(caps, rows, flags), "{rows} rows");
             }
         }
@@ -243,8 +299,8 @@ mod tests {
     fn what_is_written_is_a_response_and_what_recode_makes_of_it() {
         let made = Made::read(&response(NEW, 260, 2), NEW, said(260, 2)).unwrap();
         let (mut new, mut old) = (Vec::new(), Vec::new());
-        made.write(&mut new, NEW, 2);
-        made.write(&mut old, OLD, 2);
+        made.write(&mut new, NEW, 2, None);
+        made.write(&mut old, OLD, 2, None);
         assert_eq!(Response::expect(Expect::Query, NEW).follow(&new).unwrap(), Follow::Ended { used: new.len() });
         assert_eq!(Response::expect(Expect::Query, OLD).follow(&old).unwrap(), Follow::Ended { used: old.len() });
         let mut recoded = Vec::new();
@@ -258,7 +314,7 @@ mod tests {
         let made = Made::read(&response(NEW, 1, flags), NEW, said(1, flags)).unwrap();
         for caps in [NEW, OLD] {
             let mut out = Vec::new();
-            made.write(&mut out, caps, 0);
+            made.write(&mut out, caps, 0, None);
             let mut follow = Response::expect(Expect::Query, caps);
             follow.follow(&out).unwrap();
             assert_eq!(follow.status(), status::NO_GOOD_INDEX);
@@ -288,5 +344,45 @@ mod tests {
         let mut late = good[..good.len() - 11].to_vec();
         packet::append(&mut late, &mut 6, b"\xFF\x48\x04#42000no");
         assert!(read(&late, NEW, 2).is_none(), "an error after rows");
+    }
+
+    #[test]
+    fn what_a_client_remembers_of_columns_is_left_out() {
+        let made = Made::read(&response(NEW, 300, 2), NEW, said(300, 2)).unwrap();
+        for eof in [0, caps::DEPRECATE_EOF] {
+            let caps = OLD | eof | caps::MARIADB_CACHE_METADATA;
+            let mut told = None;
+            let mut written = || {
+                let mut out = Vec::new();
+                made.write(&mut out, caps, 2, Some(&mut told));
+                out
+            };
+            let (first, second) = (written(), written());
+            assert_eq!(first, response(caps, 300, 2));
+            let mut recoded = Vec::new();
+            let mut recode = Recode::expect(Expect::Execute, NEW, caps, 2);
+            recode.spare(told, true);
+            recode.follow(&response(NEW, 300, 2), &mut recoded).unwrap();
+            assert_eq!(second, recoded);
+            assert!(second.len() < first.len());
+            // It is nothing to keep for others.
+            assert_eq!(Made::read(&second, caps, said(300, 2)), None);
+        }
+    }
+
+    #[test]
+    fn what_has_no_definitions_is_for_those_who_can_do_without() {
+        for caps in [NEW, OLD].map(|caps| caps | caps::OPTIONAL_METADATA) {
+            let mut bytes = Vec::new();
+            let mut writer = wire::resultset::Writer::new(&mut bytes, 0, caps, 2).bare();
+            writer.columns(&[wire::resultset::Column::text("a")]);
+            writer.text_row([Some(&b"x"[..])]);
+            writer.end(0);
+            let made = Made::read(&bytes, caps, said(1, 2)).unwrap();
+            assert!(made.fits(caps) && !made.fits(NEW) && !made.fits(NEW | caps::MARIADB_CACHE_METADATA));
+            let mut out = Vec::new();
+            made.write(&mut out, caps, 2, None);
+            assert_eq!(out, bytes);
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use wire::caps::{self, Caps};
 
-/// Capabilities that change nothing of a result's packets, or only its EOFs, which an entry has in both forms. All others are a
-/// part of the key, also those that nobody knows yet.
+/// Capabilities that change nothing of a result's packets, or only its EOFs and the byte that says whether columns are described, which an entry has in all forms.
+/// All others are a part of the key, also those that nobody knows yet. Who wants no definitions has set a variable, which is in the key.
 const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
     | caps::CONNECT_WITH_DB
     | caps::COMPRESS
@@ -22,6 +22,8 @@ const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
     | caps::EXPIRED_PASSWORDS
     | caps::SESSION_TRACK
     | caps::DEPRECATE_EOF
+    | caps::OPTIONAL_METADATA
+    | caps::MARIADB_CACHE_METADATA
     | caps::ZSTD
     | caps::MULTI_FACTOR
     | caps::SSL_VERIFY_SERVER_CERT
@@ -207,9 +209,7 @@ mod tests {
             key(Question { caps: caps::PROTOCOL_41 | caps::FOUND_ROWS, ..PLAIN }, &[], &[]),
             key(Question { caps: caps::PROTOCOL_41 | caps::IGNORE_SPACE, ..PLAIN }, &[], &[]),
             key(Question { caps: caps::PROTOCOL_41 | caps::NO_SCHEMA, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | caps::OPTIONAL_METADATA, ..PLAIN }, &[], &[]),
             key(Question { caps: caps::PROTOCOL_41 | caps::MARIADB_EXTENDED_TYPES, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | caps::MARIADB_CACHE_METADATA, ..PLAIN }, &[], &[]),
             key(Question { caps: caps::PROTOCOL_41 | 1 << 60, ..PLAIN }, &[], &[]),
             key(Question { charset: Charset::Collation(8), ..PLAIN }, &[], &[]),
             key(Question { charset: Charset::Written("NAMES utf8mb4"), ..PLAIN }, &[], &[]),
@@ -219,6 +219,7 @@ mod tests {
             key(PLAIN, &[("sql_mode", "'ANSI'")], &[]),
             key(PLAIN, &[("sql_mode", "''")], &[]),
             key(PLAIN, &[("time_zone", "''")], &[]),
+            key(PLAIN, &[("resultset_metadata", "NONE")], &[]),
             key(Question { attributes: b"a", ..PLAIN }, &[], &[]),
             key(Question { attributes: b"b", ..PLAIN }, &[], &[]),
             key(PLAIN, &[("sql_mode", "''"), ("time_zone", "'+01:00'")], &[]),
@@ -257,7 +258,8 @@ mod tests {
 
     #[test]
     fn both_eof_forms_and_tls_share_a_key() {
-        let more = caps::DEPRECATE_EOF | caps::SESSION_TRACK | caps::SSL | caps::CONNECT_ATTRS | caps::MULTI_STATEMENTS;
+        let more = caps::OPTIONAL_METADATA | caps::MARIADB_CACHE_METADATA;
+        let more = more | caps::DEPRECATE_EOF | caps::SESSION_TRACK | caps::SSL | caps::CONNECT_ATTRS | caps::MULTI_STATEMENTS;
         assert_eq!(key(Question { caps: caps::PROTOCOL_41 | more, ..PLAIN }, &[], &[]), key(PLAIN, &[], &[]));
     }
 

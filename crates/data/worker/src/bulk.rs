@@ -58,10 +58,12 @@ impl Session {
         let asked = statement.asked().map(Box::from);
         let bound = Bound::bulk(payload);
         let lexing = self.lexing_as_prepared(statement.lexing(), &prepared);
-        let execution =
-            Execution { prepared: &prepared, lexing, client, cursor: Cell::new(None), attributes: Attributes::NONE, bound };
+        let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
+        let execution = Execution { prepared: &prepared, lexing, client, cursor, outline, attributes: Attributes::NONE, bound };
         let class = lexing.class(&prepared.sql);
         let asked: &[u8] = asked.as_deref().unwrap_or(&prepared.sql);
-        self.whole(epoch, asked, &class, "Bulk_execute", What::Execute(&execution)).await
+        let outcome = self.whole(epoch, asked, &class, "Bulk_execute", What::Execute(&execution)).await;
+        statement.outline = execution.outline.get();
+        outcome
     }
 }

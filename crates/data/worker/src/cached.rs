@@ -158,10 +158,10 @@ impl Session {
         let renewal = match self.core.cache.get(&key, &asked) {
             Found::This(entry) => {
                 self.core.scratch.give(key);
-                if is_too_long(&entry, job) {
+                if is_too_long(&entry, job) || !entry.fits(self.caps) {
                     return Ok(ControlFlow::Continue(()));
                 }
-                return self.serve(&entry).await.map(ControlFlow::Break);
+                return self.serve(job, &entry).await.map(ControlFlow::Break);
             }
             Found::Renew(renewal) => Some(renewal),
             Found::Nothing => None,
@@ -183,10 +183,11 @@ impl Session {
                     let now_ns = self.core.rt.now().as_ns();
                     if let Found::This(entry) = self.core.cache.get(&key, &Asked { now_ns, soft_pct: 0, ..asked })
                         && !is_too_long(&entry, job)
+                        && entry.fits(self.caps)
                     {
                         drop(others_wait);
                         self.core.scratch.give(key);
-                        return self.serve(&entry).await.map(ControlFlow::Break);
+                        return self.serve(job, &entry).await.map(ControlFlow::Break);
                     }
                     // It failed, or its answer is not one to keep: everybody asks for himself now, and who comes later may wait.
                     drop(others_wait);
@@ -229,9 +230,15 @@ impl Session {
         Ok(Told::default())
     }
 
-    async fn serve(&mut self, entry: &Entry) -> Result<Told, Ended> {
+    async fn serve(&mut self, job: &Job<'_>, entry: &Entry) -> Result<Told, Ended> {
         let mut out = Vec::with_capacity(entry.len() + 32);
-        entry.write(&mut out, self.caps, self.flags());
+        if let What::Execute(execution) = job.what {
+            let mut outline = execution.outline.get();
+            entry.write(&mut out, self.caps, self.flags(), Some(&mut outline));
+            execution.outline.set(outline);
+        } else {
+            entry.write(&mut out, self.caps, self.flags(), None);
+        }
         let tally = &self.core.tally;
         tally.up(Counter::QueryCacheCountGetOk);
         tally.add(Counter::QueryCacheBytesOut, out.len() as u64);

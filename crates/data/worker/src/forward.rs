@@ -269,6 +269,8 @@ impl Session {
                 per_second: job.epoch.snapshot.variables.mysql_throttle_max_bytes_per_second_to_client,
                 compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
                 call: job.class.command == CommandCounter::Call,
+                // What fails halfway leaves nobody sure of what the client was told.
+                outline: if let What::Execute(execution) = job.what { execution.outline.take() } else { None },
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);
@@ -282,6 +284,11 @@ impl Session {
             }
             match relayed {
                 Ok(reply) => {
+                    match (job.what, &ask.shown) {
+                        (What::Execute(execution), _) => execution.outline.set(reply.outline(ask.outline)),
+                        (What::Prepare(preparing), Some(shown)) => preparing.outline.set(shown.outline.get()),
+                        _ => {}
+                    }
                     backend.undisturbed = Some(self.entry.statement.get());
                     let told = self.learn(backend, job, &reply, executed);
                     self.trust_routines(backend, job, held);
@@ -292,6 +299,9 @@ impl Session {
                 Err((Failed::Stale, _)) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared anew, once.
                     stale_allowed = false;
+                    if let What::Execute(execution) = job.what {
+                        execution.outline.set(ask.outline);
+                    }
                     // The client does not know of the error, and the server does.
                     (backend.warnings_left, backend.others_warnings) = (true, true);
                     if matches!(job.what, What::Dynamic(_)) {

@@ -43,15 +43,36 @@ const OFFERED: caps::Caps = caps::LONG_PASSWORD
     | caps::EXPIRED_PASSWORDS
     | caps::SESSION_TRACK;
 
-/// A MariaDB server offers none.
-fn attributes(epoch: &Epoch) -> caps::Caps {
-    if epoch.claims_mariadb() { 0 } else { caps::QUERY_ATTRIBUTES }
+/// The version that we say we are.
+fn claimed(epoch: &Epoch) -> [u32; 3] {
+    let words = &*epoch.snapshot.variables.mysql_server_version;
+    // MariaDB before 11 says so to clients that know no number of two digits.
+    let own = words.strip_prefix("5.5.5-").filter(|_| epoch.claims_mariadb()).unwrap_or(words);
+    let mut numbers = own.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    [(); 3].map(|()| numbers.next().unwrap_or(0))
 }
 
-/// MariaDB's bulk execute, where the operator says that all servers know it. A greeting that has bits of MariaDB's own leaves out the one that stands for MySQL.
-fn with_bulk(epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
-    let bulk = epoch.claims_mariadb() && epoch.snapshot.variables.mysql_enable_bulk_execute;
-    if bulk { offered & !caps::LONG_PASSWORD | caps::MARIADB_BULK } else { offered }
+/// What MySQL has of its own, and a MariaDB server does not offer.
+fn of_mysql(epoch: &Epoch) -> caps::Caps {
+    match epoch.claims_mariadb() {
+        true => 0,
+        false if claimed(epoch) >= [8, 0, 3] => caps::QUERY_ATTRIBUTES | caps::OPTIONAL_METADATA,
+        false => caps::QUERY_ATTRIBUTES,
+    }
+}
+
+/// What MariaDB has of its own: bulk execute, where the operator says that all servers know it; and that clients remember columns, which is between them and us. A
+/// greeting that has bits of MariaDB's own leaves out the one that stands for MySQL.
+fn with_mariadbs(epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
+    if !epoch.claims_mariadb() {
+        return offered;
+    }
+    let bulk = if epoch.snapshot.variables.mysql_enable_bulk_execute { caps::MARIADB_BULK } else { 0 };
+    let remember = if claimed(epoch) >= [10, 6, 0] { caps::MARIADB_CACHE_METADATA } else { 0 };
+    match bulk | remember {
+        0 => offered,
+        own => offered & !caps::LONG_PASSWORD | own,
+    }
 }
 
 /// Those of the bits of `mysql-server_capabilities` that an operator may take away. The others of its default no login works without; the rest
@@ -130,10 +151,10 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
-        caps: with_bulk(
+        caps: with_mariadbs(
             &epoch,
             OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities)
-                | attributes(&epoch)
+                | of_mysql(&epoch)
                 | deprecate
                 | files
                 | packing::offered(v),

@@ -18,6 +18,7 @@ use wire::caps::Caps;
 use wire::command::{COM_STMT_BULK_EXECUTE, COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
 use wire::execute::{CURSOR_FLAGS, Parts};
 use wire::moved::Moved;
+use wire::outline::Outline;
 use wire::packet;
 
 /// A statement that the client may execute.
@@ -39,6 +40,8 @@ pub(crate) struct ClientStatement {
     overflow: bool,
     /// Its open cursor.
     pub(crate) cursor: Option<Box<Cursor>>,
+    /// What the client was told last of its columns, if it remembers that.
+    pub(crate) outline: Option<Outline>,
 }
 
 impl ClientStatement {
@@ -48,9 +51,11 @@ impl ClientStatement {
         behind: u16,
         asked: Option<Box<[u8]>>,
         moved: Option<Rc<Moved>>,
+        outline: Option<Outline>,
     ) -> Self {
         let prepared = Interest::new(prepared.clone());
-        Self { prepared, lexing, behind, asked, moved, types: None, long: BTreeMap::new(), overflow: false, cursor: None }
+        let long = BTreeMap::new();
+        Self { prepared, lexing, behind, asked, moved, types: None, long, overflow: false, cursor: None, outline }
     }
 
     pub(crate) fn prepared(&self) -> &Rc<Prepared> {
@@ -161,6 +166,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) client: u32,
     /// The one that it got.
     pub(crate) cursor: Cell<Option<Box<Cursor>>>,
+    /// What the client remembers of its columns.
+    pub(crate) outline: Cell<Option<Outline>>,
     pub(crate) attributes: Attributes,
     pub(crate) bound: Bound,
 }
@@ -345,11 +352,13 @@ impl Session {
         let params = statement.moved.as_ref().map_or(params, |moved| moved.from().len());
         let bound = Bound { payload, params, names, long };
         let lexing = self.lexing_as_prepared(statement.lexing, &prepared);
-        let execution = Execution { prepared: &prepared, lexing, client: id, cursor: Cell::new(None), attributes, bound };
+        let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
+        let execution = Execution { prepared: &prepared, lexing, client: id, cursor, outline, attributes, bound };
         let class = lexing.class(&prepared.sql);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;
         statement.cursor = execution.cursor.take();
+        statement.outline = execution.outline.get();
         outcome
     }
 

@@ -10,12 +10,13 @@ use crate::statement::{Job, Told, What};
 use backend::Prepared;
 use bridge::{Counter, EventKind};
 use sql::{Class, Leaves, Lexing};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use wire::Malformed;
-use wire::caps::Caps;
+use wire::caps::{self, Caps};
 use wire::moved::Moved;
+use wire::outline::Outline;
 use wire::response::PREPARED_ID_AT;
 
 /// A statement that is being prepared.
@@ -28,18 +29,21 @@ pub(crate) struct Preparing {
     pub(crate) naming: Option<Naming>,
     /// What servers prepare; known when the rules have had their say.
     statement: OnceCell<Rc<Prepared>>,
+    /// What the client was told of its columns, if it remembers that.
+    pub(crate) outline: Cell<Option<Outline>>,
 }
 
 /// What the client is to see in the answer of a server.
 pub(crate) struct Shown {
     id: u32,
     moved: Option<Rc<Moved>>,
+    pub(crate) outline: Cell<Option<Outline>>,
 }
 
 impl Preparing {
     /// In SQL.
     pub(crate) fn by_name(naming: Naming) -> Self {
-        Self { client: 0, moved: None, naming: Some(naming), statement: OnceCell::new() }
+        Self { client: 0, moved: None, naming: Some(naming), statement: OnceCell::new(), outline: Cell::new(None) }
     }
 
     pub(crate) fn statement(&self) -> Option<&Rc<Prepared>> {
@@ -47,7 +51,7 @@ impl Preparing {
     }
 
     pub(crate) fn shown(&self) -> Shown {
-        Shown { id: self.client, moved: self.moved.clone() }
+        Shown { id: self.client, moved: self.moved.clone(), outline: Cell::new(None) }
     }
 }
 
@@ -61,6 +65,13 @@ impl Shown {
             at.copy_from_slice(&self.id.to_le_bytes());
         }
         Ok(())
+    }
+
+    /// Of the answer that the client gets: what it says of columns, if the client remembers that.
+    pub(crate) fn remember(&self, answer: &[u8], client: Caps) {
+        if caps::has(client, caps::MARIADB_CACHE_METADATA) {
+            self.outline.set(Outline::of_prepared(answer, client));
+        }
     }
 }
 
@@ -93,7 +104,8 @@ impl Session {
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = quiet(self.lexing().class(sql));
         let client = self.statements.next_id();
-        let preparing = Preparing { client, moved: moved.map(Rc::new), naming: None, statement: OnceCell::new() };
+        let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
+        let preparing = Preparing { client, moved, naming: None, statement: OnceCell::new(), outline };
         self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing)).await
     }
 
@@ -143,7 +155,7 @@ impl Session {
         let seen = seen_params(params, preparing.moved.as_deref());
         let mut out = Vec::new();
         let flags = self.flags();
-        wire::resultset::Writer::new(&mut out, 0, self.caps, flags).prepared(preparing.client, seen, &[]);
+        self.writer(&mut out, 0, flags).prepared(preparing.client, seen, &[]);
         self.add_prepared(job, preparing, params);
         self.hand_over(out).await
     }
@@ -156,7 +168,8 @@ impl Session {
             statement.params.set(params);
             return self.add_name(naming, statement, asked);
         }
-        let prepared = ClientStatement::new(statement, self.lexing(), params, asked, preparing.moved.clone());
+        let prepared =
+            ClientStatement::new(statement, self.lexing(), params, asked, preparing.moved.clone(), preparing.outline.get());
         self.statements.add(preparing.client, prepared);
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }

@@ -12,9 +12,9 @@ use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::response::Response;
-use wire::resultset::{Column, Writer};
+use wire::resultset::Column;
+use wire::status;
 use wire::types::{BINARY_FLAG, NOT_NULL_FLAG, Type, UNSIGNED_FLAG};
-use wire::{caps, status};
 
 /// More columns are left to a server.
 const ITEMS_MAX: usize = 8;
@@ -71,13 +71,12 @@ impl Session {
         // MySQL calls FOUND_ROWS() deprecated each time.
         let warnings = items.iter().filter(|(what, ..)| *what == Known::FoundRows && !job.epoch.claims_mariadb()).count();
         let mut out = Vec::with_capacity(128);
-        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | self.turn.flags());
+        let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
         let (columns, values): (Vec<_>, Vec<_>) = items.into_iter().map(|(_, column, value)| (column, value)).unzip();
         writer.columns(&columns);
         writer.text_row(values.iter().map(|value| Some(value.as_bytes())));
         writer.end(u16::try_from(warnings).unwrap_or(u16::MAX));
-        let packets = columns.len() + 3 + usize::from(!caps::has(self.caps, caps::DEPRECATE_EOF));
-        self.turn.sent = self.turn.sent.wrapping_add(u8::try_from(packets).unwrap_or(u8::MAX));
+        self.turn.sent = writer.last_seq();
         self.entry.recall.set(Recall::of_one_row());
         self.end_found_rows();
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);

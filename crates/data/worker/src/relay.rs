@@ -16,7 +16,8 @@ use rt::{Chunk, Either};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::caps::Caps;
+use wire::caps::{self, Caps};
+use wire::outline::Outline;
 use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
 use wire::track::Wish;
 
@@ -58,6 +59,8 @@ pub(crate) struct Ask {
     pub(crate) compare: bool,
     /// It is a CALL.
     pub(crate) call: bool,
+    /// What the client remembers of the columns of what is executed.
+    pub(crate) outline: Option<Outline>,
 }
 
 impl Ask {
@@ -74,6 +77,7 @@ impl Ask {
             per_second: 0,
             compare: false,
             call: false,
+            outline: None,
         }
     }
 }
@@ -86,7 +90,7 @@ const UNKNOWN_STATEMENT: u16 = 1243;
 /// Whoever follows the response.
 pub(crate) enum Follower {
     Same(Response),
-    /// The server tells more than the client asked for.
+    /// The server tells more than the client asked for, or a byte less than it expects.
     Sifted(Sift),
     /// The client does not speak as the server does.
     Other(Recode),
@@ -111,10 +115,11 @@ impl Follower {
     ) -> Self {
         // What was sent may have been longer or shorter than what came.
         let ahead = turn.sent.wrapping_sub(sent);
-        if ahead == 0 && !turn.more && !Recode::is_needed(server, client) {
-            match wish.filter(|_| wire::caps::has(client, wire::caps::SESSION_TRACK)) {
-                None => Self::Same(Response::expect(expect, server).to_packet(sent)),
-                Some(wish) => Self::Sifted(Sift::expect(expect, server, wish).to_packet(sent)),
+        let remembers = expect == Expect::Execute && caps::has(client, caps::MARIADB_CACHE_METADATA);
+        if ahead == 0 && !turn.more && !remembers && Sift::is_enough(server, client) {
+            match wish.filter(|_| caps::has(client, caps::SESSION_TRACK)) {
+                None if !Recode::is_needed(server, client) => Self::Same(Response::expect(expect, server).to_packet(sent)),
+                wish => Self::Sifted(Sift::expect(expect, server, client, wish).to_packet(sent)),
             }
         } else {
             Self::Other(Recode::expect(expect, server, client, flags).to_packet(sent).after(ahead, turn.more).telling(wish))
@@ -128,6 +133,12 @@ impl Follower {
             Self::Sifted(sift) => sift.response().last_seq(),
             Self::Other(recode) => recode.last_seq(),
         }
+    }
+
+    /// What the client remembers of the columns of what was executed, if it was `before`.
+    pub(crate) fn outline(&self, before: Option<Outline>) -> Option<Outline> {
+        let recoded = if let Self::Other(recode) = self { recode.told() } else { None };
+        if self.response().columns() == 0 { before } else { recoded }
     }
 
     /// Number of the packet that the server expects next.
@@ -181,7 +192,8 @@ impl Follower {
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
 pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, rows_before, per_second, compare, call } = *ask;
+    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, rows_before, per_second, compare, call, outline } =
+        *ask;
     let mut follower = Follower::new(
         expect,
         (backend.hello.caps, session.caps),
@@ -192,10 +204,13 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     );
     // With a second row nothing is kept back any more; it may not be the one at which it is cut.
     if let Follower::Other(recode) = &mut follower
-        && call
         && rows_max.is_none_or(|most| most > 1)
     {
-        recode.of_a_call();
+        match call {
+            true => recode.of_a_call(),
+            // What is kept for others has to be whole.
+            false => recode.spare(outline, session.cached.filling.is_none()),
+        }
     }
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
@@ -344,6 +359,7 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         if follower.response().prepared().is_some() {
             let broke = |malformed| (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), false);
             shown.write(&mut all, session.caps, backend.holds.flags()).map_err(broke)?;
+            shown.remember(&all, session.caps);
         }
         session.core.tally.add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
         session.client.queue(all).map_err(|_| (Failed::Client, true))?;
@@ -431,7 +447,7 @@ mod tests {
             let mut bytes = Vec::new();
             let error = wire::ok::Err { code, state: *b"HY000", message: words.as_bytes() };
             wire::packet::append_with(&mut bytes, &mut 1, |out| error.write(out));
-            let mut response = Response::expect(Expect::Execute, wire::caps::PROTOCOL_41).to_packet(0);
+            let mut response = Response::expect(Expect::Execute, caps::PROTOCOL_41).to_packet(0);
             response.follow(&bytes).unwrap();
             is_stale(&response, Executed::Id(17))
         };

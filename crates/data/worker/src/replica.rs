@@ -17,6 +17,9 @@ use wire::{Malformed, caps, command, packet};
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/semisync__replica_8h.html>
 const ACKNOWLEDGED: u8 = 0xEF;
 
+/// Capabilities that change only how statements are executed and answered, of which a log has none.
+const OF_STATEMENTS: caps::Caps = caps::MARIADB_BULK | caps::MARIADB_CACHE_METADATA | caps::OPTIONAL_METADATA;
+
 /// Header and first byte of a packet.
 const HEAD_LEN: usize = packet::HEADER_LEN + 1;
 
@@ -176,7 +179,7 @@ impl Session {
         let hostgroup = self.user.default_hostgroup;
         if let Some(backend) = self.held.take(hostgroup) {
             // What follows is not looked at, so it has to look the same on both sides.
-            if (backend.hello.caps ^ self.caps) & caps::SHAPE & !caps::MARIADB_BULK == 0 {
+            if (backend.hello.caps ^ self.caps) & caps::SHAPE & !OF_STATEMENTS == 0 {
                 return Ok(backend);
             }
             if backend.holds.need_reset() {
@@ -193,7 +196,7 @@ impl Session {
             self.core.pools.give_up(backend);
         }
         let schema = self.state.schema.clone();
-        let like = Like { caps: self.caps, database: Some(&schema) };
+        let like = Like { caps: self.caps & !(OF_STATEMENTS & !caps::MARIADB_BULK), database: Some(&schema) };
         let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, attributes: &self.attributes, like };
         let opened = Box::pin(open(&self.core, epoch, &self.client, &self.entry, &said)).await?;
         let words = "The server cannot do all that clients of this proxy are offered: its log is not followed here";

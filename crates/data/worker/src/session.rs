@@ -25,6 +25,7 @@ use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::command::{self, Command};
 use wire::connect_attributes::ConnectAttributes;
+use wire::resultset::Writer;
 use wire::{caps, errors, packet};
 
 /// How long the rest of a command that is too large may take to come.
@@ -308,6 +309,13 @@ impl Session {
     /// Flags of an answer of ours. A driver that is told of no transaction sends no COMMIT.
     pub(crate) fn flags(&self) -> u16 {
         answer::flags(self.state.autocommit) | self.reading.flags() | self.held.transaction_flags()
+    }
+
+    /// Writes an answer of ours behind packet `sent`, with these SERVER_STATUS_* flags.
+    pub(crate) fn writer<'o>(&self, out: &'o mut Vec<u8>, sent: u8, flags: u16) -> Writer<'o> {
+        let writer = Writer::new(out, sent, self.caps, flags);
+        let bare = caps::has(self.caps, caps::OPTIONAL_METADATA) && self.state.leaves_out_definitions();
+        if bare { writer.bare() } else { writer }
     }
 
     /// Whether a backslash escapes in strings.

@@ -12,7 +12,7 @@ use sql::words::Words;
 use sql::{Class, CommandCounter, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::resultset::{Column, Writer};
+use wire::resultset::Column;
 use wire::types::{BINARY_FLAG, UNSIGNED_FLAG};
 
 /// What a session has been told of warnings. Most sessions have none.
@@ -100,11 +100,17 @@ impl Session {
     /// The answer, the number of its last packet, and its rows.
     fn written(&self, kept: &Kept, form: &Form) -> (Vec<u8>, u8, u64) {
         let mut out = Vec::with_capacity(512);
-        let mut writer = Writer::new(&mut out, self.turn.sent, self.caps, self.flags() | self.turn.flags());
+        let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
         let mut rows = 0;
         match form {
             Form::List { errors, skip, take } => {
-                writer.columns_as_said(kept.shown.rows.definitions.iter().map(Vec::as_slice));
+                let said = &kept.shown.rows.definitions;
+                if said.is_empty() {
+                    // The server has left them out, and so does the writer.
+                    writer.columns(&[Column::text("Level"), Column::unsigned("Code"), Column::text("Message")]);
+                } else {
+                    writer.columns_as_said(said.iter().map(Vec::as_slice));
+                }
                 // Where results are in UTF-16 or the like, there are zeros between the letters.
                 let says_error = |level: &[u8]| level.iter().filter(|byte| **byte != 0).eq(b"Error");
                 let is_listed =

@@ -1,0 +1,226 @@
+//! Sessions that do without the definitions of columns, beside others: on the same connections, where a server cannot leave them out, in lanes and without anything
+//! between. What one session has asked for, or remembers, is no other's.
+#![forbid(unsafe_code)]
+
+use conformance::clients::{Client, app};
+use conformance::compare::difference;
+use conformance::definitions::{self, without_early_flags};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw::Raw;
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+use wire::caps::{self, Caps};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("what_one_session_does_without_every_other_has", one_connection),
+        ("what_one_client_remembers_another_was_never_told", remembered_by_one),
+        ("a_server_that_cannot_leave_definitions_out_describes", both_vendors),
+        ("in_lanes_each_client_is_answered_in_its_own_form", lanes),
+        ("with_nothing_between_it_is_the_servers_affair", through),
+    ])
+}
+
+const NONE: &str = "SET resultset_metadata = NONE";
+
+fn warmed(vendor: Vendor) -> Result<Option<Server>, String> {
+    if let Err(why) = vendor.programs() {
+        eprintln!("SKIPPED: definitions of columns before {vendor}: {why}");
+        return Ok(None);
+    }
+    let server = Server::start(vendor)?;
+    // The first full login of an account is over TLS; raw logins are quick ones.
+    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    Ok(Some(server))
+}
+
+/// One connection for all.
+fn narrow(driver: Driver, server: &Server) -> Result<Proxy, String> {
+    let mut wish = Wish::in_front_of(server);
+    wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 1");
+    Proxy::start(driver, &wish)
+}
+
+/// The same steps of the same clients, there and here.
+fn compared(direct: u16, through: u16, script: impl Fn(u16) -> Result<String, String>) -> Outcome {
+    let (direct, seen) = (script(direct)?, script(through)?);
+    difference(&direct, &seen).map_or(Ok(()), |words| Err(format!("{words}\n\ndirect:\n{direct}\n\nthrough:\n{seen}")))
+}
+
+const READ: &str = "SELECT id, ? FROM conf.numbers WHERE id < 3 ORDER BY id";
+
+/// What a session is answered, also where the proxy has to ask something of the connection by itself.
+fn asked(client: &mut Raw, n: u32) -> Result<String, String> {
+    let mut seen = client.query(&format!("SELECT {n} AS n, @@resultset_metadata AS m"))?;
+    seen += &client.execute(0, 0, b"\0\x01\x03\0\x05\0\0\0")?;
+    seen += &client.query(&format!("SET @n = {n} + 1"))?;
+    seen += &client.query("SELECT @n, @x")?;
+    seen += &client.query("SELECT no_such_column")?;
+    seen += &client.query("SHOW WARNINGS")?;
+    Ok(seen)
+}
+
+fn one_connection(driver: Driver) -> Outcome {
+    let Some(server) = warmed(Vendor::MySql)? else { return Ok(()) };
+    Raw::log_in(server.port, 0)?
+        .query("CREATE PROCEDURE conf.leaves_it(OUT x INT) BEGIN SET resultset_metadata = NONE; SET x = 1; END")?;
+    let proxy = narrow(driver, &server)?;
+    compared(server.port, proxy.port, |port| {
+        let mut seen = String::new();
+        for eof in [0, caps::DEPRECATE_EOF] {
+            let mut all = std::mem::take(&mut seen);
+            let able = caps::OPTIONAL_METADATA | eof;
+            // A session that calls a procedure keeps its connection until it is reset.
+            let mut by_program = Raw::log_in(port, able)?;
+            seen += &by_program.prepare(READ)?;
+            seen += &by_program.query("CALL conf.leaves_it(@x)")?;
+            for n in 0..3 {
+                seen += &asked(&mut by_program, n)?;
+            }
+            seen += &by_program.ask(b"\x1f", wire::response::Expect::Simple)?;
+            let mut bare = Raw::log_in(port, able)?;
+            let mut full = Raw::log_in(port, able)?;
+            let mut unable = Raw::log_in(port, eof)?;
+            expect(bare.has(caps::OPTIONAL_METADATA), || "it is not offered".to_owned())?;
+            seen += &bare.query(NONE)?;
+            seen += &unable.query(NONE)?;
+            // A reset has taken its statement away.
+            by_program.statements.clear();
+            for client in [&mut bare, &mut full, &mut unable, &mut by_program] {
+                seen += &client.prepare(READ)?;
+            }
+            for n in 0..3 {
+                for client in [&mut bare, &mut full, &mut by_program, &mut unable] {
+                    seen += &asked(client, n)?;
+                }
+            }
+            seen += &bare.ask(b"\x1f", wire::response::Expect::Simple)?;
+            seen += &bare.query("SELECT @@resultset_metadata")?;
+            all += &without_early_flags(&bare, &seen);
+            seen = all;
+        }
+        Ok(seen)
+    })
+}
+
+fn remembered_by_one(driver: Driver) -> Outcome {
+    let Some(server) = warmed(Vendor::MariaDb)? else { return Ok(()) };
+    let proxy = narrow(driver, &server)?;
+    let read = "SELECT id, words FROM conf.shared_columns";
+    compared(server.port, proxy.port, |port| {
+        let mut owner = Raw::log_in(port, 0)?;
+        owner.query("CREATE OR REPLACE TABLE conf.shared_columns (id INT, words VARCHAR(10))")?;
+        owner.query("INSERT INTO conf.shared_columns VALUES (1, 'one')")?;
+        let mut seen = String::new();
+        for eof in [0, caps::DEPRECATE_EOF] {
+            let mut all = std::mem::take(&mut seen);
+            let able = caps::MARIADB_CACHE_METADATA | eof;
+            let mut clients = [Raw::log_in(port, able)?, Raw::log_in(port, able)?, Raw::log_in(port, eof)?];
+            expect(clients[0].has(caps::MARIADB_CACHE_METADATA), || "it is not offered".to_owned())?;
+            for client in &mut clients {
+                seen += &client.prepare(read)?;
+                seen += &client.execute(0, 0, b"")?;
+                seen += &client.execute(0, 0, b"")?;
+            }
+            // Each was told of the columns before, and none of the change.
+            owner.query("ALTER TABLE conf.shared_columns MODIFY words VARCHAR(30)")?;
+            for _ in 0..2 {
+                for client in &mut clients {
+                    seen += &client.execute(0, 0, b"")?;
+                    seen += &client.query(read)?;
+                }
+            }
+            owner.query("ALTER TABLE conf.shared_columns MODIFY words VARCHAR(10)")?;
+            all += &without_early_flags(&clients[0], &seen);
+            seen = all;
+        }
+        Ok(seen)
+    })
+}
+
+/// A MySQL in hostgroup 0, a MariaDB in hostgroup 1.
+fn both_vendors(driver: Driver) -> Outcome {
+    let (Some(mysql), Some(mariadb)) = (warmed(Vendor::MySql)?, warmed(Vendor::MariaDb)?) else { return Ok(()) };
+    let mut wish = Wish::in_front_of(&mysql);
+    wish.servers = format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", wish.servers, mariadb.port);
+    wish.variables = wish.variables.replace("caching_sha2_password", "mysql_native_password");
+    let proxy = Proxy::start(driver, &wish)?;
+    let there = |sql: &str| format!("/* hostgroup=1 */ {sql}");
+    for eof in [0, caps::DEPRECATE_EOF] {
+        let mut client = Raw::log_in(proxy.port, caps::OPTIONAL_METADATA | eof)?;
+        let described = client.query(&there("SELECT 'x' AS words"))?;
+        expect(described.contains("\\x01\\x01\n"), || described.clone())?;
+        client.query(NONE)?;
+        for _ in 0..2 {
+            let bare = client.query("SELECT 'x' AS words")?;
+            expect(bare.contains("\\x01\\x00\n") && !bare.contains("words"), || bare.clone())?;
+            same(&client.query(&there("SELECT 'x' AS words"))?, &described)?;
+            let unknown = client.query(&there("SET resultset_metadata = FULL"))?;
+            expect(unknown.contains("Unknown system variable"), || unknown.clone())?;
+        }
+        let prepared = client.prepare(&there("SELECT id FROM conf.numbers WHERE id < ?"))?;
+        expect(prepared.lines().count() > 2, || prepared.clone())?;
+        let executed = client.execute(0, 0, b"\0\x01\x03\0\x03\0\0\0")?;
+        expect(executed.contains("numbers"), || executed.clone())?;
+    }
+    Ok(())
+}
+
+fn lanes(driver: Driver) -> Outcome {
+    for (vendor, form) in [(Vendor::MariaDb, caps::MARIADB_CACHE_METADATA), (Vendor::MySql, caps::OPTIONAL_METADATA)] {
+        let Some(server) = warmed(vendor)? else { continue };
+        let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+        proxy.admin(
+            "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"pipelining\": 16}'); LOAD MYSQL SERVERS TO RUNTIME",
+        )?;
+        let script = |port: u16| {
+            let forms: [Caps; 4] = [0, caps::DEPRECATE_EOF, form, form | caps::DEPRECATE_EOF];
+            let mut clients = forms.iter().map(|form| Raw::log_in(port, *form)).collect::<Result<Vec<_>, _>>()?;
+            let mut seen = String::new();
+            for n in 0..20 {
+                if n == 10 && vendor == Vendor::MySql {
+                    seen += &clients[3].query(NONE)?;
+                }
+                for client in &mut clients {
+                    seen += &client.query(&format!("SELECT {n} AS n, 'words' AS words"))?;
+                }
+            }
+            Ok(seen)
+        };
+        // How many share a connection depends on how quick the machine is.
+        for _ in 0..20 {
+            compared(server.port, proxy.port, script)?;
+            let shared = proxy.admin(
+                "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_statements_pipelined'",
+            )?;
+            if shared.trim() != "0" {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn through(driver: Driver) -> Outcome {
+    for (vendor, form) in [(Vendor::MariaDb, caps::MARIADB_CACHE_METADATA), (Vendor::MySql, caps::OPTIONAL_METADATA)] {
+        let Some(server) = warmed(vendor)? else { continue };
+        let mut wish = Wish::in_front_of(&server);
+        wish.users = "{ username = \"app\", password = \"secret\", default_hostgroup = 0, fast_forward = 1 }".to_owned();
+        let proxy = Proxy::start(driver, &wish)?;
+        for eof in [0, caps::DEPRECATE_EOF] {
+            let script = |port| {
+                let mut raw = Raw::log_in(port, form | eof)?;
+                if vendor == Vendor::MySql { definitions::left_out(&mut raw) } else { definitions::remembered(&mut raw) }
+            };
+            compared(server.port, proxy.port, script)?;
+        }
+        let mut raw = Raw::log_in(proxy.port, form)?;
+        raw.query("SELECT 1")?;
+        let sessions =
+            "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_fast_forward_sessions'";
+        trials::until("1", || proxy.admin(sessions))?;
+    }
+    Ok(())
+}
