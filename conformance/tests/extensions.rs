@@ -207,12 +207,30 @@ fn bulk_script(port: u16) -> Result<String, String> {
     Ok(seen)
 }
 
-const OFFER_BULK: &str = "SET mysql-enable_bulk_execute='true'; LOAD MYSQL VARIABLES TO RUNTIME";
+const OFFER_NO_BULK: &str = "SET mysql-enable_bulk_execute='false'; LOAD MYSQL VARIABLES TO RUNTIME";
+
+/// Whether somebody who comes now is offered bulk execute, once the cores have told each other what they know: by both of two who come.
+fn offered_bulk(proxy: &Proxy, wanted: bool) -> Outcome {
+    trials::until(if wanted { "2" } else { "0" }, || {
+        // Who comes goes where the fewest are: to both cores.
+        let both = [Raw::log_in(proxy.port, caps::MARIADB_BULK)?, Raw::log_in(proxy.port, caps::MARIADB_BULK)?];
+        Ok(both.iter().filter(|raw| raw.has(caps::MARIADB_BULK)).count().to_string())
+    })
+}
 
 fn bulk(driver: Driver) -> Outcome {
     let Some((server, proxy)) = stand(driver, Vendor::MariaDb, |wish| wish)? else { return Ok(()) };
-    expect(!Raw::log_in(proxy.port, caps::MARIADB_BULK)?.has(caps::MARIADB_BULK), || "offered unasked".to_owned())?;
-    proxy.admin(OFFER_BULK)?;
+    // Nobody has met the server yet.
+    let mut first = Raw::log_in(proxy.port, caps::MARIADB_BULK)?;
+    expect(!first.has(caps::MARIADB_BULK), || "offered although nobody knows the server".to_owned())?;
+    first.query("DO 1")?;
+    offered_bulk(&proxy, true)?;
+    // A row more of a server that is known, in another hostgroup.
+    proxy.admin(&format!(
+        "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (5, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
+        server.port
+    ))?;
+    offered_bulk(&proxy, true)?;
     let direct = bulk_script(server.port)?;
     same(&bulk_script(proxy.port)?, &direct)?;
     same(&bulk_script(proxy.port)?, &direct)?;
@@ -225,23 +243,54 @@ fn bulk(driver: Driver) -> Outcome {
     proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (1, 1, '^UPDATE', 'not now', 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let mut raw = Raw::log_in(proxy.port, caps::MARIADB_BULK)?;
     let told = raw.prepare("UPDATE conf.scratch SET words = ? WHERE id = ?")?;
-    expect(told.contains("not now"), || told.clone())
+    expect(told.contains("not now"), || told.clone())?;
+    proxy.admin(OFFER_NO_BULK)?;
+    offered_bulk(&proxy, false)?;
+    // With nothing between: a connection that has not asked for it tells what the server has, too.
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = "{ username = \"app\", password = \"secret\", default_hostgroup = 0, fast_forward = 1 }".to_owned();
+    let proxy = Proxy::start(driver, &wish)?;
+    Raw::log_in(proxy.port, 0)?.query("DO 1")?;
+    offered_bulk(&proxy, true)?;
+    same(&bulk_script(proxy.port)?, &direct)
 }
 
 fn no_bulk(driver: Driver) -> Outcome {
-    let wish = |mut wish: Wish| {
-        // An operator who promises too much.
-        wish.variables =
-            "    default_authentication_plugin = \"mysql_native_password\"\n    server_version = \"10.11.6-MariaDB\"\n"
-                .to_owned();
+    let both = |mut wish: Wish| {
+        wish.variables = wish.variables.replace("caching_sha2_password", "mysql_native_password");
         wish
     };
-    let Some((_server, proxy)) = stand(driver, Vendor::MySql, wish)? else { return Ok(()) };
-    proxy.admin(OFFER_BULK)?;
-    let mut raw = Raw::log_in(proxy.port, caps::MARIADB_BULK)?;
-    raw.prepare("INSERT INTO conf.scratch VALUES (?, ?)")?;
-    let told = execute_bulk(&mut raw, 0, 128, &[TYPES, b"\0\x01\0\0\0\0\x03one"].concat())?;
+    let Some((mysql, only_mysql)) = stand(driver, Vendor::MySql, |wish| Wish {
+        variables: "    default_authentication_plugin = \"mysql_native_password\"\n    server_version = \"10.11.6-MariaDB\"\n"
+            .to_owned(),
+        ..wish
+    })?
+    else {
+        return Ok(());
+    };
+    // It says that it is a MariaDB, and its server is none.
+    Raw::log_in(only_mysql.port, caps::MARIADB_BULK)?.query("DO 1")?;
+    for _ in 0..4 {
+        let later = Raw::log_in(only_mysql.port, caps::MARIADB_BULK)?;
+        expect(!later.has(caps::MARIADB_BULK), || "offered although the server lacks it".to_owned())?;
+    }
+    let Some((_mariadb, proxy)) = stand(driver, Vendor::MariaDb, both)? else { return Ok(()) };
+    Raw::log_in(proxy.port, 0)?.query("DO 1")?;
+    offered_bulk(&proxy, true)?;
+    let mut early = Raw::log_in(proxy.port, caps::MARIADB_BULK)?;
+    proxy.admin(&format!(
+        "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (7, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
+        mysql.port
+    ))?;
+    // A server that nobody knows yet, and then one that is known to lack it.
+    offered_bulk(&proxy, false)?;
+    early.prepare("/* hostgroup=7 */ INSERT INTO conf.scratch VALUES (?, ?)")?;
+    let told = execute_bulk(&mut early, 0, 128, &[TYPES, b"\0\x01\0\0\0\0\x03one"].concat())?;
     expect(told.contains("This command is not supported in the prepared statement protocol yet"), || told.clone())?;
-    let told = raw.execute(0, 0, b"\0\x01\x03\0\xfd\0\x01\0\0\0\x03one")?;
-    expect(told.trim_start().starts_with("1 \\x00"), || told.clone())
+    let told = early.execute(0, 0, b"\0\x01\x03\0\xfd\0\x01\0\0\0\x03one")?;
+    expect(told.trim_start().starts_with("1 \\x00"), || told.clone())?;
+    offered_bulk(&proxy, false)?;
+    // One that takes no work has no say.
+    proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_SOFT' WHERE hostgroup_id = 7; LOAD MYSQL SERVERS TO RUNTIME")?;
+    offered_bulk(&proxy, true)
 }

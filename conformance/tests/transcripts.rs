@@ -59,11 +59,18 @@ struct Stand {
 }
 
 impl Stand {
-    /// Files may be loaded, and many rows executed at once where the server can, as the server says it.
+    /// Files may be loaded.
     fn wish(&self) -> Wish {
         let mut wish = Wish::in_front_of(&self.server);
-        wish.variables.push_str("    enable_load_data_local_infile = true\n    enable_bulk_execute = true\n");
+        wish.variables.push_str("    enable_load_data_local_infile = true\n");
         wish
+    }
+
+    /// A proxy that has met the server: from then on all is offered that it has.
+    fn start(driver: Driver, wish: &Wish) -> Result<Proxy, String> {
+        let proxy = Proxy::start(driver, wish)?;
+        proxy.query("DO 1")?;
+        Ok(proxy)
     }
 
     fn port(&self, between: Between) -> Result<u16, String> {
@@ -73,7 +80,7 @@ impl Stand {
             }
             Between::Millrace(driver) => {
                 let place = DRIVERS.iter().position(|one| *one == driver).unwrap_or_default();
-                let proxy = self.proxies[place].get_or_init(|| Proxy::start(driver, &self.wish()));
+                let proxy = self.proxies[place].get_or_init(|| Self::start(driver, &self.wish()));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
             Between::Moved => self.moved().map(|proxy| proxy.port),
@@ -84,7 +91,7 @@ impl Stand {
                 wish.servers = wish.servers.replace("hostgroup = 0", "hostgroup = 0, compression = 1");
                 // MariaDB has no zstd, and gets zlib.
                 wish.variables.push_str("    server_compression_algorithm = \"zstd\"\n");
-                let proxy = self.packed.get_or_init(|| Proxy::start(Driver::Uring, &wish));
+                let proxy = self.packed.get_or_init(|| Self::start(Driver::Uring, &wish));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
             Between::Through(_) | Between::ThroughPacked => {
@@ -98,7 +105,7 @@ impl Stand {
                         (2, Driver::Epoll)
                     }
                 };
-                let proxy = self.through[place].get_or_init(|| Proxy::start(driver, &wish));
+                let proxy = self.through[place].get_or_init(|| Self::start(driver, &wish));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
         }
@@ -108,7 +115,7 @@ impl Stand {
         let rules = "{ rule_id = 1, active = 1, match_digest = \"^.?(SELECT|WITH|VALUES|TABLE)\", cache_ttl = 600000, \
                      attributes = \"{\\\"cache_invalidate\\\":true}\", apply = 1 }";
         let wish = || Wish { rules: rules.into(), ..self.wish() };
-        self.cached.get_or_init(|| Proxy::start(Driver::Uring, &wish())).as_ref().map_err(Clone::clone)
+        self.cached.get_or_init(|| Self::start(Driver::Uring, &wish())).as_ref().map_err(Clone::clone)
     }
 
     fn shared(&self) -> Result<&(Proxy, Strangers), String> {
@@ -116,7 +123,7 @@ impl Stand {
             self.server.root(strangers::FIXTURE)?;
             let mut wish = self.wish();
             wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 2");
-            let proxy = Proxy::start(Driver::Uring, &wish)?;
+            let proxy = Self::start(Driver::Uring, &wish)?;
             let strangers = Strangers::start(app(proxy.port)).map_err(|error| error.to_string())?;
             Ok((proxy, strangers))
         };
@@ -135,7 +142,7 @@ impl Stand {
 
     fn moved(&self) -> Result<&Proxy, String> {
         let start = || {
-            let proxy = Proxy::start(Driver::Uring, &self.wish())?;
+            let proxy = Self::start(Driver::Uring, &self.wish())?;
             moved::load(&proxy)?;
             Ok(proxy)
         };

@@ -86,7 +86,7 @@ impl Pools {
             Ok((conn, hello)) => {
                 let now = self.rt.now();
                 place.connected(now - begun);
-                self.note_collation(place, hello.collation);
+                self.note_greeting(place, &hello);
                 place.lets_in(want);
                 place.begin_use();
                 self.tally.up(Counter::ServerConnectionsCreated);

@@ -44,6 +44,16 @@ pub enum Word {
     Lent(Box<Lent>),
     /// There is none to spare: the number of the wish.
     NotLent(u64),
+    /// A server has said what it can do.
+    Met(Met),
+}
+
+/// What a server's greeting has told, to whoever has not met it.
+#[derive(Debug, Clone)]
+pub struct Met {
+    host: Arc<str>,
+    port: u16,
+    bulk: bool,
 }
 
 /// What somebody waits for.
@@ -236,6 +246,15 @@ impl Pools {
             Word::Wanted(wanted) => self.wanted(from, wanted),
             Word::Lent(lent) => self.arrived(*lent),
             Word::NotLent(number) => self.answered(number),
+            Word::Met(met) => self.heard_of(&met.host, met.port, met.bulk),
+        }
+    }
+
+    /// Tells all others what a server can do.
+    pub(crate) fn tell_of(&self, host: &Arc<str>, port: u16, bulk: bool) {
+        for core in self.neighbours.others.borrow().iter() {
+            // Who cannot be told meets the server in the end.
+            let _full = self.neighbours.say(*core, Word::Met(Met { host: host.clone(), port, bulk }));
         }
     }
 
@@ -384,7 +403,7 @@ impl Pools {
         if let Some(place) = place.filter(|place| place.keeps() && place.is_alike(&lent.row))
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
-            self.note_collation(&place, lent.hello.collation);
+            self.note_greeting(&place, &lent.hello);
             let user: UserVariables = std::mem::take(&mut lent.user_variables)
                 .into_iter()
                 .map(|sent| {

@@ -47,6 +47,8 @@ pub struct Place {
     pub(crate) own_modes: Cell<Option<(u16, u16)>>,
     /// The collation that it gives to sessions by itself, as its last greeting said; 0 before it has.
     pub(crate) own_collation: Cell<u8>,
+    /// Whether it has MariaDB's COM_STMT_BULK_EXECUTE, as its last greeting said; `None` before it has.
+    pub(crate) has_bulk: Cell<Option<bool>>,
     host: Arc<str>,
 }
 
@@ -97,6 +99,7 @@ impl Place {
             made_of: RefCell::default(),
             own_modes: Cell::new(None),
             own_collation: Cell::new(0),
+            has_bulk: Cell::new(None),
             host,
         })
     }

@@ -13,8 +13,8 @@ use crate::{Like, Sees, State, Tally, Tracking};
 use bridge::{Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow};
 use config::{Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
-use net::Secret;
 use net::tls::{Connector, Settings};
+use net::{Hello, Secret};
 use rt::Rt;
 use rt::permits::Registry;
 use std::cell::{Cell, RefCell};
@@ -87,6 +87,7 @@ pub struct Pools {
     pub(crate) max_age: Cell<Duration>,
     free_pct: Cell<u64>,
     own_modes: Cell<OwnModes>,
+    all_have_bulk: Cell<bool>,
 }
 
 /// How the servers of a core read texts for sessions that have not said how.
@@ -160,6 +161,7 @@ impl Pools {
             max_age: Cell::new(Duration::ZERO),
             free_pct: Cell::new(10),
             own_modes: Cell::new(OwnModes { flags: 0, differ: false, shifts: false, blank: None }),
+            all_have_bulk: Cell::new(false),
         }
     }
 
@@ -228,7 +230,8 @@ impl Pools {
             group.queue.call();
         }
         drop(groups);
-        self.compare_modes();
+        self.share_what_was_said();
+        self.compare_servers();
     }
 
     pub(crate) fn group(&self, hostgroup: u32) -> Rc<Group> {
@@ -343,21 +346,55 @@ impl Pools {
             let both = before.map_or((flags, flags), |(all, any)| (all & flags, any | flags));
             if before != Some(both) {
                 backend.place.own_modes.set(Some(both));
-                self.compare_modes();
+                self.compare_servers();
             }
         }
     }
 
-    /// What a server's greeting says of character sets.
-    pub(crate) fn note_collation(&self, place: &Place, collation: u8) {
-        if place.own_collation.replace(collation) != collation {
-            self.compare_modes();
+    /// Whether every server that takes work is known to have MariaDB's bulk execute, as far as connections have told; without servers none has.
+    #[must_use]
+    pub fn all_have_bulk(&self) -> bool {
+        self.all_have_bulk.get()
+    }
+
+    /// What a server's greeting says of character sets, and whether it has MariaDB's bulk execute.
+    pub(crate) fn note_greeting(&self, place: &Place, hello: &Hello) {
+        let other_collation = place.own_collation.replace(hello.collation) != hello.collation;
+        let bulk = wire::bulk::is_known(hello.offered);
+        if place.has_bulk.get() != Some(bulk) {
+            let port = place.server().port;
+            self.heard_of(place.host(), port, bulk);
+            self.tell_of(place.host(), port, bulk);
+        } else if other_collation {
+            self.compare_servers();
+        }
+    }
+
+    /// What somebody was told by a server, which may be in several hostgroups.
+    #[cold]
+    pub(crate) fn heard_of(&self, host: &str, port: u16, bulk: bool) {
+        for group in self.groups.borrow().values() {
+            for place in group.places.borrow().iter().filter(|place| **place.host() == *host && place.server().port == port) {
+                place.has_bulk.set(Some(bulk));
+            }
+        }
+        self.compare_servers();
+    }
+
+    /// What servers have said that are in other hostgroups, too, holds for new rows of theirs.
+    fn share_what_was_said(&self) {
+        let groups = self.groups.borrow();
+        let places: Vec<_> = groups.values().flat_map(|group| group.places.borrow().clone()).collect();
+        let said = places.iter().filter_map(|place| Some(((&**place.host(), place.server().port), place.has_bulk.get()?)));
+        let said: HashMap<(&str, u16), bool, foldhash::fast::RandomState> = said.collect();
+        for place in &places {
+            place.has_bulk.set(said.get(&(&**place.host(), place.server().port)).copied());
         }
     }
 
     #[cold]
-    fn compare_modes(&self) {
-        let (mut said, mut shifts, mut blank) = (Vec::new(), false, None::<sql::Blank>);
+    fn compare_servers(&self) {
+        let (mut said, mut shifts, mut blank, mut bulk) = (Vec::new(), false, None::<sql::Blank>, None);
         for group in self.groups.borrow().values() {
             for place in group.places.borrow().iter().filter(|place| !place.has_left()) {
                 said.push(place.own_modes.get());
@@ -366,9 +403,13 @@ impl Pools {
                 if let Some(own) = collation.and_then(|collation| sql::Blank::of(collation.charset)) {
                     blank = Some(blank.map_or(own, |others| others.or(own)));
                 }
+                if place.keeps() && place.weight() > 0 {
+                    bulk = Some(bulk.unwrap_or(true) && place.has_bulk.get() == Some(true));
+                }
             }
         }
         self.own_modes.set(OwnModes { shifts, blank, ..OwnModes::of(&said) });
+        self.all_have_bulk.set(bulk == Some(true));
     }
 
     /// Idle connections that all cores together keep of a server.
@@ -420,7 +461,7 @@ impl Pools {
             places.retain(|place| !place.is_done());
             group.queue.call();
         }
-        self.compare_modes();
+        self.compare_servers();
     }
 
     /// Rows of `stats_mysql_connection_pool`.

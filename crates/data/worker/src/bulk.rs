@@ -1,4 +1,4 @@
-//! COM_STMT_BULK_EXECUTE, where the operator says that all servers know it: an execution like any other, on one connection, with one answer.
+//! COM_STMT_BULK_EXECUTE, where all servers are known to have it: an execution like any other, on one connection, with one answer.
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;

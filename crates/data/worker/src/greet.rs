@@ -61,13 +61,14 @@ fn of_mysql(epoch: &Epoch) -> caps::Caps {
     }
 }
 
-/// What MariaDB has of its own: bulk execute, where the operator says that all servers know it; and that clients remember columns, which is between them and us. A
+/// What MariaDB has of its own: bulk execute, where all servers are known to have it; and that clients remember columns, which is between them and us. A
 /// greeting that has bits of MariaDB's own leaves out the one that stands for MySQL.
-fn with_mariadbs(epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
+fn with_mariadbs(core: &Core, epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
     if !epoch.claims_mariadb() {
         return offered;
     }
-    let bulk = if epoch.snapshot.variables.mysql_enable_bulk_execute { caps::MARIADB_BULK } else { 0 };
+    let bulk = epoch.snapshot.variables.mysql_enable_bulk_execute && core.pools.all_have_bulk();
+    let bulk = if bulk { caps::MARIADB_BULK } else { 0 };
     let remember = if claimed(epoch) >= [10, 6, 0] { caps::MARIADB_CACHE_METADATA } else { 0 };
     match bulk | remember {
         0 => offered,
@@ -152,6 +153,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         server_version: v.mysql_server_version.to_string(),
         thread_id: id,
         caps: with_mariadbs(
+            core,
             &epoch,
             OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities)
                 | of_mysql(&epoch)

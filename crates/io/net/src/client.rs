@@ -85,6 +85,8 @@ pub struct Hello {
     pub thread_id: u32,
     /// What both sides speak.
     pub caps: Caps,
+    /// What it has offered, whether or not we asked for it.
+    pub offered: Caps,
     /// SERVER_STATUS_* flags.
     pub status: u16,
     /// The id of the collation that it gives to sessions by itself; of one above 255 the low byte.
@@ -221,7 +223,8 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
     }
     let proof = Arc::new(Proof { secret: account.secret.clone(), plugin, nonce, charset: account.charset });
     let collation = greeting.charset;
-    Ok(Hello { version: greeting.server_version, thread_id: greeting.thread_id, caps: agreed, status, collation, proof })
+    let (version, thread_id, offered) = (greeting.server_version, greeting.thread_id, greeting.caps);
+    Ok(Hello { version, thread_id, caps: agreed, offered, status, collation, proof })
 }
 
 /// COM_CHANGE_USER to who we are already: the session is as after a login, in this schema. Returns the SERVER_STATUS_* flags.

@@ -335,6 +335,6 @@ variables! {
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
     mysql_eventslog_buffer_MB: int(1..=16384) = 64, Live, "Megabytes of statements that may wait, over all cores, to be written to the events log; further ones are only counted in Millrace_events_dropped.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
-    mysql_enable_bulk_execute: bool = false, Live, "Whether clients of MariaDB are offered its bulk execute: only where every server that they may reach is a MariaDB.";
+    mysql_enable_bulk_execute: bool = true, Live, "Whether clients are offered the bulk execute of MariaDB, where the version that they are told is MariaDB's and every server that takes work is known to have it.";
     mysql_add_session_id_attribute: bool = false, Live, "Whether each statement carries the query attribute millrace_session_id to servers that know query attributes.";
 }
