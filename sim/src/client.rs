@@ -88,6 +88,8 @@ pub(crate) struct Client {
     came: u64,
     /// It may say several statements in one text.
     pub(crate) several: bool,
+    /// It may execute a statement with many rows at once.
+    pub(crate) bulk: bool,
     /// What it has read is the last that the other side says.
     pub(crate) dismissed: bool,
     /// The file that it has, in pieces, and its name.
@@ -130,6 +132,7 @@ impl Client {
                 | caps::TRANSACTIONS
                 | caps::MULTI_RESULTS
                 | caps::LOCAL_FILES
+                | caps::MARIADB_BULK
                 | deprecate
                 | several,
             charset,
@@ -148,6 +151,7 @@ impl Client {
             packets: 0,
             came: 0,
             several: several != 0,
+            bulk: caps::has(hello.caps, caps::MARIADB_BULK),
             dismissed: false,
             file: Default::default(),
             insert_id: 0,

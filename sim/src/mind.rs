@@ -7,6 +7,7 @@
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
 //! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
 //! INSERT INTO log VALUES ('tag')           one tag, in the log from the commit on
+//! INSERT INTO log (tag, number) VALUES (?, ?)   prepared: a line for each row
 //! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
 //!                                          so many rows of it as the tag says
 //! BEGIN, COMMIT, ROLLBACK, SET ..., USE
@@ -37,9 +38,11 @@ pub(crate) const SCHEMAS: [&str; 3] = ["red", "green", "blue"];
 pub(crate) const SERVERS_CHARSET: u16 = 8;
 /// The role of who has none.
 pub(crate) const NO_ROLE: &str = "NONE";
-/// The text of the one statement that can be prepared.
+/// The text of a statement that can be prepared.
 pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
+/// The text of the other one.
+pub(crate) const INSERT: &str = "INSERT INTO log (tag, number) VALUES (?, ?)";
 /// What is in the columns that somebody has added to its table.
 pub(crate) const ADDED: &str = "added";
 /// An error of the server.
@@ -108,6 +111,8 @@ pub(crate) struct Mind {
     /// Tags inserted by the open transaction.
     pending: Vec<String>,
     prepared: BTreeMap<u32, String>,
+    /// Those of them that are [`INSERT`].
+    inserts: BTreeSet<u32>,
     /// Of these, and of names, those that were executed.
     executed: BTreeSet<String>,
     /// Of executions, by statement.
@@ -163,6 +168,7 @@ impl Mind {
             variables: BTreeMap::new(),
             pending: Vec::new(),
             prepared: BTreeMap::new(),
+            inserts: BTreeSet::new(),
             executed: BTreeSet::new(),
             cursors: BTreeMap::new(),
             last_prepared: 0,
@@ -361,7 +367,12 @@ impl Mind {
 
     /// One line more, in the log from the commit on.
     pub(crate) fn insert(&mut self, line: String, log: &mut Vec<String>) {
-        self.pending.push(line);
+        self.insert_all(vec![line], log);
+    }
+
+    /// So many lines more, by one statement.
+    pub(crate) fn insert_all(&mut self, lines: Vec<String>, log: &mut Vec<String>) {
+        self.pending.extend(lines);
         self.use_tables();
         if !self.in_transaction {
             self.commit(log);
@@ -459,12 +470,20 @@ impl Mind {
 
     /// COM_STMT_PREPARE: its id. The statement remembers the schema that it was prepared in, as MySQL does.
     pub(crate) fn prepare(&mut self, sql: &str) -> Result<u32, Complaint> {
-        if sql != ECHO {
+        if sql != ECHO && sql != INSERT {
             return Err(syntax(sql));
         }
         self.last_prepared += 1;
+        if sql == INSERT {
+            self.inserts.insert(self.last_prepared);
+        }
         self.prepared.insert(self.last_prepared, self.schema.clone());
         Ok(self.last_prepared)
+    }
+
+    /// Whether it is [`INSERT`].
+    pub(crate) fn inserts(&self, id: u32) -> bool {
+        self.inserts.contains(&id)
     }
 
     /// Whether a statement was executed since it was prepared; from now on it was.
@@ -489,6 +508,7 @@ impl Mind {
 
     pub(crate) fn close(&mut self, id: u32) {
         self.prepared.remove(&id);
+        self.inserts.remove(&id);
         self.executed.remove(&id.to_string());
         self.cursors.remove(&id);
     }

@@ -1,6 +1,7 @@
 //! A client's life: random statements, and what each answer must be.
 
 mod becoming;
+mod bulk;
 mod cursor;
 mod having;
 mod killing;
@@ -78,6 +79,8 @@ pub(crate) struct Manners {
     breaks: bool,
     /// It is served over connections of its own, sometimes.
     courier: bool,
+    /// As [`World::mariadb`](crate::World::mariadb).
+    mariadb: bool,
     /// As [`World::kills`](crate::World::kills).
     kills: u64,
 }
@@ -91,6 +94,7 @@ impl Manners {
             kills: world.kills,
             breaks: world.breaks(),
             courier,
+            mariadb: world.mariadb,
         }
     }
 }
@@ -115,6 +119,10 @@ struct Session<'a> {
     /// Server and connection of the open transaction, once an answer has told.
     spot: Option<(String, String)>,
     prepared: Vec<Statement>,
+    /// A prepared INSERT.
+    inserter: Option<bulk::Inserter>,
+    /// Collation of its login.
+    charset: u16,
     /// What it has prepared in SQL, by name.
     named: Named,
     /// It has said something that nobody understands: its statements may stay where that was said.
@@ -196,6 +204,8 @@ async fn session(
         pending: Vec::new(),
         spot: None,
         prepared: Vec::new(),
+        inserter: None,
+        charset,
         named: Named::default(),
         pinned: false,
         drawn: false,
@@ -248,6 +258,7 @@ impl Session<'_> {
             44..=55 if !open => self.run("BEGIN", true, Own::begin).await,
             44..=51 => self.commit().await,
             52..=55 => self.roll_back().await,
+            59..=62 if self.client.bulk => self.many_rows().await,
             56..=62 => self.insert().await,
             63..=65 => self.upload().await,
             66..=76 => self.set().await,
@@ -674,13 +685,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: all is as after the login, but for the schema and, with MySQL, which we say we are, the character set.
+    /// COM_RESET_CONNECTION: all is as after the login, but for the schema and, with MySQL, the character set.
     async fn reset(&mut self) -> Goes {
         self.forget_pending();
         let reply = self.ask("COM_RESET_CONNECTION", &[0x1F], Due::Text).await?;
         match reply {
             Some(Reply::Ok) => {
-                self.forget(Own { role: self.own.role, ..Own::new(&self.own.schema, SERVERS_CHARSET) });
+                let charset = if self.manners.mariadb && !self.through { self.charset } else { SERVERS_CHARSET };
+                self.forget(Own { role: self.own.role, ..Own::new(&self.own.schema, charset) });
             }
             other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
         }
@@ -695,6 +707,7 @@ impl Session<'_> {
         self.pinned = self.through;
         self.keeps = 0;
         self.prepared.clear();
+        self.inserter = None;
         self.named.clear();
         self.calculated = false;
         (self.twin, self.ground) = (Belongings::default(), Ground::default());

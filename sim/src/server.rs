@@ -1,8 +1,10 @@
 //! A fake MySQL server: honest about every connection's state, slow at times, and mortal.
 
+mod bulk;
 mod filing;
 mod whims;
 
+pub(crate) use bulk::row;
 pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
 
 use crate::belongings::{Ground, client};
@@ -20,7 +22,7 @@ use std::time::Duration;
 use whims::Whim;
 use wire::auth;
 use wire::caps::{self, Caps};
-use wire::command::{Command, SET_OPTION_MULTI_STATEMENTS_ON};
+use wire::command::{Command, Execute, SET_OPTION_MULTI_STATEMENTS_ON};
 use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::frame::Algorithm;
 use wire::handshake::{ChangeUser, Greeting, Login};
@@ -57,6 +59,8 @@ pub(crate) struct Nature {
     pub(crate) fickle: bool,
     /// It can do all that clients are offered.
     pub(crate) able: bool,
+    /// It has MariaDB's bulk execute.
+    pub(crate) bulk: bool,
     /// It hears no later than that of the end of a connection.
     pub(crate) late: Duration,
 }
@@ -109,7 +113,7 @@ impl Server {
             ground: RefCell::new(Ground { detaches: chance.percent(50), ..Ground::default() }),
             rt: rt.clone(),
             judge: judge.clone(),
-            caps: OFFERED | deprecate | packed,
+            caps: if nature.bulk { OFFERED & !caps::LONG_PASSWORD | caps::MARIADB_BULK } else { OFFERED } | deprecate | packed,
             fickle: nature.fickle,
             late: nature.late,
             couriers: Cell::new(0),
@@ -428,10 +432,25 @@ impl Guest {
                 let prepared = mind.prepare(&String::from_utf8_lossy(text));
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
                 match prepared {
+                    Ok(id) if mind.inserts(id) => writer.prepared(id, 2, &[]),
                     Ok(id) => writer.prepared(id, 4, &echo_columns(self.server.ground.borrow().added)),
                     Err(complaint) => writer.err(&written(&complaint)),
                 }
                 return Ok(());
+            }
+            Command::Execute(Execute { id, .. }) | Command::BulkExecute { id, .. } if mind.inserts(*id) => {
+                mind.has.begin("EXECUTE");
+                let said = self.disturbs(mind, &id.to_string()).map_or_else(|| self.insert_rows(command, caps, mind), Err);
+                if let Err(complaint) = &said {
+                    mind.has.fail(complaint);
+                }
+                said
+            }
+            Command::BulkExecute { id, .. } => {
+                mind.has.begin("EXECUTE");
+                let complaint = no_statement(&id.to_string(), "EXECUTE");
+                mind.has.fail(&complaint);
+                Err(complaint)
             }
             Command::Execute(execute) => {
                 mind.has.begin("EXECUTE");

@@ -48,6 +48,8 @@ pub struct World {
     pub depth: u32,
     /// Some clients have connections of their own.
     pub courier: bool,
+    /// The cores say that they are MariaDB, and servers have its bulk execute.
+    pub mariadb: bool,
     /// So many bytes per second a client is sent at most; 0 for no limit.
     pub bytes_per_second: u64,
     /// How much more often than in one of a hundred stories somebody says KILL.
@@ -102,7 +104,8 @@ impl World {
         let courier = chance.percent(30);
         // They keep theirs as long as they stay, and others need some, too.
         let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
-        Self { seed, weather, clients, cores, connections, users, depth, courier, bytes_per_second, kills: 0, faults }
+        let mariadb = seed % 3 == 1;
+        Self { seed, weather, clients, cores, connections, users, depth, courier, mariadb, bytes_per_second, kills: 0, faults }
     }
 
     /// Whether something breaks at all.
@@ -169,7 +172,8 @@ impl Stage {
         let panicked = judge.clone();
         rt.on_panic(move |words| panicked.accuse("core", &format!("a task panicked: {words}")));
         judge.tell("world", &format!("{world:?}"));
-        let nature = Nature { fickle: world.weather == Weather::Fickle, able: world.courier, late: world.late() };
+        let fickle = world.weather == Weather::Fickle;
+        let nature = Nature { fickle, able: world.courier, bulk: world.mariadb, late: world.late() };
         let master = Server::start(rt, &judge, "a", address("10.0.0.1:3306"), nature, Chance::new(world.seed, 10));
         let replica = Server::start(rt, &judge, "b", address("10.0.0.2:3306"), nature, Chance::new(world.seed, 11));
         let proxy = address("127.0.0.1:6033");
@@ -402,6 +406,7 @@ fn snapshot(world: &World) -> Snapshot {
     let settings = [
         ("mysql-throttle_max_bytes_per_second_to_client", bytes_per_second.as_str()),
         ("mysql-have_ssl", "false"),
+        ("mysql-server_version", if world.mariadb { "10.11.6-MariaDB" } else { "8.0.11" }),
         ("mysql-reset_connection_algorithm", if world.seed >> 5 & 1 == 1 { "1" } else { "2" }),
         ("mysql-enable_load_data_local_infile", "true"),
         ("mysql-query_cache_soft_ttl_pct", "50"),

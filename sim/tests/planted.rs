@@ -4,7 +4,7 @@
 use backend::Hold;
 use backend::planted::{
     ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH,
-    KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
+    KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
 };
 use sim::Weather::{self, Calm, Fickle};
 use sim::{World, run};
@@ -159,6 +159,11 @@ fn a_client_that_is_sent_away_without_a_word_is_seen() {
 #[test]
 fn a_file_of_which_a_byte_is_another_is_seen() {
     assert_seen(&SPOIL_FILE, Calm, &["was inserted by nobody"]);
+}
+
+#[test]
+fn rows_in_bulk_that_are_read_by_other_types_are_seen() {
+    assert_seen(&OLD_TYPES, Calm, &["rows that nobody can read"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{CHARSETS, Goes, Over, Own, Session, USERS};
 use crate::client::{Broken, Reply};
-use crate::mind::SCHEMAS;
+use crate::mind::{NO_ROLE, SCHEMAS};
 use crate::server::{COURIER, PASSWORD};
 
 impl Session<'_> {
@@ -40,9 +40,13 @@ impl Session<'_> {
     async fn is_another(&mut self, user: &'static str, schema: &str, charset: u16) -> Goes {
         self.judge.was_answered();
         self.judge.hit("a change of user", 1);
-        self.user = user;
+        let same = std::mem::replace(&mut self.user, user) == user;
         (self.through, self.drawn) = (user == COURIER, false);
-        self.forget(Own::new(schema, charset));
+        // MariaDB lets who stays himself keep his role.
+        let keeps = self.manners.mariadb && same && !self.through;
+        let role = if keeps { self.own.role } else { NO_ROLE };
+        self.charset = charset;
+        self.forget(Own { role, ..Own::new(schema, charset) });
         (self.told, self.interrupted, self.leaves) = (false, false, false);
         self.client.number = self.client.greeted;
         if self.through {

@@ -60,6 +60,7 @@ impl Session<'_> {
                 2 => self.state(false).await?,
                 3 => self.big().await?,
                 4 => self.upload().await?,
+                5 | 6 if self.client.bulk => self.many_rows().await?,
                 _ => {
                     let tag = self.tag();
                     let sql = format!("SELECT '{tag}' FROM slow");

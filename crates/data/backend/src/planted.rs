@@ -35,6 +35,8 @@ thread_local! {
     pub static SPOIL_FILE: Cell<bool> = const { Cell::new(false) };
     /// The connection of a session with nothing between outlives it.
     pub static KEEP_THROUGH: Cell<bool> = const { Cell::new(false) };
+    /// Types that a client leaves out are those that it sent first, not last.
+    pub static OLD_TYPES: Cell<bool> = const { Cell::new(false) };
     /// A broken connection that is only kept for what it remembers is asked again, and again.
     pub static ASK_AGAIN: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };

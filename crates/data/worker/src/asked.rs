@@ -40,6 +40,8 @@ pub(crate) struct Knows {
 pub(crate) enum Executed {
     /// By an id.
     Id(u32),
+    /// By an id, and with many rows at once.
+    Bulk(u32),
     /// By the name of a slot.
     Slot(u32),
 }
@@ -48,7 +50,7 @@ impl Executed {
     /// As servers say it in error 1243.
     pub(crate) fn in_words(self) -> String {
         match self {
-            Self::Id(id) => format!("({id})"),
+            Self::Id(id) | Self::Bulk(id) => format!("({id})"),
             Self::Slot(slot) => format!("({})", backend::slot_name(slot)),
         }
     }
@@ -56,7 +58,7 @@ impl Executed {
     /// The server knows it no more, or shall forget it.
     pub(crate) fn forget(self, backend: &mut Backend) {
         match self {
-            Self::Id(id) => backend.forget_prepared(id),
+            Self::Id(id) | Self::Bulk(id) => backend.forget_prepared(id),
             Self::Slot(slot) => backend.empty_slot(slot),
         }
     }
@@ -165,7 +167,8 @@ impl Session {
                 let caps = backend.hello.caps;
                 let attributes = self.attributes_for(job, &execution.attributes, caps);
                 packet::append_with(&mut command, &mut 0, |out| execution.write(out, id, &attributes, caps));
-                (Expect::Execute, None, Some(Executed::Id(id)))
+                let executed = if execution.is_bulk() { Executed::Bulk(id) } else { Executed::Id(id) };
+                (Expect::Execute, None, Some(executed))
             }
         };
         Ok(Asked { command, expect, shown, executed })

@@ -46,6 +46,8 @@ impl Session {
             Ok(bulk)
         });
         match read {
+            #[cfg(feature = "planted")]
+            Ok(_) if backend::planted::OLD_TYPES.get() && statement.types().is_some() => {}
             Ok(Bulk { types: Some(types), .. }) => statement.remember(types.to_vec()),
             Ok(_) => {}
             Err(malformed) => {

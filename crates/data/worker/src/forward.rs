@@ -209,10 +209,8 @@ impl Session {
     /// On this connection: state, command, answer, and what is to be learnt from it.
     async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
         let limit_ms = self.limit_ms(job);
-        // Of many rows, some may be done.
         let mut stale_allowed = match job.what {
-            What::Execute(execution) => !execution.is_bulk() && !runs_others(job.class),
-            What::Dynamic(_) => !runs_others(job.class),
+            What::Execute(_) | What::Dynamic(_) => !runs_others(job.class),
             _ => false,
         };
         let given = self.names_to_give(job);

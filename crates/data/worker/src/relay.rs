@@ -430,7 +430,8 @@ fn is_stale(response: &Response, executed: Executed) -> bool {
     let Outcome::Err { code, message, .. } = response.outcome() else { return false };
     let named = executed.in_words();
     let stale = match code {
-        NEEDS_REPREPARE => true,
+        // Of many rows, some may be done.
+        NEEDS_REPREPARE => !matches!(executed, Executed::Bulk(_)),
         UNKNOWN_STATEMENT => message.windows(named.len()).any(|part| part == named.as_bytes()),
         _ => false,
     };
@@ -443,14 +444,17 @@ mod tests {
 
     #[test]
     fn only_what_is_said_of_the_statement_itself_makes_it_stale() {
-        let stale = |code: u16, words: &str| {
+        let stale_as = |executed, code: u16, words: &str| {
             let mut bytes = Vec::new();
             let error = wire::ok::Err { code, state: *b"HY000", message: words.as_bytes() };
             wire::packet::append_with(&mut bytes, &mut 1, |out| error.write(out));
             let mut response = Response::expect(Expect::Execute, caps::PROTOCOL_41).to_packet(0);
             response.follow(&bytes).unwrap();
-            is_stale(&response, Executed::Id(17))
+            is_stale(&response, executed)
         };
+        let stale = |code, words| stale_as(Executed::Id(17), code, words);
+        assert!(stale_as(Executed::Bulk(17), 1243, "Unknown prepared statement handler (17) given to mysqld_stmt_bulk_execute"));
+        assert!(!stale_as(Executed::Bulk(17), 1615, "Prepared statement needs to be re-prepared"));
         assert!(stale(1615, "Prepared statement needs to be re-prepared"));
         assert!(stale(1243, "Unknown prepared statement handler (17) given to mysqld_stmt_execute"));
         assert!(!stale(1243, "Unknown prepared statement handler (nosuch) given to EXECUTE"));
