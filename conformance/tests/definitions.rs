@@ -17,6 +17,7 @@ fn main() {
     trials::run(&[
         ("what_one_session_does_without_every_other_has", one_connection),
         ("what_one_client_remembers_another_was_never_told", remembered_by_one),
+        ("columns_that_came_before_an_error_of_ours_were_not_told", too_late),
         ("a_server_that_cannot_leave_definitions_out_describes", both_vendors),
         ("in_lanes_each_client_is_answered_in_its_own_form", lanes),
         ("with_nothing_between_it_is_the_servers_affair", through),
@@ -138,6 +139,27 @@ fn remembered_by_one(driver: Driver) -> Outcome {
         }
         Ok(seen)
     })
+}
+
+/// The server sends the definitions together with the error of an execution that was over its time; the client gets the error only.
+fn too_late(driver: Driver) -> Outcome {
+    let Some(server) = warmed(Vendor::MariaDb)? else { return Ok(()) };
+    let rules = "{ rule_id = 1, active = 1, match_digest = \"SLEEP\", timeout = 500, apply = 1 }".to_owned();
+    let proxy = Proxy::start(driver, &Wish { rules, ..Wish::in_front_of(&server) })?;
+    for eof in [0, caps::DEPRECATE_EOF] {
+        let mut client = Raw::log_in(proxy.port, caps::MARIADB_CACHE_METADATA | eof)?;
+        client.query("BEGIN")?;
+        client.prepare("SELECT ? AS p FROM conf.numbers WHERE id < 3 AND SLEEP(?) = 0")?;
+        // What the preparation says of a parameter is not what an execution makes of it.
+        let late = client.execute(0, 0, b"\0\x01\x03\0\x03\0\x05\0\0\0\x01\0\0\0")?;
+        expect(late.contains("\\xff"), || late.clone())?;
+        let quick = b"\0\x01\x03\0\x03\0\x05\0\0\0\0\0\0\0";
+        let told = client.execute(0, 0, quick)?;
+        expect(told.contains("\\x01\\x01\n"), || told.clone())?;
+        let spared = client.execute(0, 0, quick)?;
+        expect(spared.contains("\\x01\\x00\n"), || spared.clone())?;
+    }
+    Ok(())
 }
 
 /// A MySQL in hostgroup 0, a MariaDB in hostgroup 1.

@@ -141,6 +141,13 @@ impl Follower {
         if self.response().columns() == 0 { before } else { recoded }
     }
 
+    /// Nothing of the answer reached the client: it remembers what it did `before`.
+    fn told_nothing(&mut self, before: Option<Outline>) {
+        if let Self::Other(recode) = self {
+            recode.spare(before, true);
+        }
+    }
+
     /// Number of the packet that the server expects next.
     fn expected(&self) -> u8 {
         self.response().last_seq().wrapping_add(1)
@@ -354,6 +361,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         settle_interruption(session, backend, outcome).await?;
     }
     session.turn.sent = last_seq.unwrap_or_else(|| follower.last_seq());
+    if last_seq.is_some() {
+        follower.told_nothing(outline);
+    }
     session.turn.failed = is_cut || matches!(follower.response().outcome(), Outcome::Err { .. });
     if let (Some(mut all), Some(shown)) = (gathered, shown) {
         if follower.response().prepared().is_some() {
