@@ -4,10 +4,11 @@
 use std::thread;
 use std::time::Duration;
 
-use conformance::beside::{asked, beside, beside_with, held, set, vendors};
+use conformance::beside::{asked, beside, beside_with, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::app;
 use conformance::proxy::{Driver, Proxy};
+use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 
@@ -24,6 +25,7 @@ fn main() {
         ("what_hides_behind_names_and_comments_is_seen", hidden),
         ("what_is_cached_ends_with_every_write", written),
         ("what_dollars_quote_hides_nothing_from_the_firewall", dollars),
+        ("what_a_binary_log_numbers_is_no_state_of_a_session", binary_log),
     ])
 }
 
@@ -202,6 +204,108 @@ fn xpath(driver: Driver) -> Outcome {
         )?;
     }
     Ok(())
+}
+
+/// MariaDB tells the number of each write's transaction with what else it tells.
+fn binary_log(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one_with(driver, vendor, &["--log-bin=log", "--server-id=1"])?;
+        server.root(
+            "CREATE TABLE conf.numbered (a INT); CREATE TABLE conf.fired (a INT);
+             CREATE TRIGGER conf.fires BEFORE INSERT ON conf.fired FOR EACH ROW SET @of_a_trigger = 'secret'",
+        )?;
+        narrow(&proxy)?;
+        let mut first = log_in(&proxy)?;
+        let mut second = beside(&proxy, &first)?;
+        for _ in 0..3 {
+            for client in [&mut first, &mut second] {
+                asked(client, "INSERT INTO conf.numbered VALUES (1)")?;
+                same(held(&proxy, client)?.as_str(), "")?;
+            }
+        }
+        for client in [&mut first, &mut second] {
+            is(client, "SELECT COUNT(*) FROM conf.numbered", &["6"])?;
+        }
+        // The number is that of the session's own last one, as the log has it.
+        if vendor == Vendor::MariaDb {
+            asked(&mut first, "INSERT INTO conf.numbered VALUES (2)")?;
+            let of_the_first = last(&server)?;
+            asked(&mut second, "INSERT INTO conf.numbered VALUES (3)")?;
+            is(&mut first, "SELECT @@last_gtid", &[&of_the_first])?;
+            let mut third = beside(&proxy, &first)?;
+            is(&mut third, "SELECT @@last_gtid, 1", &["", "1"])?;
+            is(&mut first, &format!("SELECT @@session.last_gtid = '{of_the_first}'"), &["1"])?;
+            numbers_in_texts(&server, &proxy, &mut first, &mut second)?;
+        }
+        // What a trigger sets beside it is the session's alone.
+        asked(&mut first, "INSERT INTO conf.fired VALUES (1)")?;
+        same(held(&proxy, &first)?.as_str(), "Untold")?;
+        is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
+    }
+    Ok(())
+}
+
+/// The last number in the log.
+fn last(server: &Server) -> Result<String, String> {
+    Ok(server.root("SELECT @@gtid_binlog_pos")?.lines().last().unwrap_or_default().to_owned())
+}
+
+/// `@@last_gtid` wherever it may stand in a text, and where nobody knows it.
+fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mut Raw) -> Outcome {
+    const WRITES: &str = "INSERT INTO conf.numbered VALUES (8), (9)";
+    asked(first, "CREATE TABLE conf.logged (a INT, gtid VARCHAR(99), words VARCHAR(99))")?;
+    for (write, read) in [
+        ("INSERT INTO conf.logged VALUES (1, @@last_gtid, 'x')", "SELECT gtid FROM conf.logged WHERE a = 1"),
+        ("INSERT INTO conf.logged SELECT 2, @@last_gtid, 'y'", "SELECT gtid FROM conf.logged WHERE a = 2"),
+        ("SET @gtid = @@last_gtid", "SELECT @gtid"),
+        ("DO 0", "SELECT MAX(gtid) FROM (SELECT 1 AS one, @@last_gtid AS gtid, 3) AS own"),
+        ("DO 0", "SELECT REPLACE(CONCAT('a', @@last_gtid, 'a'), 'a', '')"),
+    ] {
+        asked(first, WRITES)?;
+        let wanted = last(server)?;
+        asked(second, WRITES)?;
+        asked(first, write)?;
+        asked(second, WRITES)?;
+        is(first, read, &[&wanted])?;
+    }
+    is(first, "SELECT a FROM conf.logged WHERE a IN (0, @@last_gtid, 2) ORDER BY a, @@last_gtid", &["2"])?;
+    // Beside another that is the session's, and prepared.
+    asked(first, WRITES)?;
+    let wanted = last(server)?;
+    asked(second, WRITES)?;
+    is(first, "SELECT @@last_gtid, ROW_COUNT()", &[&wanted, "2"])?;
+    let mut clients = [raw::Raw::log_in(proxy.port, 0)?, raw::Raw::log_in(proxy.port, 0)?];
+    for _ in 0..2 {
+        for client in &mut clients {
+            client.prepare("SELECT 1, @@last_gtid")?;
+        }
+        let mut wanted = Vec::new();
+        for client in &mut clients {
+            client.query(WRITES)?;
+            wanted.push(last(server)?);
+        }
+        for (client, wanted) in clients.iter_mut().zip(wanted) {
+            let said = client.execute(0, 0, b"")?;
+            expect(said.contains(&wanted), || format!("prepared: {said} instead of {wanted}"))?;
+        }
+    }
+    // Whoever says what it is told is not told it: what it writes then has a number that nobody knows.
+    let mut third = beside(proxy, first)?;
+    for sql in ["SET session_track_system_variables = ''", "SELECT @@last_gtid", WRITES] {
+        asked(&mut third, sql)?;
+    }
+    let unknown = |client: &mut Raw| {
+        let said = asked(client, "SELECT @@last_gtid").map_or_else(|error| error, |rows| format!("{rows:?}"));
+        expect(said.contains("1235"), || said.clone())
+    };
+    unknown(&mut third)?;
+    drop(third);
+    // Nor of a transaction in which the telling had to end.
+    let mut fourth = beside(proxy, first)?;
+    for sql in [WRITES, "BEGIN", WRITES, "SHOW VARIABLES LIKE 'por%'", "COMMIT"] {
+        asked(&mut fourth, sql)?;
+    }
+    unknown(&mut fourth)
 }
 
 /// Says what is no UTF-8.

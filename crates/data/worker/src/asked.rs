@@ -1,6 +1,7 @@
 //! The command that a server is sent for a statement.
 
 use crate::bulk::UNSUPPORTED;
+use crate::last_gtid::LastGtid;
 use crate::preparing::Shown;
 use crate::recall::asks_for_found_rows;
 use crate::relay::Failed;
@@ -33,6 +34,8 @@ pub(crate) struct Knows {
     pub(crate) found_rows: bool,
     /// It warns of FOUND_ROWS().
     pub(crate) warns: bool,
+    /// `@@last_gtid` is its to answer.
+    pub(crate) last_gtid: bool,
 }
 
 /// How a server knows a prepared statement.
@@ -65,8 +68,8 @@ impl Executed {
 }
 
 impl Session {
-    /// The text of a statement that reads ROW_COUNT() or FOUND_ROWS(), with what that is for the session where the server does not know it; `None` if it
-    /// must be asked where the statement before was.
+    /// The text of a statement that reads ROW_COUNT(), FOUND_ROWS() or `@@last_gtid`, with what that is for the session where the server does not know it;
+    /// `None` if it must be asked where the statement before was.
     pub(crate) fn with_counts(&self, job: &Job<'_>, server: Knows) -> Option<Vec<u8>> {
         // Of several, and of a program, each has a number of its own; a definition would keep this one for good.
         let class = job.class;
@@ -78,22 +81,28 @@ impl Session {
         };
         let found_rows =
             self.found_rows().filter(|_| !server.found_rows && class.reads.intersects(Reads::FOUND_ROWS)).map(u64::from);
+        let gtid = (!server.last_gtid && class.reads.intersects(Reads::LAST_GTID)).then(|| self.entry.last_gtid.borrow());
+        let last_gtid = gtid.as_deref().and_then(LastGtid::known);
         // What is prepared for the one changes what the server knows of the other.
-        let forgets = found_rows.is_some() && matches!(job.what, What::Execute(_));
+        let forgets = (found_rows.is_some() || last_gtid.is_some()) && matches!(job.what, What::Execute(_));
         let row_count =
             ((!server.row_count || forgets) && class.reads.intersects(Reads::ROW_COUNT)).then(|| self.entry.row_count.get());
         let warns = server.warns && matches!(job.what, What::Query(_));
-        (plain && is_text && (row_count.is_some() || found_rows.is_some()))
-            .then(|| sql::with_counts(job.sent(), self.lexing_of(job.what), sql::Counts { row_count, found_rows, warns }))
+        (plain && is_text && (row_count.is_some() || found_rows.is_some() || last_gtid.is_some()))
+            .then(|| {
+                let counts = sql::Counts { row_count, found_rows, warns, last_gtid };
+                sql::with_counts(job.sent(), self.lexing_of(job.what), counts)
+            })
             .flatten()
     }
 
     /// The same, and whether the server would say something that nobody knows.
     fn counted(&self, job: &Job<'_>, server: Knows) -> Result<Option<Vec<u8>>, Failed> {
-        if !job.class.reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS) {
+        if !job.class.reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS | Reads::LAST_GTID) {
             return Ok(None);
         }
         let text = self.with_counts(job, server);
+        self.answers_last_gtid(job, server, text.is_some())?;
         let is_made_up = asks_for_found_rows(job.class) && !server.found_rows && (text.is_none() || self.found_rows().is_none());
         if is_made_up { Err(Failed::Backend(self.unknown_found_rows())) } else { Ok(text) }
     }
@@ -126,6 +135,7 @@ impl Session {
                 (Expect::Query, None, None)
             }
             What::Dynamic(dynamic) => {
+                self.answers_last_gtid(job, server, false)?;
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 let slot = if dynamic.deallocates() {
                     Box::pin(self.prepared_for(limit_ms, dynamic.bring(backend, max), false)).await?

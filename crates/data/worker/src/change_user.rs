@@ -101,6 +101,7 @@ impl Session {
         self.next_flag_in = None;
         self.life = core.next_session_id();
         self.entry.insert_id.take();
+        self.entry.last_gtid.take();
         self.entry.row_count.set(0);
         self.entry.warnings.take();
         core.user_went(&self.user_name);

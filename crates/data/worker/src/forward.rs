@@ -234,8 +234,12 @@ impl Session {
             }
             self.is_read_alike(backend, job).await.map_err(|why| (why, false))?;
             let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
-            let knows =
-                Knows { row_count: alone, found_rows: self.knows_found_rows(backend), warns: !backend.hello.is_mariadb() };
+            let knows = Knows {
+                row_count: alone,
+                found_rows: self.knows_found_rows(backend),
+                warns: !backend.hello.is_mariadb(),
+                last_gtid: self.leaves_last_gtid(backend),
+            };
             backend.serves(self.life);
             let asked = self.command_for(backend, job, knows).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;

@@ -64,6 +64,7 @@ impl Session {
             backend.retire();
             self.entry.released.set(true);
         }
+        self.doubt_last_gtid(backend, job);
         self.learn_insert_id(backend, job, insert_id, response.row_count() >= 0);
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;

@@ -29,6 +29,7 @@ mod inside;
 mod keeper;
 mod kill;
 mod lanes;
+mod last_gtid;
 mod learn;
 mod lexing;
 mod mirror;

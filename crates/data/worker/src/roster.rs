@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) asks_servers_for_warnings: Cell<bool>,
     /// What LAST_INSERT_ID() is.
     pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
+    /// What `@@last_gtid` is.
+    pub(crate) last_gtid: RefCell<crate::last_gtid::LastGtid>,
     /// What ROW_COUNT() is.
     pub(crate) row_count: Cell<i64>,
     /// It is of the last statement; preparing one changes nothing.
@@ -102,6 +104,7 @@ impl Entry {
             warnings: RefCell::default(),
             asks_servers_for_warnings: Cell::new(false),
             insert_id: RefCell::default(),
+            last_gtid: RefCell::default(),
             row_count: Cell::new(0),
             counted: Cell::new(true),
             statement: Cell::new(0),

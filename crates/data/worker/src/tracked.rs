@@ -65,7 +65,7 @@ impl Session {
                     }
                 }
                 // With a binary log MariaDB tells it after each write: nothing that could be set, and no change that explains another.
-                Change::Variable { name, .. } if name.eq_ignore_ascii_case(LAST_GTID) => {}
+                Change::Variable { name, value } if name.eq_ignore_ascii_case(LAST_GTID) => self.learn_last_gtid(value),
                 Change::Variable { name, .. } => {
                     named = true;
                     let Some(name) = std::str::from_utf8(name).ok().map(str::to_ascii_lowercase) else { continue };

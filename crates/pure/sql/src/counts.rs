@@ -1,23 +1,25 @@
-//! `ROW_COUNT()` and `FOUND_ROWS()` in a text, replaced by what they are.
+//! `ROW_COUNT()`, `FOUND_ROWS()` and `@@last_gtid` in a text, replaced by what they are.
 
-use crate::words::{Kind, Token};
+use crate::words::{Kind, Token, unquote};
 use crate::{Lexing, words};
 
 /// What is to be replaced, and by what.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Counts {
+pub struct Counts<'a> {
     /// `ROW_COUNT()`.
     pub row_count: Option<i64>,
     /// `FOUND_ROWS()`.
     pub found_rows: Option<u64>,
     /// The server warns of `FOUND_ROWS()` wherever it stands: it stays in the text, without being asked.
     pub warns: bool,
+    /// `@@last_gtid`: digits, dashes and commas, or nothing.
+    pub last_gtid: Option<&'a str>,
 }
 
-/// The text with each call replaced by an expression of this value and of the same type, width and nullability. A column of a SELECT without a name of its
+/// The text with each call, or variable, replaced by an expression of this value and of the same type, width and nullability. A column of a SELECT without a name of its
 /// own keeps its title. `None` if there is no such call, or if the text cannot be read for certain.
 #[must_use]
-pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts) -> Option<Vec<u8>> {
+pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts<'_>) -> Option<Vec<u8>> {
     if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) {
         return None;
     }
@@ -26,7 +28,9 @@ pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts) -> Option<Vec<u8>
     if words.is_conditional() {
         return None;
     }
-    let calls: Vec<(usize, String)> = (0..tokens.len()).filter_map(|at| Some((at, value_of(&tokens, at, counts)?))).collect();
+    let calls: Vec<Call> = (0..tokens.len())
+        .filter_map(|at| value_of(&tokens, at, counts).or_else(|| last_gtid(&tokens, at, counts.last_gtid?)))
+        .collect();
     if calls.is_empty() {
         return None;
     }
@@ -34,10 +38,10 @@ pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts) -> Option<Vec<u8>
     let mut out = Vec::with_capacity(sql.len() + 64);
     let (mut copied, mut calls, mut titles) = (0, calls.into_iter().peekable(), titles.into_iter().peekable());
     for (at, token) in tokens.iter().enumerate() {
-        if let Some((_, value)) = calls.next_if(|(call, _)| *call == at) {
+        if let Some(call) = calls.next_if(|call| call.first == at) {
             out.extend_from_slice(&sql[copied..token.start]);
-            out.extend_from_slice(value.as_bytes());
-            copied = tokens.get(at + 2).map_or(sql.len(), Token::end);
+            out.extend_from_slice(call.value.as_bytes());
+            copied = tokens.get(call.last).map_or(sql.len(), Token::end);
         }
         while let Some((_, title)) = titles.next_if(|(last, _)| *last == at) {
             out.extend_from_slice(&sql[copied..token.end().max(copied)]);
@@ -50,8 +54,32 @@ pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts) -> Option<Vec<u8>
     Some(out)
 }
 
+/// What is to be replaced: from this token to that, by this.
+struct Call {
+    first: usize,
+    last: usize,
+    value: String,
+}
+
+/// The variable that begins with this token, if it is this one.
+fn last_gtid(tokens: &[Token<'_>], at: usize, value: &str) -> Option<Call> {
+    let [one, other, rest @ ..] = tokens.get(at..)? else { return None };
+    let is_name = |token: &Token<'_>| {
+        matches!(token.kind, Kind::Word | Kind::Name) && unquote(token.text).eq_ignore_ascii_case(b"last_gtid")
+    };
+    let last = match rest {
+        [name, ..] if is_name(name) => at + 2,
+        [scope, dot, name, ..] if scope.is_any(&["SESSION", "LOCAL"]) && dot.is_sign(b'.') && is_name(name) => at + 4,
+        _ => return None,
+    };
+    let is_value = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b','));
+    // What follows may be a string, which goes on with a string before it.
+    (one.is_sign(b'@') && other.is_sign(b'@') && is_value).then(|| Call { first: at, last, value: format!("(_utf8'{value}')") })
+}
+
 /// What stands for the call that begins with this token, if one does that is to be replaced.
-fn value_of(tokens: &[Token<'_>], at: usize, counts: Counts) -> Option<String> {
+fn value_of(tokens: &[Token<'_>], at: usize, counts: Counts<'_>) -> Option<Call> {
+    let call = |value: String| Some(Call { first: at, last: at + 2, value });
     let [name, open, close] = tokens.get(at..at + 3)? else { return None };
     if !open.is_sign(b'(') || !close.is_sign(b')') {
         return None;
@@ -61,14 +89,17 @@ fn value_of(tokens: &[Token<'_>], at: usize, counts: Counts) -> Option<String> {
         return None;
     }
     // As wide as the function: 21 characters, whatever the value.
-    if name.is("ROW_COUNT") {
+    let is = |function: &str| {
+        name.is(function) || name.kind == Kind::Name && unquote(name.text).eq_ignore_ascii_case(function.as_bytes())
+    };
+    if is("ROW_COUNT") {
         let count = counts.row_count?;
         let digits = if count < 0 { format!("-{:020}", count.unsigned_abs()) } else { format!("{count:021}") };
-        return Some(format!("CAST('{digits}' AS SIGNED)"));
+        return call(format!("CAST('{digits}' AS SIGNED)"));
     }
-    if name.is("FOUND_ROWS") {
+    if is("FOUND_ROWS") {
         let value = format!("CAST('{:021}' AS SIGNED)", counts.found_rows?);
-        return Some(if counts.warns { format!("IF(1,{value},FOUND_ROWS())") } else { value });
+        return call(if counts.warns { format!("IF(1,{value},FOUND_ROWS())") } else { value });
     }
     None
 }
@@ -117,13 +148,13 @@ const OPERATORS: &[&str] = &[
 const TITLE_LEN_MAX: usize = 250;
 
 /// For each column of a SELECT that has such a call and no name of its own: its last token, and its title in backquotes.
-fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[(usize, String)]) -> Vec<(usize, Vec<u8>)> {
+fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[Call]) -> Vec<(usize, Vec<u8>)> {
     let mut found = Vec::new();
     // For each open parenthesis, where the column begins that is being read.
     let mut open: Vec<Option<usize>> = vec![None];
     let mut end = |column: Option<usize>, at: usize| {
         let Some(first) = column.filter(|first| *first < at) else { return };
-        let has_call = calls.iter().any(|(call, _)| (first..at).contains(call));
+        let has_call = calls.iter().any(|call| (first..at).contains(&call.first));
         if has_call
             && !has_name(&tokens[first..at])
             && let Some(title) = title(&tokens[first..at], sql)
@@ -212,7 +243,7 @@ fn blanks(gap: &[u8], before: bool) -> &[u8] {
 /// # Panics
 /// If nothing was.
 pub fn fuzz_with_counts(sql: &[u8]) {
-    let counts = Counts { row_count: Some(-1), found_rows: Some(7), warns: false };
+    let counts = Counts { row_count: Some(-1), found_rows: Some(7), warns: false, last_gtid: Some("0-1-7") };
     if let Some(replaced) = with_counts(sql, Lexing::Escapes, counts) {
         assert_ne!(replaced, sql);
         let _again = with_counts(&replaced, Lexing::Escapes, counts);
@@ -237,6 +268,7 @@ mod tests {
             ("select row_count ( ), 1", format!("select {three} AS `row_count ( )`, 1")),
             ("SELECT LAST_INSERT_ID(), ROW_COUNT();", format!("SELECT LAST_INSERT_ID(), {three} AS `ROW_COUNT()`;")),
             ("SELECT ROW_COUNT() AS n", format!("SELECT {three} AS n")),
+            ("SELECT `ROW_COUNT`()", format!("SELECT {three} AS ```ROW_COUNT``()`")),
             ("SELECT ROW_COUNT() n FROM DUAL", format!("SELECT {three} n FROM DUAL")),
             ("SELECT ROW_COUNT() FROM DUAL", format!("SELECT {three} AS `ROW_COUNT()` FROM DUAL")),
             ("INSERT INTO t VALUES (ROW_COUNT())", format!("INSERT INTO t VALUES ({three})")),
@@ -283,7 +315,7 @@ mod tests {
     #[test]
     fn found_rows_stay_in_the_text_where_the_server_warns_of_them() {
         let with = |sql: &str, warns, row_count| {
-            let counts = Counts { row_count, found_rows: Some(12), warns };
+            let counts = Counts { row_count, found_rows: Some(12), warns, last_gtid: None };
             with_counts(sql.as_bytes(), Lexing::Escapes, counts).map(|text| String::from_utf8(text).expect("it was text"))
         };
         let twelve = "CAST('000000000000000000012' AS SIGNED)";
@@ -297,5 +329,41 @@ mod tests {
         let both = format!("DO {twelve}, CAST('000000000000000000002' AS SIGNED)");
         assert_eq!(with("DO FOUND_ROWS(), ROW_COUNT()", false, Some(2)), Some(both));
         assert_eq!(with("SELECT SQL_CALC_FOUND_ROWS a FROM t", false, None), None);
+    }
+
+    #[test]
+    fn the_last_gtid_stands_wherever_it_is_read() {
+        let with = |sql: &str, value: &str| {
+            let counts = Counts { row_count: Some(3), last_gtid: Some(value), ..Counts::default() };
+            with_counts(sql.as_bytes(), Lexing::Escapes, counts).map(|text| String::from_utf8(text).expect("it was text"))
+        };
+        let value = "(_utf8'0-1-7')";
+        for (sql, wanted) in [
+            ("SELECT @@last_gtid", format!("SELECT {value} AS `@@last_gtid`")),
+            ("select 1, @@SESSION.Last_Gtid from dual", format!("select 1, {value} AS `@@SESSION.Last_Gtid` from dual")),
+            ("SELECT @@local . `last_gtid` 'g'", format!("SELECT {value} 'g'")),
+            ("SELECT @@last_gtid AS g", format!("SELECT {value} AS g")),
+            ("SELECT MASTER_GTID_WAIT(@@last_gtid, 1) w", format!("SELECT MASTER_GTID_WAIT({value}, 1) w")),
+            ("SET @g = @@last_gtid", format!("SET @g = {value}")),
+            ("INSERT INTO log VALUES (1, @@last_gtid, NOW())", format!("INSERT INTO log VALUES (1, {value}, NOW())")),
+            (
+                "SELECT CONCAT('a', @@last_gtid, 'b'), a IN (0, @@last_gtid, 2)",
+                format!(
+                    "SELECT CONCAT('a', {value}, 'b') AS `CONCAT('a', @@last_gtid, 'b')`, a IN (0, {value}, 2) AS `a IN (0, @@last_gtid, 2)`"
+                ),
+            ),
+            ("SELECT a FROM t ORDER BY b, @@last_gtid", format!("SELECT a FROM t ORDER BY b, {value}")),
+            (
+                "SELECT @@last_gtid, ROW_COUNT(), 'last_gtid'",
+                format!("SELECT {value} AS `@@last_gtid`, CAST('000000000000000000003' AS SIGNED) AS `ROW_COUNT()`, 'last_gtid'"),
+            ),
+        ] {
+            assert_eq!(with(sql, "0-1-7").as_deref(), Some(&*wanted), "{sql}");
+        }
+        assert_eq!(with("DO @@last_gtid", "").as_deref(), Some("DO (_utf8'')"));
+        for sql in ["SELECT 1", "SELECT last_gtid FROM t", "SELECT @last_gtid, @@global.last_gtid", "SELECT @@last_gtids"] {
+            assert_eq!(with(sql, "0-1-7"), None, "{sql}");
+        }
+        assert_eq!(with("SELECT @@last_gtid", "a'b"), None);
     }
 }

@@ -153,5 +153,7 @@ bits! {
         CURRVAL = 11;
         /// EXTRACTVALUE(), UPDATEXML(): `$@x` in an XPath is a user variable.
         XPATH = 12;
+        /// `@@last_gtid`: the number of the connection's last transaction.
+        LAST_GTID = 13;
     }
 }

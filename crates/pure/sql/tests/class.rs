@@ -215,6 +215,7 @@ fn reads_of_what_is_bound_to_a_connection_are_marked() {
         ("SHOW COUNT(*) WARNINGS", Reads::WARNINGS),
         ("SELECT @`a b`", Reads::USER_VARIABLE),
         ("SELECT @@sql_mode", Reads::SESSION_VARIABLE),
+        ("SELECT @@session.last_gtid", Reads::LAST_GTID),
         ("SELECT @@global.sql_mode", Reads::NONE),
         ("EXECUTE s USING @a", Reads::PREPARED | Reads::USER_VARIABLE),
         ("SELECT PREVIOUS VALUE FOR s", Reads::SEQUENCE),

@@ -167,6 +167,8 @@ impl<'a> Scan<'a> {
             Reads::LAST_INSERT_ID
         } else if is(&["pseudo_thread_id"]) {
             Reads::CONNECTION_ID
+        } else if is(&["last_gtid"]) {
+            Reads::LAST_GTID
         } else {
             Reads::SESSION_VARIABLE
         };

@@ -1,0 +1,79 @@
+//! `@@last_gtid` follows the session: MariaDB tells it after each write with what else it tells (docs/decisions/0020), and a text that reads it is sent with
+//! the value in its place. The connection may have written for somebody else since.
+
+use crate::asked::Knows;
+use crate::relay::Failed;
+use crate::session::Session;
+use crate::statement::{Job, What};
+use backend::{Backend, BackendFailed, Hold, Tracking};
+use sql::{Leaves, Reads};
+
+/// What it is for a session.
+#[derive(Debug, Default)]
+pub(crate) enum LastGtid {
+    /// It has written nothing that has a number.
+    #[default]
+    Nothing,
+    /// As the server told it.
+    Is(Box<str>),
+    /// The session wrote where the server did not tell.
+    Unknown,
+}
+
+impl LastGtid {
+    /// The value, if somebody knows it.
+    pub(crate) fn known(&self) -> Option<&str> {
+        match self {
+            Self::Nothing => Some(""),
+            Self::Is(value) => Some(value),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl Session {
+    /// A server has told it.
+    pub(crate) fn learn_last_gtid(&self, value: &[u8]) {
+        let known = std::str::from_utf8(value).map_or(LastGtid::Unknown, |value| LastGtid::Is(value.into()));
+        self.entry.last_gtid.replace(known);
+    }
+
+    /// A statement has run: what may have a number, on a connection whose server does not tell it, leaves it unknown.
+    pub(crate) fn doubt_last_gtid(&self, backend: &Backend, job: &Job<'_>) {
+        if !backend.hello.is_mariadb() || backend.tells_all() || matches!(job.what, What::Prepare(_)) {
+            return;
+        }
+        let class = job.class;
+        let is_numbered = if self.state.tracks() {
+            // The session says what it is told: a COMMIT may be of writes that were not.
+            !class.plain_read
+        } else {
+            // Before what fires triggers the server was asked to tell, and what a transaction ends with was before it.
+            let writes = class.ddl || class.may_write() || class.leaves.intersects(Leaves::SEQUENCE | Leaves::NEXTVAL);
+            // Unless the telling was ended for a statement in between.
+            let ends_telling = || backend.holds.has(Hold::Transaction) && self.tracking(job) == Tracking::Off;
+            writes && !class.ends_transaction || ends_telling()
+        };
+        if is_numbered {
+            self.entry.last_gtid.replace(LastGtid::Unknown);
+        }
+    }
+
+    /// Whether a server is asked as it is: one that has no such thing; and a connection that is kept for good, where nobody knows better.
+    pub(crate) fn leaves_last_gtid(&self, backend: &Backend) -> bool {
+        !backend.hello.is_mariadb()
+            || backend.holds.has(Hold::NotAllowed) && matches!(*self.entry.last_gtid.borrow(), LastGtid::Unknown)
+    }
+
+    /// # Errors
+    /// The statement would be told what the connection knows, which may be another session's. `replaced`: not any more.
+    pub(crate) fn answers_last_gtid(&self, job: &Job<'_>, server: Knows, replaced: bool) -> Result<(), Failed> {
+        let reads = job.class.reads.intersects(Reads::LAST_GTID) && !job.class.ddl && !server.last_gtid;
+        if !reads || replaced && self.entry.last_gtid.borrow().known().is_some() {
+            return Ok(());
+        }
+        let message = "What @@last_gtid is for this session is not known: ask in a statement of its own, right after a write, or keep the connection \
+                       (multiplex = 0)";
+        Err(Failed::Backend(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() }))
+    }
+}
