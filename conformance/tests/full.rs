@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ fn main() {
     trials::run(&[
         ("an_account_with_all_its_connections_keeps_nobody_else_from_a_server", full_account),
         ("a_server_in_offline_mode_is_left_to_itself", offline),
+        ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
         ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
     ])
 }
@@ -150,4 +152,35 @@ fn paced(driver: Driver) -> Outcome {
         waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
     same(&connections()?, &before)?;
     expect(turns > 10, || format!("others had {turns} turns while six waited"))
+}
+
+/// New ones come all the time, more than may be opened: each waits for those before it, and is counted among those who wait.
+fn paced_in_order(driver: Driver) -> Outcome {
+    let (_server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
+    set(&proxy, "SET mysql-throttle_connections_per_sec_to_hostgroup=3; SET mysql-connect_timeout_server_max=60000")?;
+    let served = Arc::new(Mutex::new(Vec::new()));
+    // All on one core, which has a line of its own: new sessions go where there are fewer.
+    let (mut clients, mut others) = (vec![few(&proxy)?], Vec::new());
+    while clients.len() < 12 {
+        let next = few(&proxy)?;
+        if next.id % 2 == clients[0].id % 2 { clients.push(next) } else { others.push(next) }
+    }
+    let mut waiting = Vec::new();
+    for (n, mut client) in clients.into_iter().enumerate() {
+        let served = served.clone();
+        waiting.push(thread::spawn(move || -> Result<Raw, String> {
+            asked(&mut client, "BEGIN")?;
+            served.lock().map_err(|error| error.to_string())?.push(n);
+            Ok(client)
+        }));
+        thread::sleep(Duration::from_millis(150));
+    }
+    let said = proxy.admin("SELECT waiting > 3 FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0")?;
+    same(said.trim(), "1")?;
+    let _held: Vec<Raw> =
+        waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    let served = served.lock().map_err(|error| error.to_string())?;
+    // Those of one second are let in together.
+    let late = |(at, n): (usize, &usize)| at.abs_diff(*n) > 3;
+    expect(!served.iter().enumerate().any(late), || format!("served as {served:?}"))
 }

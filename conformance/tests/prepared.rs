@@ -35,6 +35,7 @@ fn main() {
         ("a_type_that_cannot_be_brought_back_is_nobody_elses", typed_elsewhere),
         ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
         ("what_is_prepared_is_about_the_rows_that_were_found", found_before_it),
+        ("kill_query_of_the_last_rows_of_a_cursor_leaves_the_session", killed_at_the_end),
     ])
 }
 
@@ -680,6 +681,28 @@ fn found_before_it(driver: Driver) -> Outcome {
             Ok::<_, String>(seen.join(", "))
         };
         same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+    }
+    Ok(())
+}
+
+/// The rows are many and read late, so that the KILL comes while they are on their way: nothing holds the connection behind them.
+fn killed_at_the_end(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = by_hand::one(driver, vendor)?;
+        let mut client = log_in(&proxy)?;
+        let id =
+            prepare(&mut client, b"SELECT REPEAT('x', 4000) FROM conf.numbers a, conf.numbers b WHERE a.id < 50 AND b.id < 100")?;
+        execute(&mut client, id, true)?;
+        client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &100_000_u32.to_le_bytes()].concat()).map_err(said)?;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        proxy.admin(&format!("KILL QUERY {}", client.id))?;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        match up_to_eof(&mut client, 1) {
+            Ok(rows) => expect(rows.len() > 1000, || format!("{vendor}: {} rows", rows.len()))?,
+            // MariaDB may also complain of its temporary table, which is gone.
+            Err(_interrupted) => {}
+        }
+        same(&asked(&mut client, "SELECT 7").map_err(|error| format!("{vendor}: {error}"))?.concat().concat(), "7")?;
     }
     Ok(())
 }

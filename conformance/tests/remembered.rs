@@ -96,6 +96,8 @@ const TEXTS: &[&[&str]] = &[
     ],
     &["SELECT id FROM conf.types", "SET @n = FOUND_ROWS()", "SELECT @n + 0"],
     &["SELECT id FROM conf.types", "SELECT FOUND_ROWS() + 5 INTO @m", "SELECT @m"],
+    // What the one that failed has still to tell is heard by a statement of ours.
+    &["SELECT id FROM conf.types", "INSERT INTO conf.numbers (id) VALUES (1)", "SET @n = FOUND_ROWS()", "SELECT @n + 0"],
     &["SELECT id FROM conf.types", "DELETE FROM conf.kept", "SELECT FOUND_ROWS() > 1"],
     // It is what it was before a statement that finds none.
     &["SELECT id FROM conf.types", "INSERT INTO conf.kept VALUES (1)", "DELETE FROM conf.kept", "SELECT FOUND_ROWS()"],

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// How often the first in line looks again by itself: permits of other cores ring no bell here.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The same of those behind the first who wait for the pace of new connections: an idle one may fit.
+const LOOK_SELDOM: Duration = Duration::from_millis(100);
 /// So much longer the first in another core's line must have waited than ours before we leave a server's room to it. Less would have
 /// connections closed here and opened there all the time.
 pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
@@ -89,7 +91,7 @@ impl Pools {
     pub async fn until_spare(&self, want: &Want<'_>) -> Result<(), BackendFailed> {
         let (begun, group) = (self.rt.now(), self.group(want.hostgroup));
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
-        while !group.has_spare() {
+        while !group.has_spare(self.neighbours.cores()) {
             let waited = self.rt.now() - begun;
             if waited >= limit {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
@@ -179,6 +181,10 @@ impl Pools {
             (None, false) if !places.iter().any(|place| place.takes(now) && place.weight() > 0) => {
                 "its servers are shunned after failures to connect".to_owned()
             }
+            (None, false) if self.rate(want).is_some_and(|rate| rate.permits.taken() >= rate.max) => {
+                "more new connections were wanted than mysql-throttle_connections_per_sec_to_hostgroup, or throttle_connections_per_sec of the hostgroup, allows"
+                    .to_owned()
+            }
             (None, false) => {
                 "all its connections are in use, as many as max_connections of its servers, or of its hostgroup_settings, allows"
                     .to_owned()
@@ -196,14 +202,14 @@ impl Pools {
             }
             let one_could_leave =
                 !want.new_connection && !group.lingering.is_empty() && group.lingering.is_due(begun, &self.key_of(group, want));
-            if !one_could_leave && let Some(got) = self.look(group, want, begun) {
+            if !one_could_leave
+                && !self.must_slow_down(group, want, begun)
+                && let Some(got) = self.look(group, want, begun)
+            {
                 return Some(got);
             }
         }
         self.tally.up(Counter::ServerConnectionsDelayed);
-        if !self.wait_for_pace(want, begun, limit).await {
-            return None;
-        }
         let mut turn = group.queue.join(begun);
         let mut told = None;
         let mut asked: Option<Instant> = None;
@@ -222,16 +228,16 @@ impl Pools {
                     let _called_or_too_late = self.rt.timeout(left, turn.called()).await;
                     continue;
                 }
-                if let Some(got) = self.look(group, want, begun) {
+                let slow = self.must_slow_down(group, want, begun);
+                if !slow && let Some(got) = self.look(group, want, begun) {
                     return Some(got);
                 }
                 // The other cores shall know how long we wait; servers may have come or gone since the last look.
                 drop(told.take());
-                if self.must_slow_down(want) {
-                    // Whoever comes meanwhile may find an idle connection that does not fit here.
+                if slow || self.must_slow_down(group, want, begun) {
+                    // Not in the way of those for whom a connection is idle.
                     drop(turn);
-                    self.ask_for(want);
-                    self.rt.sleep(limit.saturating_sub(self.rt.now() - begun).min(LOOK_AGAIN)).await;
+                    self.wait_for_pace(group, want, begun, limit).await;
                     turn = group.queue.join(begun);
                     if self.rt.now() - begun >= limit {
                         return None;
@@ -261,22 +267,21 @@ impl Pools {
         Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client }
     }
 
-    /// Who takes none but a new connection waits for the pace at which they may be opened beside the line: the others there can do with idle ones.
-    /// False when the time is over.
-    async fn wait_for_pace(&self, want: &Want<'_>, begun: Instant, limit: Duration) -> bool {
-        while want.new_connection && self.must_slow_down(want) {
-            let left = limit.saturating_sub(self.rt.now() - begun);
-            if left.is_zero() {
-                return false;
-            }
-            self.rt.sleep(left.min(LOOK_AGAIN)).await;
+    /// A moment beside the line, in one of their own, for those who may not open a connection yet. The first of them asks the other cores.
+    async fn wait_for_pace(&self, group: &Group, want: &Want<'_>, begun: Instant, limit: Duration) {
+        let turn = group.paced.join(begun);
+        let first = turn.is_first();
+        if first {
+            self.ask_for(want);
         }
-        true
+        let nap = if first { LOOK_AGAIN } else { LOOK_SELDOM };
+        let _called_or_time_to_look = self.rt.timeout(nap.min(limit.saturating_sub(self.rt.now() - begun)), turn.called()).await;
     }
 
-    /// Whether so many connections were opened in the last second that another has to wait.
-    fn must_slow_down(&self, want: &Want<'_>) -> bool {
-        self.rate(want).is_some_and(|rate| rate.permits.taken() >= rate.max)
+    /// Whether so many connections were opened in the last second that another has to wait, or others have waited for that longer.
+    fn must_slow_down(&self, group: &Group, want: &Want<'_>, begun: Instant) -> bool {
+        let others_first = || group.paced.first_since().is_some_and(|first| first < begun);
+        self.rate(want).is_some_and(|rate| rate.permits.taken() >= rate.max || others_first())
     }
 
     fn take_shared(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {

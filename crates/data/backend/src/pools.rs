@@ -128,6 +128,8 @@ pub(crate) struct Group {
     pub(crate) places: RefCell<Vec<Rc<Place>>>,
     /// Commands of this core that wait for a connection.
     pub(crate) queue: Queue,
+    /// Those of them who may not open one yet: so many were opened in the last second.
+    pub(crate) paced: Queue,
     pub(crate) lanes: Lanes,
     pub(crate) lingering: Lingering,
     /// Connections that other cores wait for.

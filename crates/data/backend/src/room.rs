@@ -108,8 +108,9 @@ impl Place {
 }
 
 impl Group {
-    /// Whether who does not mind to wait may have a connection: nobody waits for one, and a quarter of all that may be open is still there for others, idle here or to be opened.
-    pub(crate) fn has_spare(&self) -> bool {
+    /// Whether who does not mind to wait may have a connection: nobody waits for one, and a quarter of all that may be open is still there for others, to be
+    /// opened or idle, if there are as many on each core as on this.
+    pub(crate) fn has_spare(&self, cores: usize) -> bool {
         let places = self.places.borrow();
         if !self.queue.is_empty() || places.iter().any(|place| place.room.of_server.wanted() > 0) {
             return false;
@@ -123,25 +124,26 @@ impl Group {
         let left =
             left.min(places.first().map_or(0, |place| place.group_max.get().saturating_sub(place.room.of_group.taken()).into()));
         // Where none can be had at all, whoever asks for one hears why.
-        most == 0 || idle as u64 + left > most / 4
+        most == 0 || (idle * cores) as u64 + left > most / 4
     }
 
     /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server nor anybody who waits.
     pub(crate) fn report(&self, hostgroup: u32, now: Instant) -> Option<HostgroupPoolRow> {
         let places = self.places.borrow();
         let first = places.first();
-        if first.is_none() && self.queue.is_empty() {
+        if first.is_none() && self.queue.is_empty() && self.paced.is_empty() {
             return None;
         }
         let max = first.map_or(UNLIMITED, |place| place.group_max.get());
-        let longest = self.queue.first_since().map_or(0, |since| (now - since).as_millis());
+        let since = [self.queue.first_since(), self.paced.first_since()].into_iter().flatten().min();
+        let longest = since.map_or(0, |since| (now - since).as_millis());
         Some(HostgroupPoolRow {
             hostgroup,
             connections: first.map_or(0, |place| place.room.of_group.taken().into()),
             max: (max != UNLIMITED).then_some(max),
             used: places.iter().map(|place| place.numbers.used.get()).sum(),
             free: places.iter().map(|place| place.idle.borrow().len() as u64).sum(),
-            waiting: self.queue.len() as u64,
+            waiting: (self.queue.len() + self.paced.len()) as u64,
             longest_wait_ms: u64::try_from(longest).unwrap_or(u64::MAX),
         })
     }

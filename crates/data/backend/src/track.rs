@@ -137,6 +137,8 @@ impl Backend {
     /// The connection broke.
     pub async fn hear(&mut self) -> Result<Response, BackendFailed> {
         self.unreported = Unreported::Nothing;
+        // What is said to hear the rest is what FOUND_ROWS() is about from now on.
+        self.finder = None;
         let mut payload = Vec::new();
         let text = if self.hello.is_mariadb() { HEAR } else { HEAR_MYSQL };
         wire::command::write_query(&mut payload, text, self.hello.caps);

@@ -55,6 +55,11 @@ impl Session {
             self.put_back(hostgroup, backend);
             return Ok(());
         }
+        if fetched.is_ok() && backend.holds.is_empty() {
+            // The client has its answer, and nothing of the session is there: only a KILL that may come late.
+            self.core.pools.release(backend);
+            return Ok(());
+        }
         // The rows that are left go with the connection.
         backend.idle = Idle::Doubtful;
         self.core.pools.release(backend);
