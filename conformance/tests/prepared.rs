@@ -694,9 +694,9 @@ fn killed_at_the_end(driver: Driver) -> Outcome {
             prepare(&mut client, b"SELECT REPEAT('x', 4000) FROM conf.numbers a, conf.numbers b WHERE a.id < 50 AND b.id < 100")?;
         execute(&mut client, id, true)?;
         client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &100_000_u32.to_le_bytes()].concat()).map_err(said)?;
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(300));
         proxy.admin(&format!("KILL QUERY {}", client.id))?;
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(300));
         match up_to_eof(&mut client, 1) {
             Ok(rows) => expect(rows.len() > 1000, || format!("{vendor}: {} rows", rows.len()))?,
             // MariaDB may also complain of its temporary table, which is gone.
