@@ -232,6 +232,11 @@ impl Lane {
         n
     }
 
+    /// How long the first has been that.
+    fn head_waits(&self, now: Instant) -> Duration {
+        self.flying.borrow().front().map_or(Duration::ZERO, |head| now - head.since)
+    }
+
     /// One was answered so long after it came first.
     fn took(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -264,7 +269,7 @@ impl Pools {
         for lane in lanes.all.borrow().iter().filter(|lane| lane.serves(want, now)) {
             serving += 1;
             let len = lane.len();
-            if soonest.is_none() && len < depth as usize && answers_soon(len, lane.pace_ns.get()) {
+            if soonest.is_none() && len < depth as usize && answers_soon(len, lane.pace_ns.get(), lane.head_waits(now)) {
                 soonest = Some(lane.clone());
             }
             if fewest.as_ref().is_none_or(|fewest| len < fewest.len()) {
@@ -321,9 +326,11 @@ impl Pools {
     }
 }
 
-/// Whether a statement behind so many, each of which takes so long, is not kept waiting. Where the time is not known yet, behind none.
-fn answers_soon(before: usize, pace_ns: u64) -> bool {
-    before == 0 || pace_ns > 0 && (before as u64).saturating_mul(pace_ns) <= WAIT_MAX.as_nanos() as u64
+/// Whether a statement behind so many, each of which takes so long, is not kept waiting; the first of them has waited for its answer for so long already. Where
+/// the time is not known yet, behind none.
+fn answers_soon(before: usize, pace_ns: u64, head_waits: Duration) -> bool {
+    let each = (before as u64).saturating_mul(pace_ns);
+    before == 0 || pace_ns > 0 && each <= WAIT_MAX.as_nanos() as u64 && head_waits <= WAIT_MAX
 }
 
 fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
@@ -519,11 +526,14 @@ mod tests {
 
     #[test]
     fn quick_statements_share_a_lane_and_slow_ones_find_another() {
-        assert!(answers_soon(0, 0), "an empty lane answers at once");
-        assert!(!answers_soon(1, 0), "nobody knows how long the first takes");
+        let soon = |before, pace_ns| answers_soon(before, pace_ns, Duration::ZERO);
+        assert!(soon(0, 0), "an empty lane answers at once");
+        assert!(!soon(1, 0), "nobody knows how long the first takes");
         // Point selects at 25 µs, and reads of half a millisecond.
-        assert!(answers_soon(40, 25_000) && !answers_soon(41, 25_000));
-        assert!(answers_soon(2, 500_000) && !answers_soon(3, 500_000));
-        assert!(!answers_soon(1, u64::MAX));
+        assert!(soon(40, 25_000) && !soon(41, 25_000));
+        assert!(soon(2, 500_000) && !soon(3, 500_000));
+        assert!(!soon(1, u64::MAX));
+        // One that is slow for once has nobody join behind it.
+        assert!(!answers_soon(1, 25_000, Duration::from_millis(2)));
     }
 }

@@ -304,7 +304,8 @@ impl Session {
                     if let What::Execute(execution) = job.what {
                         execution.outline.set(ask.outline);
                     }
-                    // The client does not know of the error, and the server does.
+                    // The client does not know of the error, and the server does: its counts are that one's.
+                    (backend.undisturbed, backend.finder) = (None, None);
                     (backend.warnings_left, backend.others_warnings) = (true, true);
                     if matches!(job.what, What::Dynamic(_)) {
                         backend.has_failed(Unreported::Noise);
