@@ -91,7 +91,7 @@ impl Pools {
     pub async fn until_spare(&self, want: &Want<'_>) -> Result<(), BackendFailed> {
         let (begun, group) = (self.rt.now(), self.group(want.hostgroup));
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
-        while !group.has_spare(self.neighbours.cores()) {
+        while !group.has_spare() {
             let waited = self.rt.now() - begun;
             if waited >= limit {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);

@@ -109,8 +109,8 @@ impl Place {
 
 impl Group {
     /// Whether who does not mind to wait may have a connection: nobody waits for one, and a quarter of all that may be open is still there for others, to be
-    /// opened or idle, if there are as many on each core as on this.
-    pub(crate) fn has_spare(&self, cores: usize) -> bool {
+    /// opened or idle here. What is idle on other cores is not known, and does not count.
+    pub(crate) fn has_spare(&self) -> bool {
         let places = self.places.borrow();
         if !self.queue.is_empty() || places.iter().any(|place| place.room.of_server.wanted() > 0) {
             return false;
@@ -124,7 +124,7 @@ impl Group {
         let left =
             left.min(places.first().map_or(0, |place| place.group_max.get().saturating_sub(place.room.of_group.taken()).into()));
         // Where none can be had at all, whoever asks for one hears why.
-        most == 0 || (idle * cores) as u64 + left > most / 4
+        most == 0 || idle as u64 + left > most / 4
     }
 
     /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server nor anybody who waits.
