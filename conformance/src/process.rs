@@ -202,3 +202,10 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
     }
     Ok((fine, words))
 }
+
+/// Memory of a process that is resident; 0 if there is no such process.
+pub fn resident_kib(id: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|words| words.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}

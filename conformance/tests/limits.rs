@@ -35,6 +35,7 @@ fn main() {
         ("a_transaction_is_silent_for_so_long", idle_transaction),
         ("who_has_set_how_long_he_may_be_silent_is_sent_away_then", own_patience),
         ("clients_that_are_silent_are_probed", probed),
+        ("who_sends_a_statement_is_not_silent", slow_statement),
         ("last_words_are_numbered_as_the_answer", last_words),
         ("who_waits_for_his_own_variables_hears_a_kill", asks_own_variables),
         ("kill_query_while_something_is_asked_ends_no_transaction", asks_in_a_transaction),
@@ -499,6 +500,40 @@ fn probed(driver: Driver) -> Outcome {
         timers.sort();
         Ok(timers.concat())
     })
+}
+
+/// Byte for byte, for longer than it may be silent: it is that only when nothing comes any more, and its transaction is no younger for it.
+fn slow_statement(driver: Driver) -> Outcome {
+    let text = b"\x03SELECT 'slow and steady'";
+    let bytes = [&(text.len() as u32).to_le_bytes()[..], text].concat();
+    let (_server, proxy) = one(driver, Vendor::MariaDb)?;
+    let slowly = |client: &mut Raw, bytes: &[u8]| {
+        for byte in bytes {
+            client.bytes(&[*byte])?;
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok::<_, io::Error>(())
+    };
+    for (limit, begins) in [("mysql-max_transaction_idle_time", "BEGIN"), ("mysql-wait_timeout", "SELECT 1")] {
+        proxy.admin(&format!("SET {limit}=1000; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+        let mut client = log_in(&proxy)?;
+        asked(&mut client, begins)?;
+        slowly(&mut client, &bytes).map_err(|error| format!("{limit}: {error}"))?;
+        let said = client.rows().map_err(|error| format!("{limit}: {error}"))?;
+        expect(said == [["slow and steady"]], || format!("{said:?}"))?;
+        // It says no more.
+        client.bytes(&bytes[..8]).map_err(|error| error.to_string())?;
+        let last = client.packet().map_err(|error| error.to_string())?;
+        expect(last.starts_with(b"\xff\xbf\x0f"), || last.escape_ascii().to_string())?;
+    }
+    proxy.admin("SET mysql-wait_timeout=28800000; SET mysql-max_transaction_time=1500; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "BEGIN")?;
+    let begun = Instant::now();
+    let _until_it_is_gone = slowly(&mut client, &[&bytes[..], &bytes].concat());
+    let last = client.packet();
+    let is_ended = last.as_ref().map_or(true, |last| last.starts_with(b"\xff\xbf\x0f"));
+    expect(is_ended && begun.elapsed() < Duration::from_secs(20), || format!("{last:?} after {:?}", begun.elapsed()))
 }
 
 /// Else client libraries say that packets are out of order.

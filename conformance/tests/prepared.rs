@@ -3,6 +3,7 @@
 
 use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
+use conformance::process::resident_kib;
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw;
 use conformance::servers::Vendor;
@@ -19,6 +20,8 @@ fn main() {
         ("what_a_failed_statement_has_changed_outlives_a_cursor", behind_a_cursor),
         ("a_connection_that_nothing_holds_any_more_is_given_back", given_back),
         ("a_server_that_reads_no_long_data_keeps_nobody", long_data_unread),
+        ("long_data_of_all_statements_together_has_a_bound", long_data_of_all),
+        ("what_was_not_prepared_is_not_executed_as_something_else", refused_and_executed),
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
         ("a_rule_limits_what_is_fetched_piece_by_piece", limited),
         ("hints_make_no_other_statement_of_what_is_prepared", hinted),
@@ -212,6 +215,79 @@ fn long_data_unread(driver: Driver) -> Outcome {
     server.signal("CONT");
     let last = last.map_err(|error| format!("nobody heard the KILL: {error}"))?;
     expect(last.starts_with(b"\xff%\x05"), || last.escape_ascii().to_string())
+}
+
+/// COM_STMT_PREPARE of what has one parameter; the id.
+fn prepare_with_one(client: &mut Raw, text: &str, eofs: usize) -> Result<[u8; 4], String> {
+    client.command(&[b"\x16", text.as_bytes()].concat()).map_err(said)?;
+    let all = up_to_eof(client, eofs)?;
+    all.first().and_then(|ok| ok.get(1..5)).and_then(|id| id.try_into().ok()).ok_or_else(|| "no id".to_owned())
+}
+
+/// Nobody executes what it is for.
+fn long_data_of_all(driver: Driver) -> Outcome {
+    const PIECE: usize = 4 << 20;
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    set(&proxy, "SET mysql-max_allowed_packet=8388608")?;
+    let mut client = log_in(&proxy)?;
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        ids.push(prepare_with_one(&mut client, "SELECT LENGTH(?)", 2)?);
+    }
+    let send =
+        |client: &mut Raw, id: [u8; 4]| client.command(&[&b"\x18"[..], &id, &[0, 0], &vec![b'x'; PIECE]].concat()).map_err(said);
+    let execute = |client: &mut Raw, id: [u8; 4]| {
+        client.command(&[&b"\x17"[..], &id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat()).map_err(said)?;
+        let packets = up_to_eof(client, 2)?;
+        Ok::<_, String>(packets.last().map_or_else(String::new, |row| row.escape_ascii().to_string()))
+    };
+    let before = resident_kib(proxy.id());
+    for id in &ids {
+        send(&mut client, *id)?;
+    }
+    asked(&mut client, "SELECT 1")?;
+    let grown = resident_kib(proxy.id()).saturating_sub(before);
+    expect(grown < 64 << 10, || format!("{grown} KiB more are resident"))?;
+    // The first have theirs, the others none; what is executed makes room.
+    let length = execute(&mut client, ids[0])?;
+    expect(length.contains(r"\x00\x00@\x00"), || length.clone())?;
+    let last = execute(&mut client, ids[39]);
+    expect(last.as_ref().is_err_and(|words| words.starts_with("1105")), || format!("{last:?}"))?;
+    send(&mut client, ids[39])?;
+    execute(&mut client, ids[39]).map(drop)
+}
+
+/// Connectors send PREPARE and EXECUTE of "the last one" in one piece, and see only then that there is none.
+fn refused_and_executed(driver: Driver) -> Outcome {
+    const EXECUTE_LAST: &[u8] = b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x03\0\x07\0\0\0";
+    let framed = |payload: &[u8]| [&(payload.len() as u32).to_le_bytes()[..], payload].concat();
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    set(&proxy, "SET mysql-stmts_per_client_max=1; SET mysql-max_allowed_packet=8192")?;
+    let rows = || server.root("SELECT COUNT(*) FROM conf.scratch").map(|said| said.lines().last().unwrap_or_default().to_owned());
+    for large in [false, true] {
+        let mut client = log_in(&proxy)?;
+        prepare_with_one(&mut client, "INSERT INTO conf.scratch VALUES (?, 'nobody asked')", 1)?;
+        // Not about a statement at all: the last one stays that.
+        let query = format!("SELECT '{}'", "x".repeat(9_000));
+        if large {
+            let refused = client.ask(&query);
+            expect(refused.as_ref().is_err_and(|error| error.to_string().starts_with("1153")), || format!("{refused:?}"))?;
+            client.command(EXECUTE_LAST).map_err(said)?;
+            let ok = client.packet().map_err(said)?;
+            expect(ok.first() == Some(&0), || ok.escape_ascii().to_string())?;
+            same(&rows()?, "1")?;
+        }
+        let text = if large { query } else { "SELECT * FROM conf.numbers WHERE id = ?".to_owned() };
+        let both = [framed(&[b"\x16", text.as_bytes()].concat()), framed(EXECUTE_LAST)].concat();
+        client.bytes(&both).map_err(said)?;
+        for code in [if large { "1153" } else { "1461" }, "1243"] {
+            let packet = client.packet().map_err(said)?;
+            let words = by_hand::complaint(&packet).to_string();
+            expect(packet.first() == Some(&0xff) && words.starts_with(code), || format!("{code} was wanted: {words}"))?;
+        }
+        same(&rows()?, if large { "1" } else { "0" })?;
+    }
+    Ok(())
 }
 
 /// More than it may have at once is still on its way when somebody ends the session.

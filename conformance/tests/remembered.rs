@@ -271,6 +271,13 @@ fn unknown(driver: Driver) -> Outcome {
             let found = (three.client.query(UNION)?, three.client.query(sql)?);
             expect(found == wanted, || format!("{vendor}: {sql}: {found:?} instead of {wanted:?}"))?;
         }
+        // The string ends before the LIMIT for this session, which leaves out a row that was found.
+        three.say("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")?;
+        three.say(r"SELECT id FROM conf.types WHERE 'C:\' <> '' LIMIT 1, 1")?;
+        three.disturb()?;
+        let said = three.client.query("SELECT FOUND_ROWS()")?;
+        expect(is_said(&said), || format!("{vendor}: without escapes: {said}"))?;
+        three.say("SET sql_mode = DEFAULT")?;
         three.say(UNION)?;
         three.disturb()?;
         let said = three.client.execute(0, 0, b"")?;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
-use conformance::process::output;
+use conformance::process::{output, resident_kib};
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::servers::{Server, Vendor, in_path};
 use conformance::trials::{self, expect, same, until};
@@ -18,11 +18,13 @@ fn main() {
         ("what_the_server_says_to_a_login_is_what_the_client_reads", refused),
         ("a_servers_limit_holds_for_them_too", limited),
         ("kill_ends_a_statement_or_a_session_busy_or_idle", killed),
+        ("a_kill_in_the_middle_of_a_row_writes_nothing_into_it", killed_in_a_row),
         ("a_server_taken_away_and_a_long_silence_end_it", taken_away),
         ("a_client_that_leaves_ends_its_statement_on_the_server", left_alone),
         ("a_server_that_dies_ends_the_session_and_nothing_else", died),
         ("a_client_that_reads_slowly_stops_its_server_and_nobody_else", slow),
         ("a_change_of_user_is_ours_to_allow", changed),
+        ("a_change_of_user_waits_for_no_connection_of_its_own", changed_where_it_is_full),
         ("what_looks_like_a_file_hides_no_change_of_user", hidden),
         ("a_log_is_followed_by_its_tool", followed),
         ("a_replica_replicates_through_it", replicated),
@@ -174,7 +176,44 @@ fn taken_away(driver: Driver) -> Outcome {
     // While an answer is due it is not silent.
     same(&asked(&mut client, "SELECT SLEEP(3)")?, "0")?;
     let words = last_words(&mut client);
+    expect(words.contains("inactivity"), || words.clone())?;
+    // To COM_STMT_CLOSE none is.
+    let mut client = log_in(&proxy)?;
+    client.command(b"\x16SELECT 1").map_err(|error| error.to_string())?;
+    let prepared = client.packet().map_err(|error| error.to_string())?;
+    // The column, and its EOF.
+    for _ in 0..2 {
+        client.packet().map_err(|error| error.to_string())?;
+    }
+    client.command(&[b"\x19", &prepared[1..5]].concat()).map_err(|error| error.to_string())?;
+    let words = last_words(&mut client);
     expect(words.contains("inactivity"), || words.clone())
+}
+
+/// What comes of an answer ends anywhere, and an error of ours would be the rest of a row.
+fn killed_in_a_row(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    for turn in 0..4 {
+        let mut client = log_in(&proxy)?;
+        let sql = format!("SELECT REPEAT('x', 100) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE {turn} < 4");
+        client.query(&sql).map_err(|error| error.to_string())?;
+        until("1", || runs(&server, " REPEAT"))?;
+        // The count of columns, the column and its EOF, and some rows before it reads no more.
+        for _ in 0..200 {
+            client.packet().map_err(|error| error.to_string())?;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
+        let mut rows = 0_u64;
+        while let Ok(row) = client.packet() {
+            rows += 1;
+            let whole = row.len() == 101 && row[1..].iter().all(|byte| *byte == b'x');
+            expect(whole, || format!("turn {turn}: row {rows} is {}", row.escape_ascii()))?;
+        }
+        expect(rows > 0, || "there was no row after the KILL".to_owned())?;
+        until("0", || runs(&server, " REPEAT"))?;
+    }
+    until("0", || proxy.admin(SESSIONS))
 }
 
 fn left_alone(driver: Driver) -> Outcome {
@@ -212,12 +251,6 @@ fn died(driver: Driver) -> Outcome {
     }
 }
 
-fn resident_kib(id: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|words| words.split_whitespace().next()?.parse().ok()).unwrap_or_default()
-}
-
 fn slow(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     let before = resident_kib(proxy.id());
@@ -246,7 +279,11 @@ fn slow(driver: Driver) -> Outcome {
 
 /// COM_CHANGE_USER to somebody without a password, and its answer.
 fn change(client: &mut Raw, user: &str) -> Result<Vec<u8>, String> {
-    let payload = [b"\x11", user.as_bytes(), b"\0\0\0\x2D\0mysql_native_password\0"].concat();
+    change_to(client, user, "")
+}
+
+fn change_to(client: &mut Raw, user: &str, schema: &str) -> Result<Vec<u8>, String> {
+    let payload = [b"\x11", user.as_bytes(), b"\0\0", schema.as_bytes(), b"\0\x2D\0mysql_native_password\0"].concat();
     client.command(&payload).map_err(|error| error.to_string())?;
     let answer = client.packet().map_err(|error| error.to_string())?;
     if answer.first() != Some(&0xfe) {
@@ -297,6 +334,42 @@ fn changed(driver: Driver) -> Outcome {
     expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;
     same(&asked(&mut client, "SELECT CURRENT_USER()")?, "open@%")?;
     same(&proxy.admin(SESSIONS)?, "1")
+}
+
+/// As persistent connections of PHP do before each page, and as many as the server may have: its own connection makes room.
+fn changed_where_it_is_full(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one_with(driver, vendor, &[])?;
+        server.root("CREATE USER stranger@'%'; GRANT ALL ON *.* TO stranger@'%'")?;
+        proxy.admin(
+            "INSERT INTO mysql_users (username, password, default_hostgroup, fast_forward) VALUES ('stranger', '', 0, 1); LOAD MYSQL USERS TO RUNTIME; \
+             UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME; \
+             SET mysql-connect_timeout_server_max = 60000; LOAD MYSQL VARIABLES TO RUNTIME",
+        )?;
+        let fine =
+            |answer: Vec<u8>| expect(answer.first() == Some(&0), || format!("{vendor}: {}", String::from_utf8_lossy(&answer)));
+        let _other = log_in(&proxy)?;
+        let mut client = log_in(&proxy)?;
+        let begun = Instant::now();
+        for schema in ["", "conf2", "conf"] {
+            asked(&mut client, "SET @mine = 1, NAMES latin1")?;
+            asked(&mut client, "CREATE TEMPORARY TABLE conf.mine (a INT)")?;
+            fine(change_to(&mut client, by_hand::USER, schema)?)?;
+            let now = "SELECT IFNULL(DATABASE(), ''), @mine IS NULL, @@character_set_client";
+            same(&asked(&mut client, now)?, &format!("{schema}\t1\tutf8mb4"))?;
+            expect(asked(&mut client, "SELECT * FROM conf.mine").is_err(), || format!("{vendor}: its table is there"))?;
+        }
+        fine(change(&mut client, "stranger")?)?;
+        same(&asked(&mut client, "SELECT CURRENT_USER()")?, "stranger@%")?;
+        expect(begun.elapsed() < Duration::from_secs(50), || format!("{vendor}: it has waited for itself"))?;
+        same(&proxy.admin("SELECT ConnUsed FROM stats.stats_mysql_connection_pool")?, "2")?;
+        // A refusal ends it, since its own connection is gone.
+        let answer = change_to(&mut client, "stranger", "nosuch")?;
+        let words = String::from_utf8_lossy(&answer).into_owned();
+        expect(answer.get(..3) == Some(&[0xff, 0x19, 0x04][..]), || format!("{vendor}: {words}"))?;
+        same(&last_words(&mut client), "")?;
+    }
+    Ok(())
 }
 
 /// A server that unpacks does not look at the numbers of packets.

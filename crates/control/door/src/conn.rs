@@ -52,7 +52,7 @@ impl Conn {
 
     /// What was too large is read to its end, and dropped; the answer is next.
     pub(crate) async fn skip(&mut self) -> Result<(), Broken> {
-        self.seq = self.net.skip(&std::cell::Cell::new(0)).await?.wrapping_add(1);
+        self.seq = self.net.skip(&std::cell::Cell::new(0)).await?.1.wrapping_add(1);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use bridge::Counter;
 use config::{Server, Snapshot, Variables};
 use net::tls::{Connector, Settings};
 use net::{Account, Compression, Conn, Refused, Secret};
-use rt::Address;
+use rt::{Address, Instant};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -54,6 +54,11 @@ pub(crate) const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("pr
 fn at_login(collation: u16) -> u16 {
     if collation > 255 { 0 } else { collation }
 }
+
+/// So long at least an address of several has to answer a connect: further away is no server.
+const SHARE_MIN: Duration = Duration::from_millis(250);
+/// Addresses of a server's name that are remembered to be silent.
+const SILENT_MAX: usize = 16;
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -215,7 +220,8 @@ impl Pools {
         self.log_in_at_one_of(&addresses, place, want).await
     }
 
-    /// At the first address that somebody answers at, if only with an error: a name may have one at which the server does not listen.
+    /// At the first address that somebody answers at, if only with an error: a name may have one at which the server does not listen, or nobody is. Where nobody was a moment
+    /// ago, it is tried last; but for the last, none has more than its share of the time.
     async fn log_in_at_one_of(
         &self,
         addresses: &[Address],
@@ -223,8 +229,13 @@ impl Pools {
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
         let mut why = format!("'{}' has no address", place.server().hostname);
-        for address in addresses {
-            match self.log_in_at(address, place, want).await {
+        let v = &want.snapshot.variables;
+        let limit = Duration::from_millis(v.mysql_connect_timeout_server);
+        let share = (limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX)).max(SHARE_MIN);
+        let addresses = place.silent_last(addresses, self.rt.now(), Duration::from_secs(v.mysql_shun_recovery_time_sec));
+        for (at, address) in (1..).zip(&addresses) {
+            let patience = if at == addresses.len() { Duration::MAX } else { share };
+            match self.log_in_at(address, patience, place, want).await {
                 Err(Attempt::Unreached(reason)) => why = reason,
                 answered => return answered,
             }
@@ -232,24 +243,25 @@ impl Pools {
         Err(Attempt::Again(why))
     }
 
-    /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one.
+    /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one. `patience`: for somebody to be there.
     pub(crate) async fn log_in_at(
         &self,
         address: &Address,
+        patience: Duration,
         place: &Rc<Place>,
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
         let passwords = passwords(want);
         let [first, second] = passwords.as_slice() else {
-            return self.log_in_with(passwords.first().unwrap_or(want.secret), address, place, want).await;
+            return self.log_in_with(passwords.first().unwrap_or(want.secret), address, patience, place, want).await;
         };
         let knows_second = place.knows_second(want.user);
         let (one, other) = if knows_second { (second, first) } else { (first, second) };
-        let begun = self.log_in_with(one, address, place, want).await;
+        let begun = self.log_in_with(one, address, patience, place, want).await;
         if !matches!(&begun, Err(Attempt::Final(BackendFailed::Refused { code, .. })) if is_wrong_password(*code)) {
             return begun;
         }
-        let again = self.log_in_with(other, address, place, want).await;
+        let again = self.log_in_with(other, address, patience, place, want).await;
         if again.is_ok() {
             place.has_known(want.user, !knows_second);
         }
@@ -260,11 +272,16 @@ impl Pools {
         &self,
         secret: &Secret,
         address: &Address,
+        patience: Duration,
         place: &Rc<Place>,
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
-        let socket = self.rt.connect(address).await.map_err(|error| Attempt::Unreached(error.to_string()))?;
+        let connected = self.rt.timeout(patience, self.rt.connect(address)).await.unwrap_or_else(|_late| {
+            place.is_silent(address, self.rt.now());
+            Err(std::io::ErrorKind::TimedOut.into())
+        });
+        let socket = connected.map_err(|error| Attempt::Unreached(error.to_string()))?;
         probe_when_silent(&socket, &want.snapshot.variables);
         let tls = self.connector(&server, want)?;
         let id = want.session.to_string();
@@ -373,6 +390,25 @@ fn compression(v: &Variables) -> Compression {
 }
 
 impl Place {
+    /// Nobody answers there.
+    fn is_silent(&self, address: &Address, now: Instant) {
+        let mut silent = self.silent.borrow_mut();
+        silent.retain(|(known, _)| known != address);
+        if silent.len() == SILENT_MAX {
+            silent.remove(0);
+        }
+        silent.push((address.clone(), now));
+    }
+
+    /// These addresses, but those behind the others that were silent within `recovery`.
+    fn silent_last(&self, addresses: &[Address], now: Instant, recovery: Duration) -> Vec<Address> {
+        let mut silent = self.silent.borrow_mut();
+        silent.retain(|(_, since)| now - *since < recovery);
+        let mut addresses = addresses.to_vec();
+        addresses.sort_by_key(|address| silent.iter().any(|(known, _)| known == address));
+        addresses
+    }
+
     /// For whom alone a connection may be used: where servers are told who the client is, for that one.
     pub(crate) fn client_of(&self, want: &Want<'_>) -> Option<IpAddr> {
         want.client.filter(|_| self.proxy_protocol.get() > 0).map(|at| at.ip())
@@ -442,6 +478,21 @@ mod tests {
             assert_eq!(*came.borrow(), addresses[1..2]);
             let failed = pools.log_in_at_one_of(&addresses[..1], &place, &want).await;
             assert!(matches!(failed, Err(Attempt::Again(_))));
+            // Nobody says anything at the second for its share of the time: then the third, which is first for a while.
+            rt.sim_faults().unwrap().freeze(&addresses[1]);
+            for (at_most_ms, third) in [(600, 1), (50, 2)] {
+                let begun = rt.now();
+                let failed = pools.log_in_at_one_of(&addresses[1..], &place, &want).await;
+                assert!(matches!(failed, Err(Attempt::Again(_))));
+                assert_eq!(came.borrow().iter().filter(|at| **at == addresses[2]).count(), third);
+                assert!(rt.now() - begun < Duration::from_millis(at_most_ms), "{:?}", rt.now() - begun);
+            }
+            rt.sleep(Duration::from_secs(snapshot.variables.mysql_shun_recovery_time_sec)).await;
+            rt.sim_faults().unwrap().thaw(&addresses[1]);
+            let before = came.borrow().iter().filter(|at| **at == addresses[1]).count();
+            let failed = pools.log_in_at_one_of(&addresses[1..], &place, &want).await;
+            assert!(matches!(failed, Err(Attempt::Again(_))));
+            assert!(came.borrow().iter().filter(|at| **at == addresses[1]).count() > before);
         });
     }
 }

@@ -83,7 +83,7 @@ impl Pools {
             new_connection: true,
             like: None,
         };
-        let (mut conn, hello) = match self.log_in_at(&killing.address, &killing.place, &want).await {
+        let (mut conn, hello) = match self.log_in_at(&killing.address, Duration::MAX, &killing.place, &want).await {
             Ok(found) => found,
             Err(Attempt::Again(_) | Attempt::Full(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
         };

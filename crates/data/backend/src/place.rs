@@ -5,7 +5,7 @@ use crate::room::{self, Room};
 use bridge::{PoolRow, ServerState};
 use config::{Server, Status};
 use hashbrown::HashSet;
-use rt::Instant;
+use rt::{Address, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Place {
     pub(crate) last_in: RefCell<Option<Rc<crate::warm::LetIn>>>,
     /// Connections are being opened ahead.
     pub(crate) warming: Cell<bool>,
+    /// Addresses of its name where nobody answered lately, and when.
+    pub(crate) silent: RefCell<Vec<(Address, Instant)>>,
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     pub(crate) numbers: Numbers,
@@ -93,6 +95,7 @@ impl Place {
             resets_by_login: Cell::new(false),
             last_in: RefCell::default(),
             warming: Cell::new(false),
+            silent: RefCell::default(),
             second_password: RefCell::default(),
             numbers: Numbers::default(),
             tracks: RefCell::default(),

@@ -51,6 +51,15 @@ impl Pools {
         }
         Ok(Some(backend))
     }
+
+    /// Whether a new connection to the hostgroup would have to wait for one that is in use.
+    #[must_use]
+    pub fn is_full(&self, hostgroup: u32) -> bool {
+        let (now, group) = (self.rt.now(), self.group(hostgroup));
+        let places = group.places.borrow();
+        let mut open = places.iter().filter(|place| place.takes(now) && place.weight() > 0).peekable();
+        open.peek().is_some() && open.all(|place| place.is_full() && place.idle.borrow().is_empty())
+    }
 }
 
 impl Backend {

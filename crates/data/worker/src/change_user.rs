@@ -4,7 +4,7 @@ use crate::answer;
 use crate::certificate::unfit;
 use crate::greet::{denied, found, known_charset, preferred_plugin};
 use crate::session::{Ended, Session};
-use crate::through::{self, Said, Through};
+use crate::through::Said;
 use backend::{Like, Names, State};
 use bridge::Counter;
 use net::LoginFailed;
@@ -70,9 +70,15 @@ impl Session {
             let database = change.database.as_deref().or(user.default_schema.as_deref());
             let like = Like { caps: self.caps, database };
             let said = Said { user: &user, secret: &secret, collation, attributes: &change.attributes, like };
-            match Box::pin(through::open(&core, &epoch, &self.client, &self.entry, &said)).await {
-                Ok(backend) => through = backend.map(Through::new),
-                Err(complaint) => return self.turned_away(&complaint).await,
+            let had_one = self.through.is_some();
+            match Box::pin(self.change_through(&epoch, &said)).await {
+                Ok(changed) => through = changed,
+                Err(complaint) => {
+                    let has_none = had_one && self.through.is_none();
+                    self.turned_away(&complaint).await?;
+                    // There is nothing left on which it could stay who it was.
+                    return if has_none { Err(Ended::Broken) } else { Ok(()) };
+                }
             }
         }
         if let Some(seat) = seat {

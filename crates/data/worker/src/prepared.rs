@@ -21,6 +21,11 @@ use wire::moved::Moved;
 use wire::outline::Outline;
 use wire::packet;
 
+/// What a parameter that comes ahead counts for besides its bytes.
+const PARAM_AHEAD: usize = 64;
+/// All parameters that come ahead, of all statements of a client, may be so many times as long as one packet.
+const PACKETS_AHEAD: usize = 2;
+
 /// A statement that the client may execute.
 pub(crate) struct ClientStatement {
     prepared: Interest,
@@ -91,6 +96,11 @@ impl ClientStatement {
         self.overflow = false;
     }
 
+    /// What came ahead for it, in bytes.
+    fn ahead(&self) -> usize {
+        self.long.values().map(|data| data.len() + PARAM_AHEAD).sum()
+    }
+
     /// Parameters that the client knows of.
     pub(crate) fn params(&self) -> usize {
         usize::from(seen_params(self.behind, self.moved.as_deref()))
@@ -118,6 +128,8 @@ pub(crate) fn seen_params(behind: u16, moved: Option<&Moved>) -> u16 {
 pub(crate) struct ClientStatements {
     by_id: BTreeMap<u32, ClientStatement>,
     last: u32,
+    /// What came ahead for those in `by_id`, as [`ClientStatement::ahead`] counts it.
+    ahead: u32,
     /// Those that were prepared in SQL; most clients have none.
     pub(crate) names: Option<Box<NamedStatements>>,
 }
@@ -132,11 +144,38 @@ impl ClientStatements {
         self.last
     }
 
+    /// A new one, or one that was taken out.
     pub(crate) fn add(&mut self, id: u32, statement: ClientStatement) {
-        self.by_id.insert(id, statement);
+        self.count_ahead(statement.ahead(), 0);
+        if let Some(before) = self.by_id.insert(id, statement) {
+            self.count_ahead(0, before.ahead());
+        }
     }
 
-    /// The statement that the client means by this id, and the id that it has: -1 stands for the last one that was prepared.
+    fn count_ahead(&mut self, more: usize, less: usize) {
+        let clamped = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.ahead = self.ahead.saturating_add(clamped(more)).saturating_sub(clamped(less));
+    }
+
+    /// Keeps what comes ahead for a parameter, unless it is more than `limit` for one statement or [`PACKETS_AHEAD`] times that for all: then the statement
+    /// has nothing, and cannot be executed.
+    fn keep_ahead(&mut self, id: u32, param: u16, data: &[u8], limit: usize) {
+        let all = self.ahead as usize;
+        let Some((_, statement)) = self.get(id) else { return };
+        let before = statement.ahead();
+        let bytes: usize = statement.long.values().map(Vec::len).sum();
+        let new = if statement.long.contains_key(&param) { 0 } else { PARAM_AHEAD };
+        if bytes + data.len() > limit || all + data.len() + new > limit.saturating_mul(PACKETS_AHEAD) {
+            statement.overflow = true;
+            statement.long = BTreeMap::new();
+        } else if !statement.overflow {
+            statement.long.entry(param).or_default().extend_from_slice(data);
+        }
+        let now = statement.ahead();
+        self.count_ahead(now, before);
+    }
+
+    /// The statement that the client means by this id, and the id that it has: -1 stands for the last one that was prepared. Nothing comes ahead for it.
     pub(crate) fn get(&mut self, id: u32) -> Option<(u32, &mut ClientStatement)> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
         self.by_id.get_mut(&id).map(|statement| (id, statement))
@@ -145,13 +184,16 @@ impl ClientStatements {
     /// As [`Self::get`], taken out while it is executed.
     pub(crate) fn take(&mut self, id: u32) -> Option<(u32, ClientStatement)> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
-        self.by_id.remove(&id).map(|statement| (id, statement))
+        let statement = self.by_id.remove(&id)?;
+        self.count_ahead(0, statement.ahead());
+        Some((id, statement))
     }
 
     /// Returns how many there were.
     pub(crate) fn clear(&mut self) -> usize {
         let n = self.len();
         self.by_id.clear();
+        self.ahead = 0;
         self.names = None;
         n
     }
@@ -294,17 +336,14 @@ impl Session {
     /// COM_STMT_EXECUTE: routed anew each time, on whichever connection it gets.
     pub(crate) async fn execute(&mut self, epoch: &Epoch, execute: &Execute<'_>) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
-        let id = if execute.id == LAST_STATEMENT { self.statements.last } else { execute.id };
-        let Some(mut statement) = self.statements.by_id.remove(&id) else {
+        let Some((id, mut statement)) = self.statements.take(execute.id) else {
             return self.refuse(&unknown(epoch, execute.id, "mysqld_stmt_execute")).await;
         };
         // Executing a statement closes its cursor, wherever that is.
         self.close_cursor(id, &mut statement);
         let outcome = self.execute_known(epoch, execute, id, &mut statement).await;
-        // Long data serves one execution.
-        statement.long.clear();
-        statement.overflow = false;
-        self.statements.by_id.insert(id, statement);
+        statement.forget_long();
+        self.statements.add(id, statement);
         outcome
     }
 
@@ -365,23 +404,14 @@ impl Session {
     /// COM_STMT_SEND_LONG_DATA has no answer; what is wrong with it is said at the execution.
     pub(crate) fn keep_long_data(&mut self, epoch: &Epoch, id: u32, param: u16, data: &[u8]) -> Result<(), Ended> {
         let limit = usize::try_from(epoch.snapshot.variables.mysql_max_allowed_packet).unwrap_or(usize::MAX);
-        if let Some((_, statement)) = self.statements.get(id) {
-            let have: usize = statement.long.values().map(Vec::len).sum();
-            if have + data.len() > limit {
-                statement.overflow = true;
-                statement.long.clear();
-            } else if !statement.overflow {
-                statement.long.entry(param).or_default().extend_from_slice(data);
-            }
-        }
+        self.statements.keep_ahead(id, param, data, limit);
         Ok(())
     }
 
     /// COM_STMT_CLOSE has no answer.
     pub(crate) fn close_statement(&mut self, id: u32) {
         self.core.tally.up(Counter::ComFrontendStmtClose);
-        let id = if id == LAST_STATEMENT { self.statements.last } else { id };
-        if let Some(mut statement) = self.statements.by_id.remove(&id) {
+        if let Some((id, mut statement)) = self.statements.take(id) {
             self.close_cursor(id, &mut statement);
             self.core.tally.down(Counter::StmtClientActiveTotal);
         }
@@ -389,15 +419,51 @@ impl Session {
 
     /// COM_STMT_RESET: long data is forgotten, a cursor closed.
     pub(crate) async fn reset_statement(&mut self, epoch: &Epoch, id: u32) -> Result<(), Ended> {
-        let found = if id == LAST_STATEMENT { self.statements.last } else { id };
-        let Some(mut statement) = self.statements.by_id.remove(&found) else {
+        let Some((found, mut statement)) = self.statements.take(id) else {
             return self.refuse(&unknown(epoch, id, "mysqld_stmt_reset")).await;
         };
-        statement.long.clear();
-        statement.overflow = false;
+        statement.forget_long();
         self.close_cursor(found, &mut statement);
-        self.statements.by_id.insert(found, statement);
+        self.statements.add(found, statement);
         let flags = self.flags();
         self.hand_over(answer::ok(1, self.caps, flags, "")).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_comes_ahead_has_a_bound_and_what_is_used_makes_room() {
+        const LIMIT: usize = 10_000;
+        let mut statements = ClientStatements::default();
+        let texts = backend::Statements::default();
+        for id in 1..=30 {
+            let prepared = texts.intern(&"app".into(), &backend::State::new("", 45), b"SELECT ?", 100);
+            statements.add(id, ClientStatement::new(&prepared, Lexing::default(), 1, None, None, None));
+        }
+        let is_over = |statements: &mut ClientStatements, id| statements.get(id).is_some_and(|(_, statement)| statement.overflow);
+        for id in 1..=30 {
+            statements.keep_ahead(id, 0, &[0; 1_900], LIMIT);
+        }
+        assert!(!is_over(&mut statements, 10) && is_over(&mut statements, 11) && is_over(&mut statements, 30));
+        assert_eq!(statements.ahead, 10 * (1_900 + PARAM_AHEAD as u32));
+        // Executed, closed, and one that has more than one packet may have.
+        let (id, mut statement) = statements.take(1).unwrap();
+        assert_eq!(statement.take_long().len(), 1);
+        statement.forget_long();
+        statements.add(id, statement);
+        assert!(statements.take(2).is_some());
+        statements.keep_ahead(3, 0, &[0; 9_000], LIMIT);
+        assert!(is_over(&mut statements, 3));
+        assert_eq!(statements.ahead, 7 * (1_900 + PARAM_AHEAD as u32));
+        // Parameters without a byte are something, too.
+        for param in 0..200 {
+            statements.keep_ahead(1, param, b"", LIMIT);
+        }
+        assert!(is_over(&mut statements, 1));
+        statements.clear();
+        assert_eq!(statements.ahead, 0);
     }
 }

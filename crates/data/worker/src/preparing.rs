@@ -94,6 +94,8 @@ impl Session {
     /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
     pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtPrepare);
+        // Before anything can be wrong with it: what refers to the last statement that was prepared is not about the one before.
+        let client = self.statements.next_id();
         let max = epoch.snapshot.variables.mysql_stmts_per_client_max;
         if self.statements.len() as u64 >= max {
             let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
@@ -103,7 +105,6 @@ impl Session {
         let moved = rewritten.as_ref().and_then(|(_, made)| Moved::new(made.params_before, &made.params));
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = quiet(self.lexing().class(sql));
-        let client = self.statements.next_id();
         let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
         let preparing = Preparing { client, moved, naming: None, statement: OnceCell::new(), outline };
         self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing)).await

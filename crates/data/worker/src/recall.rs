@@ -107,12 +107,17 @@ impl Session {
         items.iter().map(|(what, name)| Some((*what, column(*what, name, mariadb), value(*what)?))).collect()
     }
 
+    /// Whether its LIMIT is where [`found_by`] looks for it: strings may end elsewhere for this session.
+    fn limits_are_read(&self, job: &Job<'_>) -> bool {
+        !job.class.limits || self.lexing_of(job.what) == sql::Lexing::Escapes
+    }
+
     /// A read was answered with so many rows, or with an error, and no connection of this session saw it.
     pub(crate) fn recall_read(&mut self, job: &Job<'_>, rows: u64, error: bool) {
         let counted = job.class.plain_read && !error && job.plan.rows_max.is_none();
         let found = match Finds::of(job.class, job.sent(), None) {
             Finds::Nothing => return,
-            Finds::Rows if counted => found_by(job.class, job.sent(), rows),
+            Finds::Rows if counted && self.limits_are_read(job) => found_by(job.class, job.sent(), rows),
             Finds::Rows | Finds::Unknown => None,
         };
         self.entry.recall.set(Recall { found: found.map_or(Found::Unknown, Found::Rows), by: None });
@@ -202,7 +207,8 @@ impl Session {
             && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = selects && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
-        let rows = found_by(job.class, job.sent(), response.rows()).filter(|_| plain && counted && whole);
+        let rows =
+            found_by(job.class, job.sent(), response.rows()).filter(|_| plain && counted && whole && self.limits_are_read(job));
         // What may have changed it, or not, is known where it was known before only.
         let called = backend::is_call(class) && !class.multi && !error && response.results() > 1;
         let is_known_here = plain && selects || called || self.knows_found_rows(backend);

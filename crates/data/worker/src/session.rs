@@ -16,7 +16,7 @@ use backend::{Names, State};
 use bridge::{Counter, Failure};
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
-use rt::{Either, Instant, Socket};
+use rt::{Either, Instant, Rt, Socket};
 use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -30,6 +30,8 @@ use wire::{caps, errors, packet};
 
 /// How long the rest of a command that is too large may take to come.
 const SKIPPED: Duration = Duration::from_secs(600);
+/// How long a client that has said goodbye may take to read what is left of its answer.
+const UNREAD: Duration = Duration::from_secs(60);
 
 /// A client that is logged in.
 pub(crate) struct Session {
@@ -131,9 +133,42 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
 }
 
 impl Session {
-    /// The next command, or why there is none. A silent client is sent away after `wait_timeout`, sooner inside a transaction.
+    /// The next command, or why there is none. A silent client is sent away after `wait_timeout`, sooner inside a transaction; who is in the middle of a command is not
+    /// silent as long as something of it comes.
     async fn next_command(&mut self) -> Result<Packet, Ended> {
         self.may_go_on()?;
+        let limit = usize::try_from(self.core.epoch().snapshot.variables.mysql_max_allowed_packet).unwrap_or(usize::MAX);
+        let mut until = self.core.rt.now() + self.patience()?;
+        let mut came = self.client.bytes().0;
+        loop {
+            let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
+            let entry = self.entry.clone();
+            let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), entry.bell.heard()));
+            let large = match next.await {
+                Ok(Either::Left(Ok(packet))) => return Ok(packet),
+                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => true,
+                Ok(Either::Left(Err(NetError::Malformed(malformed)))) => return Err(self.cannot_be_read(&malformed)),
+                Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
+                Ok(Either::Right(())) => false,
+                Err(_late) if self.core.rt.now() < until => false,
+                Err(_late) if self.client.bytes().0 > came => {
+                    came = self.client.bytes().0;
+                    until = self.core.rt.now() + self.patience()?;
+                    false
+                }
+                Err(_silent) => return Err(Ended::Told(silent())),
+            };
+            if large {
+                Box::pin(self.refuse_large(limit)).await?;
+            } else {
+                Box::pin(self.let_go_in_time()).await?;
+                self.may_go_on()?;
+            }
+        }
+    }
+
+    /// How long it may be silent from now on.
+    fn patience(&self) -> Result<Duration, Ended> {
         let epoch = self.core.epoch();
         let v = &epoch.snapshot.variables;
         let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
@@ -151,28 +186,7 @@ impl Session {
         } else {
             self.entry.transaction_since.set(None);
         }
-        let limit = usize::try_from(v.mysql_max_allowed_packet).unwrap_or(usize::MAX);
-        let until = self.core.rt.now() + Duration::from_millis(patience);
-        loop {
-            let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
-            let entry = self.entry.clone();
-            let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), entry.bell.heard()));
-            let large = match next.await {
-                Ok(Either::Left(Ok(packet))) => return Ok(packet),
-                Ok(Either::Left(Err(NetError::TooLarge { .. }))) => true,
-                Ok(Either::Left(Err(NetError::Malformed(malformed)))) => return Err(self.cannot_be_read(&malformed)),
-                Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
-                Ok(Either::Right(())) => false,
-                Err(_late) if self.core.rt.now() < until => false,
-                Err(_silent) => return Err(Ended::Told(silent())),
-            };
-            if large {
-                Box::pin(self.refuse_large(limit)).await?;
-            } else {
-                Box::pin(self.let_go_in_time()).await?;
-                self.may_go_on()?;
-            }
-        }
+        Ok(Duration::from_millis(patience))
     }
 
     /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy drains.
@@ -217,18 +231,22 @@ impl Session {
                 let patience = wait_timeout.min(SKIPPED.saturating_sub(rt.now() - begun));
                 match rt.timeout(patience, skipping.as_mut()).await {
                     Ok(Either::Left(Err(NetError::Malformed(malformed)))) => break Err(malformed),
-                    Ok(Either::Left(seq)) => break Ok(Some(seq?)),
+                    Ok(Either::Left(skipped)) => break Ok(Some(skipped?)),
                     Ok(Either::Right(())) => break Ok(None),
                     Err(_late) if came.get() > before && !patience.is_zero() => {}
                     Err(_silent) => return Err(Ended::Gone),
                 }
             }
         };
-        let Some(seq) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))? else {
+        let Some((command, seq)) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))? else {
             // It breaks off in the middle of a command: there is no way on.
             self.may_go_on()?;
             return Err(Ended::Gone);
         };
+        if command == command::COM_STMT_PREPARE {
+            // What refers to the last statement that was prepared is about this one.
+            self.statements.next_id();
+        }
         self.turn = Turn { sent: seq, ..Turn::after(0) };
         let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
         self.refuse(&Complaint::with(1153, "08S01", words)).await
@@ -411,6 +429,7 @@ impl Session {
         self.let_go();
         self.leave_through();
         let by_us = matches!(ended, Ended::Told(_) | Ended::Broken);
+        let by_client = matches!(ended, Ended::ByClient);
         match ended {
             Ended::ByClient => {}
             Ended::Told(complaint) => {
@@ -422,6 +441,10 @@ impl Session {
                 let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
             }
             Ended::Gone | Ended::Broken => self.core.tally.up(Counter::ClientConnectionsAborted),
+        }
+        if by_client {
+            let core = self.core.clone();
+            read_to_its_end(&core.rt, self.client.socket(), self.entry.told_to_leave(), || core.is_draining()).await;
         }
         drop(self.seats);
         match by_us {
@@ -481,6 +504,17 @@ impl Session {
     }
 }
 
+/// Who says goodbye behind a statement may read its answer later. A server has all of it in its kernel by then; of ours a part may wait here.
+async fn read_to_its_end(rt: &Rt, socket: &Socket, told: impl Future<Output = ()>, drains: impl Fn() -> bool) {
+    let mut told = pin!(told);
+    let until = rt.now() + UNREAD;
+    while socket.unsent() > 0 && rt.now() < until && !drains() {
+        if rt.timeout(Duration::from_secs(1), rt::select(socket.flush(), told.as_mut())).await.is_ok() {
+            return;
+        }
+    }
+}
+
 pub(crate) fn killed() -> Complaint {
     Complaint::with(1317, "70100", "The session was ended by the proxy's operator")
 }
@@ -507,6 +541,42 @@ impl Drop for Leaving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rt::sim::{Faults, Limits};
+
+    /// What a client reads that has said goodbye and then does nothing for so long.
+    fn read_after(pause: Duration) -> usize {
+        const ANSWER: usize = 1 << 20;
+        let limits = Limits { time_max: Duration::from_secs(3600), turns_max: 10_000_000 };
+        let read = Rc::new(Cell::new(0));
+        let came = read.clone();
+        rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+            let at: rt::Address = "10.0.0.1:6033".parse().unwrap();
+            let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
+            let (client, server) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+            let reader = rt.clone();
+            rt.spawn(async move {
+                reader.sleep(pause).await;
+                while let Ok(chunk) = client.recv().await
+                    && !chunk.is_empty()
+                {
+                    came.set(came.get() + chunk.len());
+                    reader.sleep(Duration::from_millis(100)).await;
+                }
+            });
+            server.queue(vec![b'x'; ANSWER]).unwrap();
+            let conn = Conn::new(server);
+            read_to_its_end(&rt, conn.socket(), std::future::pending(), || false).await;
+            conn.finish(&rt).await;
+            rt.sleep(UNREAD).await;
+        });
+        read.get()
+    }
+
+    #[test]
+    fn who_says_goodbye_may_read_his_answer_later_but_not_for_ever() {
+        assert_eq!(read_after(UNREAD / 2), 1 << 20);
+        assert!(read_after(UNREAD * 2) < 1 << 20);
+    }
 
     fn size_of_future<A, B, F>(_: fn(A, B) -> F) -> usize {
         size_of::<F>()

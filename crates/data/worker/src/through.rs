@@ -20,8 +20,11 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use wire::command;
-use wire::command::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP};
+use wire::command::{
+    COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP, COM_STATISTICS, COM_STMT_PREPARE,
+};
 use wire::connect_attributes::ConnectAttributes;
+use wire::downstream::Downstream;
 use wire::upstream::{Begins, Then, Upstream};
 
 /// How often a session looks whether it has been silent for too long, if that is later.
@@ -34,19 +37,32 @@ pub(crate) struct Through {
     last: u8,
     /// The client wants to become somebody else; if that is refused, it may go on here.
     waits: bool,
+    /// It has said so before an answer was there: what comes next is not to what we ask.
+    is_due: bool,
     /// Of whoever is here for a log alone.
     log: Option<Box<Log>>,
 }
 
 impl Through {
     pub(crate) fn new(backend: Box<Backend>) -> Box<Self> {
-        Box::new(Self { backend, last: COM_SLEEP, waits: false, log: None })
+        Box::new(Self { backend, last: COM_SLEEP, waits: false, is_due: false, log: None })
     }
 
     /// For as long as a log lasts, which this command asks for.
     pub(crate) fn follow_log(backend: Box<Backend>, command: u8) -> Box<Self> {
         let log = Some(Box::new(Log::new(backend.hello.caps)));
-        Box::new(Self { backend, last: command, waits: false, log })
+        Box::new(Self { backend, last: command, waits: false, is_due: false, log })
+    }
+}
+
+/// Whether the server may have said all that it has to say to this command: no answer ends within a packet.
+const fn may_be_answered(command: u8, said: &Downstream) -> bool {
+    match command {
+        // The log of one who has no other business here.
+        _ if follows_log(command) => false,
+        // A line, and columns that no EOF need follow.
+        COM_STATISTICS | COM_STMT_PREPARE => said.is_between(),
+        _ => said.may_have_ended(),
     }
 }
 
@@ -76,7 +92,21 @@ pub(crate) async fn open(
     said: &Said<'_>,
 ) -> Result<Option<Box<Backend>>, Complaint> {
     let state = State::new("", said.collation);
-    let want = Want {
+    let want = want(epoch, entry, said, &state);
+    let gone = rt::select(client.socket().closed(), entry.told_to_end());
+    match rt::select(core.pools.open_like(&want), gone).await {
+        Either::Left(opened) => opened.map_err(|failure| told(&failure)),
+        Either::Right(_) => Err(killed()),
+    }
+}
+
+fn told(failure: &BackendFailed) -> Complaint {
+    let (code, sqlstate, words) = failure.to_client();
+    Complaint::with(code, sqlstate, words)
+}
+
+fn want<'a>(epoch: &'a Epoch, entry: &Entry, said: &Said<'a>, state: &'a State) -> Want<'a> {
+    Want {
         hostgroup: said.user.default_hostgroup,
         user: &said.user.username,
         secret: said.secret,
@@ -85,21 +115,13 @@ pub(crate) async fn open(
         session: entry.id,
         client: entry.address,
         attributes: said.attributes,
-        state: &state,
+        state,
         user_variables: Sees::Nothing,
         remembered: None,
         snapshot: &epoch.snapshot,
         new_connection: true,
         tracking: Tracking::Any,
         like: Some(Like { database: said.like.database.filter(|name| !name.is_empty()), ..said.like }),
-    };
-    let gone = rt::select(client.socket().closed(), entry.told_to_end());
-    match rt::select(core.pools.open_like(&want), gone).await {
-        Either::Left(opened) => opened.map_err(|failure: BackendFailed| {
-            let (code, sqlstate, words) = failure.to_client();
-            Complaint::with(code, sqlstate, words)
-        }),
-        Either::Right(_) => Err(killed()),
     }
 }
 
@@ -129,7 +151,7 @@ impl Session {
     /// let its log be followed: what the client says is still to be read then.
     pub(crate) async fn go_through(&mut self) -> Result<(), Ended> {
         let Some(mut through) = self.through.take() else { return Ok(()) };
-        let Through { backend, last, log, .. } = &mut *through;
+        let Through { backend, last, log, is_due, .. } = &mut *through;
         let hostgroup = backend.place().server().hostgroup;
         // Nobody else will ever have it.
         backend.idle = Idle::Doubtful;
@@ -137,7 +159,7 @@ impl Session {
         self.entry.begins("Fast Forward", b"", self.core.rt.now());
         self.entry.works_on(hostgroup, backend);
         self.core.tally.up(Counter::ClientConnectionsForwarded);
-        let ended = self.carry(backend, *last, log).await;
+        let ended = self.carry(backend, *last, log, is_due).await;
         self.core.tally.down(Counter::ClientConnectionsForwarded);
         self.entry.rests(self.core.rt.now());
         if through.log.is_some() && ended.is_ok() {
@@ -168,8 +190,22 @@ impl Session {
         }
     }
 
+    /// A connection for who it becomes. The one that it has is given back first if the new one would have to wait for it: none is left then if there is an error.
+    pub(crate) async fn change_through(&mut self, epoch: &Epoch, said: &Said<'_>) -> Result<Option<Box<Through>>, Complaint> {
+        let is_there = |through: &Through| through.backend.place().server().hostgroup == said.user.default_hostgroup;
+        if self.through.as_deref().is_some_and(is_there) && self.core.pools.is_full(said.user.default_hostgroup) {
+            self.leave_through();
+        }
+        let opened = open(&self.core, epoch, &self.client, &self.entry, said).await?;
+        Ok(opened.map(Through::new))
+    }
+
     /// It stays who it was, on the connection that it had, with nothing of what it had set: as on a MariaDB that refuses a change of user.
     pub(crate) async fn stay_through(&mut self) -> Result<(), Ended> {
+        if self.through.as_ref().is_some_and(|through| through.is_due) {
+            self.leave_through();
+            return Err(Ended::Broken);
+        }
         let Some(mut through) = self.through.take() else { return Ok(()) };
         let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server_max;
         let renewed = self.watched(limit_ms, through.backend.renew(), self.entry.told_to_leave()).await;
@@ -181,11 +217,17 @@ impl Session {
         renewed.map_err(|_| Ended::Broken)
     }
 
-    async fn carry(&mut self, backend: &mut Backend, mut last: u8, log: &mut Option<Box<Log>>) -> Result<(), Ended> {
+    async fn carry(
+        &mut self,
+        backend: &mut Backend,
+        mut last: u8,
+        log: &mut Option<Box<Log>>,
+        is_due: &mut bool,
+    ) -> Result<(), Ended> {
         // Whether the client waits for an answer, as far as one can tell without looking at answers.
         let waits = Rc::new(Cell::new(last != COM_SLEEP));
         let mut stop = pin!(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
-        let mut upstream = Upstream::default();
+        let (mut upstream, mut downstream) = (Upstream::default(), Downstream::default());
         let mut kept = Vec::new();
         let mut nap = None;
         let mut reads = true;
@@ -195,7 +237,8 @@ impl Session {
         let ended = loop {
             match next(&mut self.client, reads, &mut backend.conn, &mut nap, stop.as_mut()).await {
                 Event::Down(Ok(chunk)) if !chunk.is_empty() => {
-                    waits.set(follows_log(last));
+                    downstream.follow(&chunk);
+                    waits.set(!may_be_answered(last, &downstream));
                     self.entry.since.set(self.core.rt.now());
                     backend.carried_down(chunk.len());
                     let came = match log.as_mut().map(|log| log.follow(&chunk)) {
@@ -233,7 +276,7 @@ impl Session {
                 }
                 Event::Up(Ok(chunk)) if !chunk.is_empty() => {
                     let mut chunk = glued(&mut kept, chunk);
-                    let (mut commands, mut begun) = (0, Vec::new());
+                    let (mut commands, mut begun, mut asks) = (0, Vec::new(), false);
                     let packed = backend.conn.compression().is_some();
                     let passed = upstream.follow(&chunk, |at, begins| {
                         let passes = match begins {
@@ -241,7 +284,9 @@ impl Session {
                             Begins::Command(command) if log.is_some() => Log::lets_through(command),
                             Begins::Command(command) => command != COM_CHANGE_USER,
                         };
+                        asks |= passes && begins == Begins::File;
                         if let (Begins::Command(command), true) = (begins, passes) {
+                            asks |= command::has_answer(command);
                             commands += u64::from(log.is_none());
                             last = if command == COM_QUIT || log.is_none() { command } else { last };
                         }
@@ -264,7 +309,7 @@ impl Session {
                             kept = rest.into_vec();
                         }
                     }
-                    waits.set(true);
+                    waits.set(waits.get() || asks);
                     if commands > 0 && follows_log(last) {
                         self.entry.command.set(command::name(last));
                     }
@@ -275,6 +320,7 @@ impl Session {
                         break Ended::Broken;
                     }
                     if passed.then == Then::Stop && log.is_none() {
+                        *is_due = waits.get() || !downstream.is_between();
                         return Ok(());
                     }
                 }
@@ -377,7 +423,12 @@ async fn next(
                 }
             }
             Poll::Ready(Err(_)) => return Poll::Ready(Event::Broken),
-            Poll::Pending => {}
+            // What it has said may have to wait for long; that it has left does not.
+            Poll::Pending => {
+                if pin!(client.socket().closed()).poll(cx).is_ready() {
+                    return Poll::Ready(Event::Up(Ok(Chunk::default())));
+                }
+            }
         }
         match client.poll_room(cx) {
             Poll::Ready(Ok(())) if nap.is_some() => {}

@@ -463,14 +463,15 @@ impl Conn {
         }
     }
 
-    /// Reads a packet that is too large to its end, and drops it as it comes; the number of its last piece. Most clients look for an answer
+    /// Reads a packet that is too large to its end, and drops it as it comes: its first byte, and the number of its last piece. Most clients look for an answer
     /// only when all of their command is sent.
     ///
     /// `came` goes up with every byte, for who wants to know whether it goes on.
     ///
     /// # Errors
     /// The connection ends within the packet.
-    pub async fn skip(&mut self, came: &Cell<usize>) -> Result<u8, NetError> {
+    pub async fn skip(&mut self, came: &Cell<usize>) -> Result<(u8, u8), NetError> {
+        let mut begins = None;
         loop {
             let first = self.recv().await?.to_vec();
             let mut head = Partly { bytes: first, conn: self };
@@ -484,6 +485,8 @@ impl Conn {
                     return Err(NetError::Io(std::io::ErrorKind::UnexpectedEof.into()));
                 }
                 let dropped = chunk.split_to(left.min(chunk.len()));
+                let at = packet::HEADER_LEN + len - left; // in this piece, with its header
+                begins = begins.or_else(|| dropped.get(packet::HEADER_LEN.checked_sub(at)?).copied());
                 left -= dropped.len();
                 came.set(came.get() + dropped.len());
                 if !chunk.is_empty() {
@@ -492,7 +495,7 @@ impl Conn {
             }
             if len < packet::MAX_PAYLOAD {
                 self.seq = seq.wrapping_add(1);
-                return Ok(seq);
+                return Ok((begins.unwrap_or_default(), seq));
             }
         }
     }
@@ -739,7 +742,8 @@ mod tests {
                 for limit in [10, size - 1] {
                     assert!(matches!(conn.packet(limit).await, Err(NetError::TooLarge { .. })), "{size}");
                 }
-                assert_eq!(usize::from(conn.skip(&Cell::new(0)).await.unwrap()), size / packet::MAX_PAYLOAD);
+                let (begins, seq) = conn.skip(&Cell::new(0)).await.unwrap();
+                assert_eq!((begins, usize::from(seq)), (b'x', size / packet::MAX_PAYLOAD));
                 assert_eq!(conn.packet(10).await.unwrap().payload(), b"next");
             });
         }

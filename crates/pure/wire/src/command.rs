@@ -205,6 +205,11 @@ impl<'a> Command<'a> {
     }
 }
 
+/// The same by a command's first byte.
+pub const fn has_answer(command: u8) -> bool {
+    !matches!(command, COM_QUIT | COM_STMT_CLOSE | COM_STMT_SEND_LONG_DATA)
+}
+
 impl<'a> Query<'a> {
     fn read(r: &mut Reader<'a>, caps: Caps) -> Result<Self, Malformed> {
         if !caps::has(caps, caps::QUERY_ATTRIBUTES) {

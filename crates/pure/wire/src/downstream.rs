@@ -1,0 +1,123 @@
+//! Where packets end in what a server sends, for whoever passes it on without looking at more than their headers and first bytes.
+
+use crate::ok::ERR_HEADER;
+use crate::packet::{HEADER_LEN, MAX_PAYLOAD, header};
+
+/// A server's stream of packets, cut anywhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Downstream {
+    head: [u8; HEADER_LEN],
+    /// Bytes of a header that have come.
+    have: usize, // < HEADER_LEN
+    /// Bytes of the packet that are still to come.
+    left: usize,
+    /// The first byte of the last packet's payload is still to come.
+    begins: bool,
+    /// That byte; none of a payload of more than one packet, or without any byte.
+    first: Option<u8>,
+    /// The last packet is continued by the next.
+    full: bool,
+}
+
+impl Downstream {
+    /// Follows these bytes.
+    #[inline]
+    pub fn follow(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        loop {
+            let Some(&next) = rest.first() else { return };
+            if self.left > 0 {
+                if std::mem::take(&mut self.begins) {
+                    self.first = Some(next);
+                }
+                let now = self.left.min(rest.len());
+                self.left -= now;
+                rest = &rest[now..];
+                continue;
+            }
+            match rest.split_first_chunk::<HEADER_LEN>().filter(|_| self.have == 0) {
+                Some((head, behind)) => {
+                    self.begin(header(head).0);
+                    rest = behind;
+                }
+                None => {
+                    self.head[self.have] = next;
+                    self.have += 1;
+                    rest = &rest[1..];
+                    if self.have == HEADER_LEN {
+                        self.have = 0;
+                        self.begin(header(&self.head).0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, len: usize) {
+        let continues = std::mem::replace(&mut self.full, len == MAX_PAYLOAD);
+        self.begins = len > 0 && !continues && !self.full;
+        self.first = None;
+        self.left = len;
+    }
+
+    /// Whether what has come ends where a packet does.
+    #[must_use]
+    pub const fn is_between(&self) -> bool {
+        self.left == 0 && self.have == 0 && !self.full
+    }
+
+    /// Whether what has come may be whole answers: the last packet may be an OK, EOF or ERR. Some rows look like these, too.
+    #[must_use]
+    pub const fn may_have_ended(&self) -> bool {
+        self.is_between() && matches!(self.first, Some(0 | 0xFE | ERR_HEADER))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet;
+
+    /// What is known behind these bytes, which come in pieces of so many.
+    fn behind(bytes: &[u8], cut: usize) -> (bool, bool) {
+        let mut downstream = Downstream::default();
+        bytes.chunks(cut).for_each(|piece| downstream.follow(piece));
+        (downstream.is_between(), downstream.may_have_ended())
+    }
+
+    #[test]
+    fn an_answer_ends_with_a_packet_and_never_within_one() {
+        let (mut bytes, mut seq, mut ends) = (Vec::new(), 1, Vec::new());
+        for (payload, ended) in [(&b"\x02"[..], false), (b"\x03def", false), (b"\x03one", false), (b"\xfe\0\0\x02\0", true)] {
+            packet::append(&mut bytes, &mut seq, payload);
+            ends.push((bytes.len(), ended));
+        }
+        for len in 1..=bytes.len() {
+            let expected = ends.iter().find(|(end, _)| *end == len).map_or((false, false), |(_, ended)| (true, *ended));
+            for cut in [1, 3, 4, 5, len] {
+                assert_eq!(behind(&bytes[..len], cut), expected, "{len} by {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_come_of_nothing_is_between() {
+        assert_eq!(behind(b"", 1), (true, false));
+        for end in [&b"\0\0\0\x02\0\0\0"[..], b"\xff\x7a\x04#42S02no"] {
+            let mut bytes = Vec::new();
+            packet::append(&mut bytes, &mut 1, end);
+            assert_eq!(behind(&bytes, 2), (true, true));
+        }
+    }
+
+    #[test]
+    fn a_row_of_several_packets_is_no_end_whatever_it_begins_with() {
+        for (len, between) in [(MAX_PAYLOAD, true), (MAX_PAYLOAD + 7, true)] {
+            let mut bytes = Vec::new();
+            packet::append(&mut bytes, &mut 1, &vec![0; len]);
+            assert_eq!(behind(&bytes, 1 << 14), (between, false));
+            // Its first packet is not all of it.
+            assert_eq!(behind(&bytes[..HEADER_LEN + MAX_PAYLOAD], 1 << 14), (false, false));
+        }
+    }
+}
