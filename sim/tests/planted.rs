@@ -6,13 +6,13 @@ use backend::planted::{
     ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH,
     KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
 };
-use sim::Weather::{self, Calm, Fickle};
+use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
 use std::cell::Cell;
 use std::thread::LocalKey;
 
 /// So many worlds may have a bug before it is seen.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 50;
 
 /// Plays worlds until the oracles have said all of this.
 fn assert_said(weather: Weather, words: &[&str]) {
@@ -173,7 +173,7 @@ fn a_connection_that_outlives_its_only_client_is_seen() {
 
 #[test]
 fn a_core_that_goes_round_and_round_is_seen() {
-    assert_seen(&ASK_AGAIN, Fickle, &["asked for ever"]);
+    assert_seen(&ASK_AGAIN, Stormy, &["asked for ever"]);
 }
 
 #[test]

@@ -112,7 +112,8 @@ impl Group {
     /// opened or idle here. What is idle on other cores is not known, and does not count.
     pub(crate) fn has_spare(&self) -> bool {
         let places = self.places.borrow();
-        if !self.queue.is_empty() || places.iter().any(|place| place.room.of_server.wanted() > 0) {
+        let somebody_waits = !self.queue.is_empty() || !self.paced.is_empty();
+        if somebody_waits || places.iter().any(|place| place.room.of_server.wanted() > 0) {
             return false;
         }
         let sum = |of: fn(&Place) -> u32| {
