@@ -43,6 +43,18 @@ impl Stage {
         });
         done
     }
+
+    /// Somebody says this in a while, whatever comes of it, and leaves.
+    fn said_after(&self, pause: Duration, mut client: Client, sql: String) -> Receiver<bool> {
+        let (tell, done) = oneshot();
+        let rt = self.rt.clone();
+        self.rt.spawn(async move {
+            rt.sleep(pause).await;
+            let said = client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text).await;
+            let _nobody = tell.send(said.is_ok());
+        });
+        done
+    }
 }
 
 /// A session that waits for one server keeps a connection to another, for its warnings, and that one is broken.
@@ -80,16 +92,10 @@ pub fn a_file_is_not_wanted_any_more(seed: u64) -> Verdict {
     let mut world = World { seed, ..small(1) };
     (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
     perform(&world, |stage| async move {
-        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        let (mut one, other) = (stage.enter().await, stage.enter().await);
         stage.done(&mut one, "CREATE TEMPORARY TABLE t1").await;
         let kill = format!("KILL QUERY {}", one.number);
-        let (tell, done) = oneshot();
-        let behind = stage.clone();
-        stage.rt.spawn(async move {
-            behind.rt.sleep(Duration::from_micros(seed % 50 * 300)).await;
-            let said = other.ask(&[b"\x03", kill.as_bytes()].concat(), Due::Text).await;
-            let _nobody = tell.send(said.is_ok());
-        });
+        let done = stage.said_after(Duration::from_micros(seed % 50 * 300), other, kill);
         one.file = ("f".to_owned(), vec![vec![7; 100]; 3]);
         let load = format!("{LOAD}'f' INTO TABLE log");
         let loaded = stage.rt.timeout(SOON, one.ask(&[b"\x03", load.as_bytes()].concat(), Due::Filed)).await;
@@ -109,16 +115,10 @@ pub fn a_transaction_begins_before_it_is_ended(seed: u64) -> Verdict {
     let mut world = World { seed, ..small(1) };
     (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
     perform(&world, |stage| async move {
-        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        let (mut one, other) = (stage.enter().await, stage.enter().await);
         stage.done(&mut one, "SELECT 'c0-1' FROM few").await;
         let kill = format!("KILL QUERY {}", one.number);
-        let (tell, done) = oneshot();
-        let behind = stage.clone();
-        stage.rt.spawn(async move {
-            behind.rt.sleep(Duration::from_micros(seed % 50 * 300)).await;
-            let said = other.ask(&[b"\x03", kill.as_bytes()].concat(), Due::Text).await;
-            let _nobody = tell.send(said.is_ok());
-        });
+        let done = stage.said_after(Duration::from_micros(seed % 50 * 300), other, kill);
         let begun = stage.rt.timeout(SOON, one.ask(b"\x03BEGIN", Due::Text)).await;
         let well = matches!(begun, Ok(Ok(Reply::Ok | Reply::Err { code: 1317, .. })));
         stage.judge.check(well, "client", || format!("BEGIN: {begun:?}"));
@@ -136,19 +136,13 @@ pub fn two_questions_are_interrupted(seed: u64) -> Verdict {
     let mut world = World { seed, ..small(1) };
     (world.faults.latency_max, world.connections) = (Duration::from_millis(5), 2);
     perform(&world, |stage| async move {
-        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        let (mut one, other) = (stage.enter().await, stage.enter().await);
         for sql in ["SET @a='x'", "BEGIN", "INSERT INTO fires VALUES ('c0-1')", "SET @b=@a"] {
             stage.done(&mut one, sql).await;
         }
         let _nobody_knows_it = stage.rt.timeout(SOON, one.ask(b"\x03EXECUTE nobody USING @a", Due::Text)).await;
         let kill = format!("KILL QUERY {}", one.number);
-        let (tell, done) = oneshot();
-        let behind = stage.clone();
-        stage.rt.spawn(async move {
-            behind.rt.sleep(Duration::from_micros(seed % 50 * 400)).await;
-            let said = other.ask(&[b"\x03", kill.as_bytes()].concat(), Due::Text).await;
-            let _nobody = tell.send(said.is_ok());
-        });
+        let done = stage.said_after(Duration::from_micros(seed % 50 * 400), other, kill);
         let prepared = stage.rt.timeout(SOON, one.ask(b"\x03PREPARE p FROM 'SELECT ?, ? FROM named'", Due::Text)).await;
         let well = matches!(prepared, Ok(Ok(Reply::Ok | Reply::Err { code: 1317, .. })));
         stage.judge.check(well, "client", || format!("PREPARE: {prepared:?}"));
