@@ -117,9 +117,9 @@ class MariaDb:
         self.port = free_port()
         as_root = ["--user=root"] if os.getuid() == 0 else []
         subprocess.run(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",
-                        f"--datadir={data}", *as_root], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                        f"--datadir={data}", f"--tmpdir={self.folder}", *as_root], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
-        self.process = start([server, "--no-defaults", f"--datadir={data}", f"--socket={self.socket}", f"--port={self.port}",
+        self.process = start([server, "--no-defaults", f"--datadir={data}", f"--tmpdir={self.folder}", f"--socket={self.socket}", f"--port={self.port}",
                               "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--max-connections=6000",
                               "--innodb-buffer-pool-size=256M", "--innodb-flush-log-at-trx-commit=0", "--back-log=1024", *as_root],
                              self.folder, "mariadb")

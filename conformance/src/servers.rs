@@ -158,6 +158,8 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16, options: &[String]) -> Ve
     all.push(format!("--datadir={}", data.display()));
     all.push(format!("--socket={}", folder.join("s").display()));
     all.push(format!("--pid-file={}", folder.join("pid").display()));
+    // A server that starts removes all `#sql…` of its folder for temporary files: in one that servers share, the tables that another is about to open.
+    all.push(format!("--tmpdir={}", folder.display()));
     all.push(format!("--port={port}"));
     for (option, file) in [("ssl-ca", "ca.pem"), ("ssl-cert", "server-cert.pem"), ("ssl-key", "server-key.pem")] {
         all.push(format!("--{option}={}", data.join(file).display()));
@@ -226,6 +228,7 @@ fn make_template(vendor: Vendor, programs: &Programs, work: &Path, fixture: &str
         Vendor::MariaDb => {
             let mut install = Command::new(in_path("mariadb-install-db").ok_or("mariadb-install-db is not here")?);
             install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+            install.arg(format!("--tmpdir={}", work.display()));
             install
         }
         Vendor::MySql => {
