@@ -208,18 +208,20 @@ def mysqlrouter(folder, server, cache):
     return Way("mysqlrouter, 1 thread", port, process)
 
 
-def relay(folder, server, target, driver):
+def relay(folder, server, target, driver, repeat=False):
+    """With `repeat` the least that a cache can cost: the answer before, again."""
     program = os.path.join(target, "release/examples/relay")
     if not os.path.exists(program):
         return None
     port = free_port()
-    process = start([program, "--listen", f"127.0.0.1:{port}", "--target", f"127.0.0.1:{server.port}", "--io-driver", driver], folder, f"relay-{driver}")
+    process = start([program, "--listen", f"127.0.0.1:{port}", "--target", f"127.0.0.1:{server.port}", "--io-driver", driver, *(["--repeat", "SELECT "] if repeat else [])], folder,
+                    f"relay-{driver}{'-repeat' * repeat}")
     try:
         wait_for(port, process, f"the raw relay ({driver})", seconds=10)
     except SystemExit as why:
         say(str(why))
         return None
-    return Way(f"raw relay, {driver}", port, process)
+    return Way(f"raw {'repeater' if repeat else 'relay'}, {driver}", port, process)
 
 
 CONFIGURATION = """datadir = "{home}"
@@ -345,7 +347,7 @@ def main():
     reading.add_argument("--seconds", type=int, default=4, help="of one run (4)")
     reading.add_argument("--rounds", type=int, default=3, help="of every way, interleaved (3)")
     reading.add_argument("--connections", default="1,8,64,256", help="numbers of connections (1,8,64,256)")
-    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,millrace,millrace-pipelined,millrace-ff)")
+    reading.add_argument("--only", default="", help="ways whose name contains one of these words (direct,haproxy,router,relay,repeater,millrace,millrace-pipelined,millrace-ff)")
     reading.add_argument("--workload", default=WORKLOAD["script"], choices=["oltp_point_select", "oltp_read_only", "oltp_read_write", "select_111"],
                          help="sysbench's script, or a statement without a table; A103, A104: oltp_read_only and select_111, --only direct,millrace "
                               "--connections 1,2,4,8,16,32,64,128 (oltp_point_select)")
@@ -392,6 +394,7 @@ def main():
             makers += [(f"millrace-unix{'-ff' * forward} uring {workers}",
                         lambda workers=workers, forward=forward: millrace(folder, server, wish.target, "uring", workers, forward=forward, unix=True))
                        for workers in numbers for forward in (False, True)]
+        makers += [("repeater uring", lambda: relay(folder, server, wish.target, "uring", repeat=True))]
         makers += [("millrace cached", lambda: millrace(folder, server, wish.target, "uring", 1, cached=True))]
         ways = [make() for name, make in makers if not words or any(word in name for word in words)]
         ways = [way for way in ways if way]

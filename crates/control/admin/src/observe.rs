@@ -4,7 +4,7 @@ use crate::engine::{SqlError, View};
 use crate::extended;
 use crate::rows::{self, Mapped};
 use bridge::{
-    Ask, CommandRow, Counter, DigestRow, HostgroupPoolRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width,
+    Ask, CommandRow, Counter, Counts, DigestRow, HostgroupPoolRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width,
 };
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
 use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
@@ -15,8 +15,8 @@ use rusqlite::types::ToSql;
 pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     use crate::tables::Observe;
     Some(match observe {
-        Observe::Nothing | Observe::Memory | Observe::Variables | Observe::StatsVariables => return None,
-        Observe::Global => Ask::Global,
+        Observe::Nothing | Observe::Variables | Observe::StatsVariables => return None,
+        Observe::Global | Observe::Memory => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes | Observe::Holds => Ask::Processes,
         Observe::Digests | Observe::DigestLatency => Ask::Digests,
@@ -386,8 +386,10 @@ fn spread_row<W: Width>(
 }
 
 /// Fills `stats_memory_metrics`.
-pub(crate) fn memory(conn: &Connection, table: &str, process: &Process) -> Result<(), SqlError> {
-    Into::table(conn, table, 2)?.row(&[&"SQLite3_memory_bytes", &process.sqlite_bytes.to_string()])
+pub(crate) fn memory(conn: &Connection, table: &str, process: &Process, counts: &Counts) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 2)?;
+    into.row(&[&"SQLite3_memory_bytes", &process.sqlite_bytes.to_string()])?;
+    into.row(&[&"query_digest_memory", &counts.value(Counter::DigestsBytes).to_string()])
 }
 
 /// Fills the statistics user's `global_variables`.

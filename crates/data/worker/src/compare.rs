@@ -36,6 +36,11 @@ impl Pair {
         Self { hostgroup, text: text.into(), client: Cell::new(None), mirror: Cell::new(None) }
     }
 
+    /// What waits with it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// False if there is a verdict now and no room for it.
     #[must_use]
     pub(crate) fn client_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) -> bool {

@@ -11,7 +11,7 @@ use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
 use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
 use backend::{NOBODY, Pools, Statements, Tally};
-use bridge::{Ask, CoreRow, Counter, HeldRow, PreparedRow, ProcessRow, Report, ToCore, UserRow};
+use bridge::{Ask, CoreRow, Counter, HeldRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
 use config::Snapshot;
 use net::tls::Acceptor;
@@ -366,6 +366,9 @@ impl Core {
                     let listing = self.digests.list(reset);
                     self.rt.spawn(self.clone().list_digests(listing, reply));
                 }
+                ToCore::Ask { what: Ask::Prepared, reply, .. } => {
+                    self.rt.spawn(self.clone().list_prepared(reply));
+                }
                 ToCore::ClientHost { address, failed } => {
                     self.note_login(address, failed);
                 }
@@ -431,6 +434,7 @@ impl Core {
                 let (by_clients, on_servers) = self.statements.in_use();
                 counts.set(Counter::StmtClientActiveUnique, by_clients);
                 counts.set(Counter::StmtServerActiveUnique, on_servers);
+                counts.set(Counter::DigestsBytes, self.digests.bytes());
                 let (written, lost) = self.outbox.written_and_lost();
                 counts.set(Counter::EventsLogged, written);
                 counts.set(Counter::EventsDropped, lost);
@@ -458,8 +462,8 @@ impl Core {
             ),
             Ask::Errors => Report::Errors(self.errors.rows(reset)),
             Ask::QueryCache => Report::QueryCache(Vec::new()),
+            Ask::Prepared => Report::Prepared(Vec::new()),
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
-            Ask::Prepared => Report::Prepared(self.prepared()),
             Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
             Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),
             Ask::Core => Report::Cores(vec![self.row(reset)]),
@@ -487,28 +491,6 @@ impl Core {
             long: turns.long,
             long_cpu: turns.long_cpu,
         }
-    }
-
-    fn prepared(&self) -> Vec<PreparedRow> {
-        let epoch = self.epoch();
-        let mut buffer = self.scratch.take();
-        let row = |statement: Rc<backend::Prepared>| {
-            let (clients, servers) = statement.counts();
-            PreparedRow {
-                id: statement.number.wrapping_mul(u64::from(self.cores)).wrapping_add(u64::from(self.index)),
-                schema: statement.schema.as_ref().into(),
-                user: statement.user.as_ref().into(),
-                digest: sql::digest(&statement.sql, &epoch.digest, &mut buffer),
-                clients: clients.into(),
-                servers: servers.into(),
-                columns: statement.columns.get(),
-                params: statement.params.get(),
-                text: String::from_utf8_lossy(&statement.sql).into(),
-            }
-        };
-        let rows = self.statements.all().into_iter().map(row).collect();
-        self.scratch.give(buffer);
-        rows
     }
 
     fn processes(&self) -> Vec<ProcessRow> {

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::stats::Listing;
-use bridge::{FlushCache, QueryCacheRow, Report};
+use bridge::{FlushCache, PreparedRow, QueryCacheRow, Report};
 use cache::{Entry, Read};
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,6 +17,11 @@ const SWEPT_AT_ONCE: usize = 256;
 const DIGESTS_AT_ONCE: usize = 500;
 /// Bytes of a statement that it shows.
 const TEXT_MAX: usize = 1024;
+/// Bytes of prepared statements that are looked through before others have their turn, and what is reckoned for the row of one.
+const PREPARED_AT_ONCE: usize = 256 << 10;
+const PREPARED_ROW: usize = 1024;
+/// Bytes of a prepared statement that its row shows.
+const PREPARED_TEXT_MAX: usize = 16 << 10;
 
 impl Core {
     /// So many bytes from now on.
@@ -54,6 +59,33 @@ impl Core {
             self.rt.yield_now().await;
         }
         reply(Report::Digests(listing.into_rows()));
+    }
+
+    /// Lists prepared statements: each is looked through for its digest, and there may be many, and long ones.
+    pub(crate) async fn list_prepared(self: Rc<Self>, reply: bridge::Reply<Report>) {
+        let (all, mut rows, mut bytes) = (self.statements.all(), Vec::new(), 0);
+        for statement in all {
+            bytes += statement.sql.len() + PREPARED_ROW;
+            let mut buffer = self.scratch.take();
+            let (clients, servers) = statement.counts();
+            rows.push(PreparedRow {
+                id: statement.number.wrapping_mul(u64::from(self.cores)).wrapping_add(u64::from(self.index)),
+                schema: statement.schema.as_ref().into(),
+                user: statement.user.as_ref().into(),
+                digest: sql::digest(&statement.sql, &self.epoch().digest, &mut buffer),
+                clients: clients.into(),
+                servers: servers.into(),
+                columns: statement.columns.get(),
+                params: statement.params.get(),
+                text: String::from_utf8_lossy(&statement.sql[..statement.sql.len().min(PREPARED_TEXT_MAX)]).into(),
+            });
+            self.scratch.give(buffer);
+            if bytes > PREPARED_AT_ONCE {
+                bytes = 0;
+                self.rt.yield_now().await;
+            }
+        }
+        reply(Report::Prepared(rows));
     }
 
     /// Lists what somebody may still have.

@@ -9,7 +9,7 @@ use crate::ready::limit_ms;
 use crate::session::Session;
 use crate::settings::{may_run_programs, sees_user_variables};
 use crate::statement::{Job, What};
-use crate::stats::{Failed, Seen};
+use crate::stats::{Bounds, Failed, Seen};
 use crate::tracked::LAST_GTID;
 use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking, Want};
 use bridge::Counter;
@@ -245,10 +245,11 @@ impl Copy {
     }
 
     fn bytes(&self) -> usize {
-        match &self.payload {
+        let payload = match &self.payload {
             Payload::Text(text, attributes) => text.len() + attributes.bytes().len(),
             Payload::Execution(kept) => kept.bytes(),
-        }
+        };
+        payload + self.pair.as_ref().map_or(0, |pair| pair.bytes())
     }
 
     /// The client's statement may have another text, and has ended long before its copy.
@@ -429,8 +430,7 @@ impl Copy {
             rows_affected: 0,
             rows_sent: 0,
         };
-        let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
-        if !core.digests.count(&seen, max, || true) {
+        if !core.digests.count(&seen, Bounds::of(v), || true) {
             core.tally.up(Counter::DigestsDropped);
         }
         core.scratch.give(text);

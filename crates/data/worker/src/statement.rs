@@ -6,7 +6,7 @@ use crate::epoch::Epoch;
 use crate::inside::may_hold_others;
 use crate::preparing::{Preparing, bare, quiet};
 use crate::session::{Ended, Session};
-use crate::stats::Seen;
+use crate::stats::{Bounds, Seen};
 use bridge::Counter;
 use plan::{Answer, Guarded, Plan, SessionFacts, SplitFacts};
 use rt::Instant;
@@ -371,8 +371,7 @@ impl Session {
                 rows_affected: told.rows_affected,
                 rows_sent: told.rows_sent,
             };
-            let max = usize::try_from(v.mysql_query_digests_max_entries).unwrap_or(usize::MAX);
-            if !self.core.digests.count(&seen, max, || self.is_shown(epoch, sent, self.lexing_of(job.what))) {
+            if !self.core.digests.count(&seen, Bounds::of(v), || self.is_shown(epoch, sent, self.lexing_of(job.what))) {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }

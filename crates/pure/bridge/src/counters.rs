@@ -109,7 +109,8 @@ counters! {
     StatementsRetried, "Millrace_statements_retried", "Statements sent again after their connection broke before the first byte of the answer.";
     EventsLogged, "Millrace_events_logged", "Statements written to the events log.";
     EventsDropped, "Millrace_events_dropped", "Statements that should be in the events log and are not: too many waited for the disk, or it could not be written.";
-    DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries was reached.";
+    DigestsDropped, "Millrace_digests_dropped", "Statements not recorded because mysql-query_digests_max_entries or mysql-query_digests_max_memory_MB was reached.";
+    DigestsBytes, "Millrace_digests_bytes", "Bytes that the rows of stats_mysql_query_digest take, on all cores, nearly.";
     ErrorsDropped, "Millrace_errors_dropped", "Errors of servers without a row in stats_mysql_errors, which was full.";
     MirrorConcurrency, "Mirror_concurrency", "Copies for mirrors that run now.";
     MirrorQueueLength, "Mirror_queue_length", "Copies for mirrors that wait now.";

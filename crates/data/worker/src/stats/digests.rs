@@ -43,6 +43,24 @@ struct Row {
     latency: Latency,
 }
 
+/// What a core keeps of digests at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// `mysql-query_digests_max_entries`.
+    pub(crate) rows: u64,
+    /// `mysql-query_digests_max_memory_MB`, in bytes.
+    pub(crate) bytes: u64,
+}
+
+impl Bounds {
+    pub(crate) fn of(variables: &config::Variables) -> Self {
+        Self {
+            rows: u64::try_from(variables.mysql_query_digests_max_entries).unwrap_or(0),
+            bytes: u64::try_from(variables.mysql_query_digests_max_memory_MB).unwrap_or(0) << 20,
+        }
+    }
+}
+
 /// Rows that are next to each other: what is moved at once when more come.
 const CHUNK: usize = 1024;
 
@@ -58,6 +76,18 @@ struct Table {
     numbers: HashTable<(u64, u32)>,
     /// How often it has begun anew.
     begun: u64,
+    /// What the rows take, as [`Seen::bytes`] reckons it.
+    bytes: u64,
+}
+
+/// What a row takes without its texts: itself, its place in the index, and what an allocator adds to two texts.
+const ROW_BYTES: usize = size_of::<Row>() + 2 * size_of::<(u64, u32)>() + 32;
+
+impl Seen<'_> {
+    /// What a row for it takes; names of users and schemas are shared.
+    fn bytes(&self) -> u64 {
+        (ROW_BYTES + self.text.len() + self.client_address.len()) as u64
+    }
 }
 
 impl Table {
@@ -136,13 +166,13 @@ pub(super) fn mixed<const N: usize>(mut h: u64, texts: [&str; N]) -> u64 {
 }
 
 impl Digests {
-    /// Counts it; `false` when it is new and the table has `max` rows already. `is_shown` is asked for the first statement of a row, and as long as none of
+    /// Counts it; `false` when it is new and there is no room for its row. `is_shown` is asked for the first statement of a row, and as long as none of
     /// the row's was shown.
-    pub(crate) fn count(&self, seen: &Seen<'_>, max: usize, is_shown: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn count(&self, seen: &Seen<'_>, most: Bounds, is_shown: impl FnOnce() -> bool) -> bool {
         let hash = hash(seen);
         let mut table = self.0.borrow_mut();
-        let Table { chunks, numbers, .. } = &mut *table;
-        let full = numbers.len() >= max;
+        let Table { chunks, numbers, bytes, .. } = &mut *table;
+        let full = numbers.len() as u64 >= most.rows || *bytes + seen.bytes() > most.bytes;
         let same = |row: &Row| {
             row.digest == seen.digest
                 && row.hostgroup == seen.hostgroup
@@ -176,7 +206,8 @@ impl Digests {
                 let mut latency = Latency::default();
                 latency.count(seen.time_us);
                 let number = chunks.len().saturating_sub(1) * CHUNK + chunks.last().map_or(0, Vec::len);
-                entry.insert((hash, u32::try_from(number).expect("max is at most ten million")));
+                entry.insert((hash, u32::try_from(number).expect("rows are at most ten million")));
+                *bytes += seen.bytes();
                 table.push(Row {
                     hostgroup: seen.hostgroup,
                     schema: seen.schema.clone(),
@@ -198,6 +229,11 @@ impl Digests {
                 true
             }
         }
+    }
+
+    /// What they take, in bytes, nearly.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.borrow().bytes
     }
 
     /// Begins to list them; with `reset`, the table begins anew now.
@@ -263,12 +299,16 @@ mod tests {
         }
     }
 
+    const fn rows(rows: u64) -> Bounds {
+        Bounds { rows, bytes: 1 << 30 }
+    }
+
     #[test]
     fn a_list_is_of_all_whatever_comes_while_it_is_made() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
         let count = |digests: &Digests, of: std::ops::Range<u64>| {
-            of.for_each(|digest| assert!(digests.count(&seen(&s, &u, digest, 1), 10_000, || true)));
+            of.for_each(|digest| assert!(digests.count(&seen(&s, &u, digest, 1), rows(10_000), || true)));
         };
         let numbers = |rows: Vec<DigestRow>| rows.iter().map(|row| row.digest).collect::<Vec<_>>();
         count(&digests, 0..5000);
@@ -296,9 +336,9 @@ mod tests {
     fn a_digest_has_a_row_for_each_user_and_schema() {
         let (s, t, u): (Rc<str>, Rc<str>, Rc<str>) = ("s".into(), "t".into(), "u".into());
         let digests = Digests::default();
-        assert!(digests.count(&seen(&s, &u, 1, 5), 10, || true));
-        assert!(digests.count(&seen(&s, &u, 1, 3), 10, || panic!("one was shown")));
-        assert!(digests.count(&seen(&t, &u, 1, 9), 10, || true));
+        assert!(digests.count(&seen(&s, &u, 1, 5), rows(10), || true));
+        assert!(digests.count(&seen(&s, &u, 1, 3), rows(10), || panic!("one was shown")));
+        assert!(digests.count(&seen(&t, &u, 1, 9), rows(10), || true));
         let mut rows = digests.rows(true);
         rows.sort_by_key(|row| row.count);
         assert_eq!(rows.len(), 2);
@@ -310,16 +350,33 @@ mod tests {
     fn the_table_is_bounded() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
-        assert!(digests.count(&seen(&s, &u, 1, 1), 1, || true));
-        assert!(!digests.count(&seen(&s, &u, 2, 1), 1, || true));
-        assert!(digests.count(&seen(&s, &u, 1, 1), 1, || true));
+        assert!(digests.count(&seen(&s, &u, 1, 1), rows(1), || true));
+        assert!(!digests.count(&seen(&s, &u, 2, 1), rows(1), || true));
+        assert!(digests.count(&seen(&s, &u, 1, 1), rows(1), || true));
+    }
+
+    /// A hundred texts of a megabyte are few rows.
+    #[test]
+    fn the_table_is_bounded_in_bytes_too() {
+        let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
+        let digests = Digests::default();
+        let text = vec![b'x'; 1 << 20];
+        let most = Bounds { rows: 100_000, bytes: 10 << 20 };
+        let count = |digest| digests.count(&Seen { text: &text, ..seen(&s, &u, digest, 1) }, most, || true);
+        assert_eq!((0..100).filter(|digest| count(*digest)).count(), 9);
+        assert!(count(3));
+        assert!((9 << 20..10 << 20).contains(&digests.bytes()));
+        // What is short has room where what is long has none, and all have when it begins anew.
+        assert!(digests.count(&seen(&s, &u, 1000, 1), most, || true));
+        digests.rows(true);
+        assert!(digests.bytes() == 0 && count(50));
     }
 
     #[test]
     fn a_row_knows_whether_its_digest_shows_all() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
-        let count = |digest, shown, looked| digests.count(&Seen { shown, ..seen(&s, &u, digest, 1) }, 10, || looked);
+        let count = |digest, shown, looked| digests.count(&Seen { shown, ..seen(&s, &u, digest, 1) }, rows(10), || looked);
         for (digest, shown, looked) in [
             (1, None, false),
             (1, None, false),

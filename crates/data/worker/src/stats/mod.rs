@@ -8,6 +8,6 @@ mod latencies;
 
 pub(crate) use alarms::{Alarmed, Alarms, Raised};
 pub(crate) use commands::Commands;
-pub(crate) use digests::{Digests, Listing, Seen};
+pub(crate) use digests::{Bounds, Digests, Listing, Seen};
 pub(crate) use errors::{Errors, Failed};
 pub(crate) use latencies::Latencies;
