@@ -54,10 +54,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     pub(crate) fn of(variables: &config::Variables) -> Self {
-        Self {
-            rows: u64::try_from(variables.mysql_query_digests_max_entries).unwrap_or(0),
-            bytes: u64::try_from(variables.mysql_query_digests_max_memory_MB).unwrap_or(0) << 20,
-        }
+        Self { rows: variables.mysql_query_digests_max_entries, bytes: variables.mysql_query_digests_max_memory_MB << 20 }
     }
 }
 
