@@ -5,6 +5,7 @@ use crate::backend::{Backend, Key};
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
+use crate::queue::Turn;
 use crate::sync::Need;
 use bridge::Counter;
 use rt::Instant;
@@ -213,6 +214,7 @@ impl Pools {
         let mut turn = group.queue.join(begun);
         let mut told = None;
         let mut asked: Option<Instant> = None;
+        let mut paced = None;
         // Rather than opening a connection. Each who waits tells one: together they wait no longer than the first.
         let presses = !want.new_connection
             && !group.lingering.is_empty()
@@ -237,7 +239,9 @@ impl Pools {
                 if slow || self.must_slow_down(group, want, begun) {
                     // Not in the way of those for whom a connection is idle.
                     drop(turn);
-                    self.wait_for_pace(group, want, begun, limit).await;
+                    // Once: who leaves that line calls the next, and two who leave it and come back would call each other without end.
+                    let place = paced.get_or_insert_with(|| group.paced.join(begun));
+                    self.wait_for_pace(want, place, begun + limit, &mut asked).await;
                     turn = group.queue.join(begun);
                     if self.rt.now() - begun >= limit {
                         return None;
@@ -246,11 +250,7 @@ impl Pools {
                 }
                 group.lanes.ring();
                 told = Some(Told::tell(group, self.line, begun, self.rt.now()));
-                let now = self.rt.now();
-                if asked.is_none_or(|asked| now - asked >= LOOK_AGAIN) {
-                    asked = Some(now);
-                    self.ask_for(want);
-                }
+                self.ask_now_and_then(want, &mut asked);
             }
             let left = limit.saturating_sub(self.rt.now() - begun);
             if left.is_zero() {
@@ -268,14 +268,22 @@ impl Pools {
     }
 
     /// A moment beside the line, in one of their own, for those who may not open a connection yet. The first of them asks the other cores.
-    async fn wait_for_pace(&self, group: &Group, want: &Want<'_>, begun: Instant, limit: Duration) {
-        let turn = group.paced.join(begun);
+    async fn wait_for_pace(&self, want: &Want<'_>, turn: &Turn<'_>, until: Instant, asked: &mut Option<Instant>) {
         let first = turn.is_first();
         if first {
-            self.ask_for(want);
+            self.ask_now_and_then(want, asked);
         }
         let nap = if first { LOOK_AGAIN } else { LOOK_SELDOM };
-        let _called_or_time_to_look = self.rt.timeout(nap.min(limit.saturating_sub(self.rt.now() - begun)), turn.called()).await;
+        let _called_or_time_to_look = self.rt.timeout(nap.min(until - self.rt.now()), turn.called()).await;
+    }
+
+    /// Asks the other cores, unless that was a moment ago.
+    fn ask_now_and_then(&self, want: &Want<'_>, asked: &mut Option<Instant>) {
+        let now = self.rt.now();
+        if asked.is_none_or(|asked| now - asked >= LOOK_AGAIN) {
+            *asked = Some(now);
+            self.ask_for(want);
+        }
     }
 
     /// Whether so many connections were opened in the last second that another has to wait, or others have waited for that longer.
@@ -462,5 +470,56 @@ impl Drop for Told {
         for permits in &self.0 {
             permits.wait_no_more(self.1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lend::Word;
+    use crate::{State, testing};
+    use config::{Snapshot, Variables};
+    use std::cell::Cell;
+
+    #[test]
+    fn who_waits_for_the_pace_keeps_no_core_busy() {
+        testing::with_several(|rt, pools, _place| async move {
+            let settings =
+                [("mysql-throttle_connections_per_sec_to_hostgroup", "1"), ("mysql-connect_timeout_server_max", "2000")];
+            let (variables, _) = Variables::build(settings).unwrap();
+            let snapshot = Snapshot { variables: Arc::new(variables), ..Snapshot::default() };
+            // Somebody else has opened as many as may be.
+            assert!(pools.registry.get("opened in hostgroup 0").try_take(1));
+            let words = Rc::new(Cell::new(0));
+            let count = words.clone();
+            let speak = move |_core, word| {
+                assert!(matches!(word, Word::Wanted(_)));
+                count.set(count.get() + 1);
+                Ok(())
+            };
+            pools.meet(vec![1], Box::new(speak));
+            let pools = Rc::new(pools);
+            let waiting: Vec<_> = (0..5)
+                .map(|_| {
+                    let (pools, snapshot) = (pools.clone(), snapshot.clone());
+                    let (tell, told) = rt::local::oneshot();
+                    rt.spawn(async move {
+                        let state = State::new("", 45);
+                        let attributes = wire::connect_attributes::ConnectAttributes::default();
+                        let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
+                        let _nobody = tell.send(pools.acquire(&want).await.err());
+                    });
+                    told
+                })
+                .collect();
+            rt.sleep(Duration::from_secs(1)).await;
+            assert_eq!(pools.group(0).paced.len(), 5);
+            for one in waiting {
+                assert!(matches!(one.await, Some(Some(BackendFailed::Timeout { .. }))));
+            }
+            // The first asks fifty times a second, and each once more that is the first when all give up.
+            assert!((50..110).contains(&words.get()), "{}", words.get());
+            assert!(pools.group(0).paced.is_empty() && pools.group(0).queue.is_empty());
+        });
     }
 }

@@ -455,23 +455,7 @@ mod tests {
             }
             let (attributes, state, snapshot) =
                 (wire::connect_attributes::ConnectAttributes::default(), State::new("", 45), Snapshot::default());
-            let want = Want {
-                hostgroup: 0,
-                user: "app",
-                secret: &Secret::None,
-                caps: 0,
-                collation: 45,
-                session: 0,
-                attributes: &attributes,
-                client: None,
-                state: &state,
-                user_variables: crate::Sees::Nothing,
-                remembered: None,
-                tracking: crate::Tracking::Any,
-                snapshot: &snapshot,
-                new_connection: true,
-                like: None,
-            };
+            let want = testing::want(&snapshot, &state, &attributes);
             // Who has let us in and left without a word is not asked again elsewhere.
             let failed = pools.log_in_at_one_of(&addresses, &place, &want).await;
             assert!(matches!(failed, Err(Attempt::Again(_))));

@@ -1,14 +1,16 @@
 //! For tests: a core in a simulated world with one server that several addresses answer for.
 
 use crate::room::Room;
-use crate::{Place, Pools, Tally};
-use config::{Server, Status};
+use crate::{Place, Pools, Sees, State, Tally, Tracking, Want};
+use config::{Server, Snapshot, Status};
+use net::Secret;
 use rt::Rt;
 use rt::permits::Registry;
 use rt::sim::{Faults, Limits};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::connect_attributes::ConnectAttributes;
 
 /// Runs a test with the pools of a core and the place of the server that is called `several`.
 pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, Rc<Place>) -> F) {
@@ -19,6 +21,27 @@ pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, 
         let place = Place::new(Arc::new(server("several")), Room::of(&registry, 0, "several", 3306));
         test(rt, pools, place)
     });
+}
+
+/// What somebody wants of hostgroup 0 who has not set anything.
+pub(crate) fn want<'a>(snapshot: &'a Snapshot, state: &'a State, attributes: &'a ConnectAttributes) -> Want<'a> {
+    Want {
+        hostgroup: 0,
+        user: "app",
+        secret: &Secret::None,
+        caps: 0,
+        collation: 45,
+        session: 0,
+        attributes,
+        client: None,
+        state,
+        user_variables: Sees::Nothing,
+        remembered: None,
+        tracking: Tracking::Any,
+        snapshot,
+        new_connection: true,
+        like: None,
+    }
 }
 
 fn server(hostname: &str) -> Server {
