@@ -616,6 +616,11 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     let refused = proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT ?3'; LOAD MYSQL QUERY RULES TO RUNTIME;");
     expect(refused.is_err_and(|words| words.contains("pattern has 2 placeholders")), || {
         "a template without its value was taken".to_owned()
+    })?;
+    let refused =
+        proxy.admin("UPDATE mysql_query_rewrite SET replacement = 'SELECT FROM WHERE'; LOAD MYSQL QUERY RULES TO RUNTIME;");
+    expect(refused.is_err_and(|words| words.contains("replacement lacks a value before 'FROM WHERE'")), || {
+        "what no server can parse was taken".to_owned()
     })
 }
 

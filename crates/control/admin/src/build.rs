@@ -233,7 +233,7 @@ fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
         together(rows::read::<RuleRow>(conn, ""), rows::read::<FastRoutingRow>(conn, ""), rows::read::<RewriteRow>(conn, ""))?;
     Ok(making(next, move |next, help| {
         let rules = Rules::build_with_help(&next.rules, rules, fast, &next.variables, help);
-        let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites), Ok(()))?;
+        let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites, next.variables.mysql_query_rewrite_check), Ok(()))?;
         let notices = rules.notices().to_vec();
         (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
         Ok(notices)
@@ -319,6 +319,9 @@ fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<R
         let fast: Vec<_> = next.rules.fast().rows().collect();
         let rules = next.rules.rows().cloned();
         next.rules = Arc::new(Rules::build_with_help(&next.rules, rules, fast, &next.variables, help)?);
+    }
+    if !old.mysql_query_rewrite_check && next.variables.mysql_query_rewrite_check {
+        next.rewrites = Arc::new(Rewrites::build(next.rewrites.rows().cloned(), true)?);
     }
     if !old.mysql_firewall_whitelist_enabled {
         notices.extend(everybody_is_refused(next));

@@ -15,14 +15,18 @@ pub struct Rewrites {
 }
 
 impl Rewrites {
-    /// From the rows of `mysql_query_rewrite`; inactive ones are left out.
-    pub fn build(rows: impl IntoIterator<Item = RewriteRow>) -> Result<Self, Vec<Refusal>> {
+    /// From the rows of `mysql_query_rewrite`; inactive ones are left out. `parsed`: replacements have to be what a MySQL or MariaDB can parse.
+    ///
+    /// # Errors
+    /// Every template that cannot be used.
+    pub fn build(rows: impl IntoIterator<Item = RewriteRow>, parsed: bool) -> Result<Self, Vec<Refusal>> {
         let mut refusals = Refusals::of("mysql_query_rewrite");
         let mut rows: Vec<_> = rows.into_iter().filter(|row| row.active != 0).collect();
         rows.sort_by_key(|row| row.rewrite_id);
         let mut built = Self::default();
         for row in rows {
-            match Template::compile(&row.pattern, &row.replacement) {
+            let unparsed = || sql::grammar::mistake(&row.replacement).filter(|_| parsed).map(Unusable::Replacement);
+            match Template::compile(&row.pattern, &row.replacement).and_then(|built| unparsed().map_or(Ok(built), Err)) {
                 Ok(template) => {
                     built.by_fingerprint.entry(template.fingerprint()).or_default().push(built.list.len());
                     built.list.push((row, template));
@@ -81,7 +85,7 @@ mod tests {
         off.active = 0;
         let rows =
             [row(3, "SELECT a FROM t WHERE b = ?", "SELECT 3"), row(2, "SELECT a FROM t WHERE b = 5", "SELECT 2"), of_user, off];
-        let rewrites = Rewrites::build(rows).unwrap();
+        let rewrites = Rewrites::build(rows, true).unwrap();
         let found = |user, sql: &str| rewrites.find(user, "s", sql.as_bytes(), Lexing::Escapes).map(|(id, _)| id);
         assert_eq!(found("u", "select a from t where b=5"), Some(1));
         assert_eq!(found("v", "select a from t where b=5"), Some(2));
@@ -92,14 +96,17 @@ mod tests {
 
     #[test]
     fn every_template_that_cannot_be_used_is_refused_at_once() {
-        let refused = Rewrites::build([row(1, "SELECT 'a", "SELECT 1"), row(2, "SELECT ?", "SELECT ?2")]).unwrap_err();
+        let rows = || [row(1, "SELECT 'a", "SELECT 1"), row(2, "SELECT ?", "SELECT ?2"), row(3, "SELECT 1", "SELECT FROM WHERE")];
+        let refused = Rewrites::build(rows(), true).unwrap_err();
         let words: Vec<_> = refused.iter().map(ToString::to_string).collect();
         assert_eq!(
             words,
             [
                 "mysql_query_rewrite (rewrite_id 1): pattern ends inside a string, a name or a comment",
                 "mysql_query_rewrite (rewrite_id 2): replacement has '?2', but pattern has 1 placeholders",
+                "mysql_query_rewrite (rewrite_id 3): replacement lacks a value before 'FROM WHERE'",
             ]
         );
+        assert_eq!(Rewrites::build(rows(), false).unwrap_err().len(), 2);
     }
 }

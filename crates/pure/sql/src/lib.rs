@@ -8,6 +8,7 @@ mod counts;
 pub mod digest;
 pub mod dynamic;
 mod functions;
+pub mod grammar;
 mod hidden;
 mod injection;
 mod kill;

@@ -29,6 +29,8 @@ pub(crate) struct Parts<'a> {
     operand: bool,
     /// After `.` or `@` every word is a name.
     name: bool,
+    /// The last part was in backquotes.
+    quoted: bool,
     sound: bool,
 }
 
@@ -94,6 +96,7 @@ impl<'a> Parts<'a> {
             template: false,
             operand: true,
             name: false,
+            quoted: false,
             sound: true,
         }
     }
@@ -104,6 +107,16 @@ impl<'a> Parts<'a> {
 
     pub(crate) fn of_template_bytes(text: &'a [u8]) -> Self {
         Self { template: true, ..Self::of(text, Lexing::Escapes) }
+    }
+
+    /// Whether the last part was a name in backquotes.
+    pub(crate) const fn is_quoted(&self) -> bool {
+        self.quoted
+    }
+
+    /// Just after the last part.
+    pub(crate) fn position(&self) -> usize {
+        self.words.position()
     }
 
     /// Whether all quotes were closed, and every server reads what was read.
@@ -260,6 +273,7 @@ impl<'a> Iterator for Parts<'a> {
 
     fn next(&mut self) -> Option<Part<'a>> {
         let token = self.words.next()?;
+        self.quoted = token.kind == Kind::Name;
         if token.is_sign(b';') && self.words.clone().all(|token| token.is_sign(b';')) {
             while self.words.next().is_some() {}
             return None;
