@@ -23,7 +23,6 @@ fn main() {
         ("what_was_prepared_in_a_schema_runs_for_a_session_without_one", without_schema),
         ("our_own_questions_are_not_what_found_rows_is_about", found_rows),
         ("commit_release_ends_its_session_and_nobody_elses_statement", released),
-        ("what_a_binary_log_numbers_is_no_state_of_a_session", binary_log),
         ("who_reads_in_utf16_leaves_no_more_than_others", wide),
         ("a_get_diagnostics_does_not_hide_what_a_trigger_has_set", behind_an_error),
         ("what_stands_behind_a_commit_release_does_not_run", behind_a_release),
@@ -327,34 +326,6 @@ fn released(driver: Driver) -> Outcome {
         asked(&mut kept, "COMMIT NO RELEASE")?;
         is(&mut kept, "SELECT COUNT(*) FROM conf.released", &["50"])
     })
-}
-
-/// MariaDB tells the number of each write's transaction with what else it tells.
-fn binary_log(driver: Driver) -> Outcome {
-    for vendor in vendors() {
-        let (server, proxy) = by_hand::one_with(driver, vendor, &["--log-bin=log", "--server-id=1"])?;
-        server.root(
-            "CREATE TABLE conf.numbered (a INT); CREATE TABLE conf.fired (a INT);
-             CREATE TRIGGER conf.fires BEFORE INSERT ON conf.fired FOR EACH ROW SET @of_a_trigger = 'secret'",
-        )?;
-        narrow(&proxy)?;
-        let mut first = log_in(&proxy)?;
-        let mut second = beside(&proxy, &first)?;
-        for _ in 0..3 {
-            for client in [&mut first, &mut second] {
-                asked(client, "INSERT INTO conf.numbered VALUES (1)")?;
-                same(held(&proxy, client)?.as_str(), "")?;
-            }
-        }
-        for client in [&mut first, &mut second] {
-            is(client, "SELECT COUNT(*) FROM conf.numbered", &["6"])?;
-        }
-        // What a trigger sets beside it is the session's alone.
-        asked(&mut first, "INSERT INTO conf.fired VALUES (1)")?;
-        same(held(&proxy, &first)?.as_str(), "Untold")?;
-        is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
-    }
-    Ok(())
 }
 
 /// The first that writes there has the server asked how it tells of changes, and reads letters of two bytes.
