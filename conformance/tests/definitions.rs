@@ -19,6 +19,7 @@ fn main() {
         ("what_one_client_remembers_another_was_never_told", remembered_by_one),
         ("columns_that_came_before_an_error_of_ours_were_not_told", too_late),
         ("a_server_that_cannot_leave_definitions_out_describes", both_vendors),
+        ("a_statement_with_other_parameters_elsewhere_is_not_executed_there", other_parameters),
         ("in_lanes_each_client_is_answered_in_its_own_form", lanes),
         ("with_nothing_between_it_is_the_servers_affair", through),
     ])
@@ -162,13 +163,35 @@ fn too_late(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// A MySQL in hostgroup 0, a MariaDB in hostgroup 1.
-fn both_vendors(driver: Driver) -> Outcome {
-    let (Some(mysql), Some(mariadb)) = (warmed(Vendor::MySql)?, warmed(Vendor::MariaDb)?) else { return Ok(()) };
+/// A MySQL in hostgroup 0, a MariaDB in hostgroup 1, if there are both.
+fn of_both_vendors(driver: Driver) -> Result<Option<(Server, Server, Proxy)>, String> {
+    let (Some(mysql), Some(mariadb)) = (warmed(Vendor::MySql)?, warmed(Vendor::MariaDb)?) else { return Ok(None) };
     let mut wish = Wish::in_front_of(&mysql);
     wish.servers = format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", wish.servers, mariadb.port);
     wish.variables = wish.variables.replace("caching_sha2_password", "mysql_native_password");
     let proxy = Proxy::start(driver, &wish)?;
+    Ok(Some((mysql, mariadb, proxy)))
+}
+
+/// What an executable comment hides from one server, another has: values would be read from the wrong bytes.
+fn other_parameters(driver: Driver) -> Outcome {
+    const SEVEN: &[u8] = b"\0\x01\x03\0\x07\0\0\0";
+    let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else { return Ok(()) };
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    client.prepare("SELECT ? AS a /*M!100100 , ? AS b */")?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'AS a', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let refused = client.execute(0, 0, SEVEN)?;
+    expect(refused.contains("Incorrect arguments to EXECUTE"), || refused.clone())?;
+    // The session goes on, and so does the statement where it fits.
+    proxy.admin("DELETE FROM mysql_query_rules; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let row = client.execute(0, 0, SEVEN)?;
+    expect(row.contains("\\x00\\x00\\x07"), || row.clone())
+}
+
+fn both_vendors(driver: Driver) -> Outcome {
+    let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else { return Ok(()) };
     let there = |sql: &str| format!("/* hostgroup=1 */ {sql}");
     for eof in [0, caps::DEPRECATE_EOF] {
         let mut client = Raw::log_in(proxy.port, caps::OPTIONAL_METADATA | eof)?;

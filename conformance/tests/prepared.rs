@@ -21,6 +21,9 @@ fn main() {
         ("a_connection_that_nothing_holds_any_more_is_given_back", given_back),
         ("a_server_that_reads_no_long_data_keeps_nobody", long_data_unread),
         ("long_data_of_all_statements_together_has_a_bound", long_data_of_all),
+        ("a_piece_that_is_too_large_is_no_answer_to_what_comes_next", large_piece),
+        ("long_data_of_a_refused_execution_is_nobody_elses", long_data_left),
+        ("texts_that_nobody_executes_have_a_bound_in_bytes", long_texts),
         ("what_was_not_prepared_is_not_executed_as_something_else", refused_and_executed),
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
         ("a_rule_limits_what_is_fetched_piece_by_piece", limited),
@@ -255,6 +258,86 @@ fn long_data_of_all(driver: Driver) -> Outcome {
     expect(last.as_ref().is_err_and(|words| words.starts_with("1105")), || format!("{last:?}"))?;
     send(&mut client, ids[39])?;
     execute(&mut client, ids[39]).map(drop)
+}
+
+/// A piece has no answer; what is said of it would be read as that of the EXECUTE.
+fn large_piece(driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    set(&proxy, "SET mysql-max_allowed_packet=8192")?;
+    let framed = |payload: &[u8]| [&(payload.len() as u32).to_le_bytes()[..], payload].concat();
+    for first in [true, false] {
+        let mut client = log_in(&proxy)?;
+        let id = prepare_with_one(&mut client, "INSERT INTO conf.scratch VALUES (1, ?)", 1)?;
+        let piece = |len| framed(&[&b"\x18"[..], &id, &[0, 0], &vec![b'x'; len]].concat());
+        let mut all = if first { piece(1_000) } else { Vec::new() };
+        all.extend(piece(9_000));
+        all.extend(framed(&[&b"\x17"[..], &id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat()));
+        all.extend(framed(b"\x03SELECT 7"));
+        client.bytes(&all).map_err(said)?;
+        let packet = client.packet().map_err(said)?;
+        expect(packet.first() == Some(&0xff) && by_hand::complaint(&packet).to_string().starts_with("1153"), || {
+            packet.escape_ascii().to_string()
+        })?;
+        let next = client.packet();
+        expect(next.is_err(), || format!("the session goes on: {next:?}"))?;
+        same(server.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
+    }
+    Ok(())
+}
+
+/// Servers keep what came ahead until the statement was executed; one that they refuse to execute is closed.
+fn long_data_left(driver: Driver) -> Outcome {
+    const TEXT: &str = "SELECT ?, ?";
+    // A parameter that there is not; values that end too early.
+    let execution: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 0xfd, 0, 8, 0];
+    for (param, values) in [(7_u16, &b"\x01a\x05\0\0\0\0\0\0\0"[..]), (0, b"\x05")] {
+        for vendor in vendors() {
+            let (_server, proxy) = by_hand::one(driver, vendor)?;
+            narrow(&proxy)?;
+            let mut first = log_in(&proxy)?;
+            let mut second = beside(&proxy, &first)?;
+            let id = prepare_with_one(&mut first, TEXT, 2)?;
+            first.command(&[&b"\x18"[..], &id, &param.to_le_bytes(), b"secret"].concat()).map_err(said)?;
+            first.command(&[&b"\x17"[..], &id, execution, values].concat()).map_err(said)?;
+            let refused = up_to_eof(&mut first, 2);
+            expect(refused.is_err(), || format!("{vendor}: {refused:?}"))?;
+            let id = prepare_with_one(&mut second, TEXT, 2)?;
+            for _ in 0..2 {
+                second.command(&[&b"\x17"[..], &id, execution, b"\x03bob\x05\0\0\0\0\0\0\0"].concat()).map_err(said)?;
+                let row = up_to_eof(&mut second, 2).map_err(|why| format!("{vendor}, parameter {param}: {why}"))?.pop();
+                let row = row.unwrap_or_default();
+                expect(row.ends_with(b"\x03bob\x05\0\0\0\0\0\0\0"), || format!("{vendor}: {}", row.escape_ascii()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Neither such as no server takes, nor such as one client keeps.
+fn long_texts(driver: Driver) -> Outcome {
+    const LEN: usize = 4 << 20;
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    set(&proxy, "SET mysql-max_stmts_cache_MB=8; SET mysql-max_allowed_packet=8388608")?;
+    let mut client = log_in(&proxy)?;
+    let before = resident_kib(proxy.id());
+    for n in 0..40 {
+        let refused = prepare_with_one(&mut client, &format!("SELEKT {n}, '{}'", "x".repeat(LEN)), 1);
+        expect(refused.as_ref().is_err_and(|words| words.starts_with("1064")), || format!("{n}: {refused:?}"))?;
+    }
+    let grown = resident_kib(proxy.id()).saturating_sub(before);
+    expect(grown < 64 << 10, || format!("{grown} KiB more are resident"))?;
+    let mut ids = Vec::new();
+    let refused = loop {
+        match prepare_with_one(&mut client, &format!("SELECT {}, LENGTH('{}'), ?", ids.len(), "x".repeat(LEN)), 2) {
+            Ok(id) if ids.len() < 10 => ids.push(id),
+            refused => break refused,
+        }
+    };
+    expect(refused.as_ref().is_err_and(|words| words.starts_with("1461")), || format!("{refused:?}"))?;
+    same(&ids.len().to_string(), "3")?;
+    // What is closed makes room.
+    client.command(&[&b"\x19"[..], &ids[0]].concat()).map_err(said)?;
+    prepare_with_one(&mut client, &format!("SELECT LENGTH('{}'), ?", "y".repeat(LEN)), 2).map(drop)
 }
 
 /// Connectors send PREPARE and EXECUTE of "the last one" in one piece, and see only then that there is none.

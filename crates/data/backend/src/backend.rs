@@ -606,15 +606,21 @@ impl Backend {
         let prepared = response.prepared().ok_or(BackendFailed::BrokeAfter(NetError::Malformed(wire::Malformed::new(
             "a response to COM_STMT_PREPARE without an id",
         ))))?;
-        self.learn_prepared(statement, prepared.id, max);
+        self.learn_prepared(statement, &prepared, max);
         Ok(prepared.id)
     }
 
+    /// Parameters that the server has found in the statement of this id. A text may have others there than elsewhere: executable comments are for some versions.
+    #[must_use]
+    pub fn params_of(&self, id: u32) -> Option<u16> {
+        self.prepared.params(id)
+    }
+
     /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
-    pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, id: u32, max: u64) {
+    pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64) {
         self.tally.up(Counter::StmtServerActiveTotal);
         self.doubt_what_was_meant(statement);
-        for id in self.prepared.insert(statement, id, usize::try_from(max).unwrap_or(usize::MAX)) {
+        for id in self.prepared.insert(statement, there.id, there.params, usize::try_from(max).unwrap_or(usize::MAX)) {
             self.close_statement(id);
         }
     }

@@ -1,8 +1,9 @@
 //! Prepared statements of this core: the same text of the same user in the same schema is one statement, whoever prepared it.
 
 use crate::state::{Meant, State};
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -75,32 +76,63 @@ impl Drop for Interest {
     }
 }
 
+/// What a core remembers of statements at most, besides those that clients have.
+#[derive(Debug, Clone, Copy)]
+pub struct Remembered {
+    /// `mysql-max_stmts_cache`.
+    pub statements: usize,
+    /// `mysql-max_stmts_cache_MB`, in bytes.
+    pub bytes: usize,
+}
+
 /// All statements of a core: those that a client may execute, and the latest of those that nobody does.
 #[derive(Debug, Default)]
 pub struct Statements {
     last: Cell<u64>,
-    known: RefCell<HashMap<Box<[u8]>, Rc<Prepared>, foldhash::fast::RandomState>>,
-    /// Forgetting is tried at this length; nobody looks through all of them for each new one.
+    hashing: foldhash::fast::RandomState,
+    known: RefCell<Texts>,
+    /// Forgetting is tried at this length, and at so many bytes; nobody looks through all of them for each new one.
     next_look: Cell<usize>,
+    next_bytes: Cell<usize>,
+}
+
+/// Statements by hash, and what they take.
+#[derive(Debug, Default)]
+struct Texts {
+    all: HashTable<(u64, Rc<Prepared>)>,
+    bytes: usize,
+}
+
+/// What a statement takes besides its text.
+const STATEMENT_BYTES: usize = size_of::<Prepared>() + 2 * size_of::<(u64, Rc<Prepared>)>() + 32;
+
+fn bytes_of(sql: &[u8]) -> usize {
+    STATEMENT_BYTES + sql.len()
 }
 
 impl Statements {
-    /// The statement of this text of this user in this state: its schema, and what decides how servers read a text. More than `max` are kept only
+    /// The statement of this text of this user in this state: its schema, and what decides how servers read a text. More than `most` are kept only
     /// as far as clients have them.
-    pub fn intern(&self, user: &Rc<str>, state: &State, sql: &[u8], max: usize) -> Rc<Prepared> {
+    pub fn intern(&self, user: &Rc<str>, state: &State, sql: &[u8], most: Remembered) -> Rc<Prepared> {
         let schema = &state.schema;
         let meant = Meant::of(state, sql);
-        let mut key = Vec::with_capacity(user.len() + schema.len() + 2 + sql.len());
-        key.extend_from_slice(user.as_bytes());
-        key.push(0);
-        key.extend_from_slice(schema.as_bytes());
-        key.push(0);
-        meant.write(&mut key);
-        key.extend_from_slice(sql);
+        let mut context = Vec::with_capacity(user.len() + schema.len() + 16);
+        context.extend_from_slice(user.as_bytes());
+        context.push(0);
+        context.extend_from_slice(schema.as_bytes());
+        context.push(0);
+        meant.write(&mut context);
+        let mut hasher = self.hashing.build_hasher();
+        hasher.write(&context);
+        hasher.write(sql);
+        let hash = hasher.finish();
         self.last.set(self.last.get() + 1);
         let now = self.last.get();
         let mut known = self.known.borrow_mut();
-        if let Some(statement) = known.get(key.as_slice()) {
+        let is_it = |(of, it): &(u64, Rc<Prepared>)| {
+            *of == hash && *it.sql == *sql && it.user == *user && it.schema == *schema && it.meant == meant
+        };
+        if let Some((_, statement)) = known.all.find(hash, is_it) {
             statement.used.set(now);
             return statement.clone();
         }
@@ -117,13 +149,18 @@ impl Statements {
             used: Cell::new(now),
             forgotten: Cell::new(false),
         });
-        if known.len() >= max.max(1) && known.len() >= self.next_look.get() {
-            forget(&mut known, max);
+        let bytes = bytes_of(sql);
+        let too_many = known.all.len() >= most.statements.max(1) && known.all.len() >= self.next_look.get();
+        let too_much = known.bytes + bytes > most.bytes && known.bytes >= self.next_bytes.get();
+        if too_many || too_much {
+            known.forget(Remembered { bytes: most.bytes.saturating_sub(bytes), ..most });
             // An eighth more before the next look, be it that clients have them all.
-            let room = (known.len() / 8).max(1);
-            self.next_look.set(if known.len() < max { 0 } else { known.len() + room });
+            let (len, used) = (known.all.len(), known.bytes);
+            self.next_look.set(if len < most.statements { 0 } else { len + (len / 8).max(1) });
+            self.next_bytes.set(if used + bytes <= most.bytes { 0 } else { used + used / 8 });
         }
-        known.insert(key.into_boxed_slice(), statement.clone());
+        known.bytes += bytes;
+        known.all.insert_unique(hash, (hash, statement.clone()), |(hash, _)| *hash);
         statement
     }
 
@@ -149,19 +186,25 @@ impl Statements {
     /// Distinct statements that are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.known.borrow().len()
+        self.known.borrow().all.len()
+    }
+
+    /// What those take that are remembered, in bytes, nearly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.known.borrow().bytes
     }
 
     /// None?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.known.borrow().is_empty()
+        self.known.borrow().all.is_empty()
     }
 
     /// How many some client has, and how many some connection knows.
     #[must_use]
     pub fn in_use(&self) -> (u64, u64) {
-        self.known.borrow().values().fold((0, 0), |(clients, servers), statement| {
+        self.known.borrow().all.iter().fold((0, 0), |(clients, servers), (_, statement)| {
             let (by_clients, on_servers) = statement.counts();
             (clients + u64::from(by_clients > 0), servers + u64::from(on_servers > 0))
         })
@@ -170,22 +213,32 @@ impl Statements {
     /// All of them, for the statistics.
     #[must_use]
     pub fn all(&self) -> Vec<Rc<Prepared>> {
-        self.known.borrow().values().cloned().collect()
+        self.known.borrow().all.iter().map(|(_, statement)| statement.clone()).collect()
     }
 }
 
-/// Forgets what no client has, longest unused first, until an eighth of `max` is free.
-fn forget(known: &mut HashMap<Box<[u8]>, Rc<Prepared>, foldhash::fast::RandomState>, max: usize) {
-    let keep = max - max.div_ceil(8);
-    let mut unused: Vec<u64> = known.values().filter(|s| s.clients.get() == 0).map(|s| s.used.get()).collect();
-    unused.sort_unstable();
-    let surplus = known.len().saturating_sub(keep).min(unused.len());
-    let Some(&last) = surplus.checked_sub(1).and_then(|at| unused.get(at)) else { return };
-    known.retain(|_, statement| {
-        let goes = statement.clients.get() == 0 && statement.used.get() <= last;
-        statement.forgotten.set(goes);
-        !goes
-    });
+impl Texts {
+    /// Forgets what no client has, longest unused first, until an eighth of `most` is free.
+    fn forget(&mut self, most: Remembered) {
+        let keep = |most: usize| most - most.div_ceil(8);
+        let has_room = |len: usize, bytes: usize| len <= keep(most.statements) && bytes <= keep(most.bytes);
+        let unused = self.all.iter().filter(|(_, it)| it.clients.get() == 0);
+        let mut unused: Vec<_> = unused.map(|(_, it)| (it.used.get(), bytes_of(&it.sql))).collect();
+        unused.sort_unstable();
+        let (mut len, mut bytes, mut last) = (self.all.len(), self.bytes, 0);
+        for (used, of_it) in unused {
+            if has_room(len, bytes) {
+                break;
+            }
+            (len, bytes, last) = (len - 1, bytes - of_it, used);
+        }
+        self.all.retain(|(_, it)| {
+            let goes = it.clients.get() == 0 && it.used.get() <= last;
+            it.forgotten.set(goes);
+            !goes
+        });
+        self.bytes = bytes;
+    }
 }
 
 /// A statement that a connection knows.
@@ -224,13 +277,15 @@ struct Entry {
     statement: Known,
     /// The server's id.
     id: u32,
+    /// Parameters that it has there.
+    params: u16,
     /// The client statement whose cursor is open here.
     cursor: Option<u32>,
 }
 
 impl Entry {
-    fn new(statement: &Rc<Prepared>, id: u32) -> Self {
-        Self { statement: Known::new(statement), id, cursor: None }
+    fn new(statement: &Rc<Prepared>, id: u32, params: u16) -> Self {
+        Self { statement: Known::new(statement), id, params, cursor: None }
     }
 }
 
@@ -251,8 +306,13 @@ impl Here {
         self.0.last().map(|entry| entry.id)
     }
 
+    /// Parameters of the statement that the server knows by this id.
+    pub(crate) fn params(&self, id: u32) -> Option<u16> {
+        self.0.iter().rfind(|entry| entry.id == id).map(|entry| entry.params)
+    }
+
     /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays.
-    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, id: u32, max: usize) -> Vec<u32> {
+    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, id: u32, params: u16, max: usize) -> Vec<u32> {
         let mut close = Vec::new();
         self.0.retain(|entry| {
             let goes = entry.cursor.is_none() && (entry.statement.number == statement.number || entry.statement.is_forgotten());
@@ -261,7 +321,7 @@ impl Here {
             }
             !goes
         });
-        self.0.push(Entry::new(statement, id));
+        self.0.push(Entry::new(statement, id, params));
         while self.0.len() > max.max(1) {
             let last = self.0.len() - 1;
             let Some(at) = self.0[..last].iter().position(|entry| entry.cursor.is_none()) else { break };
@@ -315,6 +375,10 @@ impl Here {
 mod tests {
     use super::*;
 
+    const fn count(statements: usize) -> Remembered {
+        Remembered { statements, bytes: 1 << 30 }
+    }
+
     fn plain() -> State {
         State::new("", 45)
     }
@@ -323,29 +387,29 @@ mod tests {
     fn a_statement_prepared_under_another_mode_or_character_set_is_another() {
         let statements = Statements::default();
         let (mut here, text) = (Here::default(), b"SELECT a || b");
-        let a = statements.intern(&"u".into(), &plain(), text, 9);
-        here.insert(&a, 11, 9);
+        let a = statements.intern(&"u".into(), &plain(), text, count(9));
+        here.insert(&a, 11, 0, 9);
         let mut pipes = plain();
         pipes.set("sql_mode", "'PIPES_AS_CONCAT'");
-        let piped = statements.intern(&"u".into(), &pipes, text, 9);
-        let latin = statements.intern(&"u".into(), &State::new("", 8), text, 9);
+        let piped = statements.intern(&"u".into(), &pipes, text, count(9));
+        let latin = statements.intern(&"u".into(), &State::new("", 8), text, count(9));
         assert_eq!((here.id(piped.number, 0), here.id(latin.number, 0)), (None, None));
-        assert!(here.insert(&piped, 12, 9).is_empty(), "both stay");
+        assert!(here.insert(&piped, 12, 0, 9).is_empty(), "both stay");
         assert_eq!((here.id(a.number, 0), here.id(piped.number, 0)), (Some(11), Some(12)));
         // MySQL keeps the locale of the names of months, and the like, of when it was prepared.
         for (name, value) in [("lc_time_names", "'de_DE'"), ("default_week_format", "3"), ("time_zone", "'+01:00'")] {
             let mut there = plain();
             there.set(name, value);
-            assert_ne!(statements.intern(&"u".into(), &there, text, 9).number, a.number, "{name}");
+            assert_ne!(statements.intern(&"u".into(), &there, text, count(9)).number, a.number, "{name}");
         }
         // What decides nothing about the text makes no other statement of it.
         let mut elsewhere = plain();
         elsewhere.set("max_execution_time", "1000");
-        assert_eq!(statements.intern(&"u".into(), &elsewhere, text, 9).number, a.number);
+        assert_eq!(statements.intern(&"u".into(), &elsewhere, text, count(9)).number, a.number);
     }
 
     fn one(all: &Statements, schema: &str, sql: &str, max: usize) -> Rc<Prepared> {
-        all.intern(&"u".into(), &State::new(schema, 45), sql.as_bytes(), max)
+        all.intern(&"u".into(), &State::new(schema, 45), sql.as_bytes(), count(max))
     }
 
     #[test]
@@ -355,7 +419,7 @@ mod tests {
         assert_eq!(a.number, one(&all, "s", "SELECT ?", 9).number);
         assert_ne!(a.number, one(&all, "t", "SELECT ?", 9).number);
         assert_eq!(all.len(), 2);
-        assert_ne!(a.number, all.intern(&"v".into(), &State::new("s", 45), b"SELECT ?", 9).number);
+        assert_ne!(a.number, all.intern(&"v".into(), &State::new("s", 45), b"SELECT ?", count(9)).number);
     }
 
     /// A52: nothing grows for ever.
@@ -371,6 +435,37 @@ mod tests {
         }
         assert_eq!(one(&all, "", "kept", 8).number, kept.number);
         assert_eq!(kept.counts(), (1, 0));
+    }
+
+    /// A few long texts are as many bytes as thousands of short ones, also if no server ever took them.
+    #[test]
+    fn texts_that_no_client_has_are_bounded_in_bytes_too() {
+        const MIB: usize = 1 << 20;
+        let (all, most) = (Statements::default(), Remembered { statements: 10_000, bytes: 8 * MIB });
+        let one = |n: usize, len: usize| {
+            let text = format!("SELECT {n} /*{}*/", "x".repeat(len));
+            all.intern(&"u".into(), &plain(), text.as_bytes(), most)
+        };
+        for n in 0..100 {
+            one(n, MIB);
+            assert!(all.bytes() <= 8 * MIB, "{n}: {}", all.bytes());
+        }
+        assert!(all.len() >= 6);
+        // What is alone too much is there until the next comes.
+        one(1000, 20 * MIB);
+        assert_eq!(all.len(), 1);
+        one(1001, 10);
+        assert!(all.len() == 1 && all.bytes() < MIB);
+        // What clients have stays, and is not looked through for each that comes.
+        let kept: Vec<_> = (0..20).map(|n| Interest::new(one(n, MIB))).collect();
+        assert!(all.len() >= 20 && all.bytes() > 20 * MIB);
+        let number = kept[3].number;
+        assert_eq!(one(3, MIB).number, number);
+        drop(kept);
+        for n in 200..220 {
+            one(n, MIB);
+        }
+        assert!(all.bytes() <= 8 * MIB, "{}", all.bytes());
     }
 
     #[test]
@@ -390,10 +485,10 @@ mod tests {
         let all = Statements::default();
         let [a, b, c] = ["a", "b", "c"].map(|text| one(&all, "", text, 9));
         let mut here = Here::default();
-        assert!(here.insert(&a, 11, 2).is_empty());
-        assert!(here.insert(&b, 12, 2).is_empty());
+        assert!(here.insert(&a, 11, 0, 2).is_empty());
+        assert!(here.insert(&b, 12, 0, 2).is_empty());
         assert_eq!(here.id(a.number, 0), Some(11));
-        assert_eq!(here.insert(&c, 13, 2), [12]);
+        assert_eq!(here.insert(&c, 13, 0, 2), [12]);
         assert_eq!(here.id(b.number, 0), None);
         assert_eq!((a.counts(), b.counts()), ((0, 1), (0, 0)));
         drop(here);
@@ -405,16 +500,16 @@ mod tests {
         let all = Statements::default();
         let [a, b] = ["a", "b"].map(|text| one(&all, "", text, 9));
         let mut here = Here::default();
-        here.insert(&a, 11, 1);
+        here.insert(&a, 11, 0, 1);
         here.open_cursor(11, 5);
         assert_eq!(here.id(a.number, 6), None, "it would close the cursor of 5");
         assert_eq!(here.id(a.number, 5), Some(11));
-        assert!(here.insert(&a, 12, 1).is_empty());
+        assert!(here.insert(&a, 12, 0, 1).is_empty());
         assert_eq!(here.id(a.number, 6), Some(12));
-        assert_eq!(here.insert(&b, 13, 1), [12]);
+        assert_eq!(here.insert(&b, 13, 0, 1), [12]);
         assert_eq!(here.cursor(5), Some(11));
         assert!(!here.end_cursor(5));
-        assert_eq!(here.insert(&b, 14, 1), [13, 11]);
+        assert_eq!(here.insert(&b, 14, 0, 1), [13, 11]);
     }
 
     #[test]
@@ -422,12 +517,12 @@ mod tests {
         let all = Statements::default();
         let [a, b] = ["SELECT ROW_COUNT()", "b"].map(|text| one(&all, "s", text, 9));
         let mut here = Here::default();
-        here.insert(&a, 11, 20);
+        here.insert(&a, 11, 0, 20);
         let once = all.once(&a, b"SELECT 3");
         assert_eq!((&*once.schema, once.number == a.number, all.len()), ("s", false, 2));
-        assert!(here.insert(&once, 12, 20).is_empty());
+        assert!(here.insert(&once, 12, 0, 20).is_empty());
         assert_eq!((here.id(once.number, 0), here.id(a.number, 0)), (Some(12), Some(11)));
-        assert_eq!(here.insert(&b, 13, 20), [12]);
+        assert_eq!(here.insert(&b, 13, 0, 20), [12]);
         assert_eq!(here.id(a.number, 0), Some(11));
     }
 
@@ -436,8 +531,8 @@ mod tests {
         let all = Statements::default();
         let a = one(&all, "", "a", 1);
         let mut here = Here::default();
-        here.insert(&a, 11, 20);
+        here.insert(&a, 11, 0, 20);
         let b = one(&all, "", "b", 1);
-        assert_eq!(here.insert(&b, 12, 20), [11]);
+        assert_eq!(here.insert(&b, 12, 0, 20), [11]);
     }
 }

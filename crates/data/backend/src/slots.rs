@@ -240,7 +240,9 @@ mod tests {
     #[test]
     fn the_slot_of_what_was_not_used_for_longest_is_taken() {
         let all = Statements::default();
-        let [a, b, c] = ["a", "b", "c"].map(|text| all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), 9));
+        let [a, b, c] = ["a", "b", "c"].map(|text| {
+            all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), crate::Remembered { statements: 9, bytes: 1 << 20 })
+        });
         let _interests = [&a, &b, &c].map(|statement| Interest::new(statement.clone()));
         let mut slots = Slots::new(0);
         assert_eq!((put(&mut slots, &a, 2), put(&mut slots, &b, 2)), (1, 2));
@@ -258,7 +260,9 @@ mod tests {
     #[test]
     fn what_the_core_has_forgotten_gives_its_slot_first() {
         let all = Statements::default();
-        let one = |text: &str| all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), 1);
+        let one = |text: &str| {
+            all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), crate::Remembered { statements: 1, bytes: 1 << 20 })
+        };
         let mut slots = Slots::new(0);
         let a = one("a");
         put(&mut slots, &a, 9);

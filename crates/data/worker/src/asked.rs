@@ -170,6 +170,7 @@ impl Session {
                         Box::pin(self.prepared_for(limit_ms, work, false)).await?
                     }
                 };
+                execution.fits(backend, id).map_err(Failed::Backend)?;
                 self.core.tally.up(Counter::ComBackendStmtExecute);
                 for command in execution.long_data(id) {
                     self.send(backend, command, limit_ms).await?;

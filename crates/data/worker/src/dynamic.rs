@@ -61,6 +61,11 @@ impl NamedStatements {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
+
+    /// Of their texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.values().map(|statement| statement.as_named().sql.len()).sum()
+    }
 }
 
 /// What a PREPARE in SQL says.
@@ -328,10 +333,7 @@ impl Session {
             }
             return Ok(());
         };
-        let max = epoch.snapshot.variables.mysql_stmts_per_client_max;
-        if self.statements.len() as u64 >= max {
-            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
-            let complaint = Complaint::with(1461, "42000", words);
+        if let Some(complaint) = self.statements.is_full_for(&inner, epoch) {
             let class = Class { command: CommandCounter::Prepare, ..quiet(self.lexing().class(&inner)) };
             return self.whole(epoch, &inner, &class, "Query", What::Refused(&complaint)).await;
         }

@@ -15,6 +15,7 @@ use sql::{CommandCounter, Leaves, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::packet;
+use wire::response::Outcome;
 
 impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
@@ -293,6 +294,13 @@ impl Session {
                     }
                     backend.undisturbed = Some(self.entry.statement.get());
                     let told = self.learn(backend, job, &reply, executed);
+                    if let (What::Execute(execution), Some(executed), Outcome::Err { .. }) =
+                        (job.what, executed, reply.response().outcome())
+                        && execution.long().next().is_some()
+                    {
+                        // What came ahead may still be there, and would be the next one's.
+                        executed.forget(backend);
+                    }
                     self.trust_routines(backend, job, held);
                     self.forget_names(&given);
                     doubt_interrupted(backend);

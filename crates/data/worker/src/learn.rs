@@ -137,7 +137,7 @@ impl Session {
                 statement.columns.set(prepared.columns);
                 self.add_prepared(job, preparing, prepared.params);
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                backend.learn_prepared(statement, prepared.id, max);
+                backend.learn_prepared(statement, &prepared, max);
             }
             if let What::Prepare(preparing) = job.what {
                 self.learn_name(backend, job, preparing);

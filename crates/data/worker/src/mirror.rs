@@ -1,11 +1,13 @@
 //! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns how it went.
 
+use crate::asked::Executed;
 use crate::cached::{may_write_tables, note_names, schema_meant};
 use crate::compare::{Pair, Side};
 use crate::core::Core;
 use crate::epoch::Epoch;
 use crate::prepared::Kept;
 use crate::ready::limit_ms;
+use crate::relay::is_stale;
 use crate::session::Session;
 use crate::settings::{may_run_programs, sees_user_variables};
 use crate::statement::{Job, What};
@@ -360,7 +362,7 @@ impl Copy {
             // Whoever may send several has them copied one by one.
             backend.take_several(false).await?;
         }
-        let mut command = Vec::new();
+        let (mut command, mut executed) = (Vec::new(), None);
         let expect = match &self.payload {
             Payload::Text(text, attributes) => {
                 let caps = backend.hello.caps;
@@ -369,6 +371,8 @@ impl Copy {
             }
             Payload::Execution(kept) => {
                 let id = backend.prepare(&kept.prepared, 0, max).await?;
+                kept.fits(backend, id)?;
+                executed = Some((id, kept.has_long()));
                 for command in kept.long_data(id) {
                     backend.send(command).await?;
                 }
@@ -394,6 +398,11 @@ impl Copy {
         }
         let response = summed.response();
         let ok = !matches!(response.outcome(), Outcome::Err { .. });
+        if let Some((id, has_long)) = executed
+            && (has_long && !ok || is_stale(response, Executed::Id(id)))
+        {
+            backend.forget_prepared(id);
+        }
         let status = response.is_status_known().then(|| response.status());
         backend.holds.after(class, &Answered { ok, status, warnings: response.warnings(), insert_id: 0 });
         // What programs have set there is nobody's: a reset takes it away. An error tells of nothing.

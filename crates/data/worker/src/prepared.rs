@@ -6,7 +6,7 @@ use crate::dynamic::NamedStatements;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
-use backend::{Interest, Prepared};
+use backend::{Backend, BackendFailed, Interest, Prepared};
 use bridge::{Counter, EventKind};
 use rt::Chunk;
 use sql::Lexing;
@@ -23,7 +23,7 @@ use wire::packet;
 
 /// What a parameter that comes ahead counts for besides its bytes.
 const PARAM_AHEAD: usize = 64;
-/// All parameters that come ahead, of all statements of a client, may be so many times as long as one packet.
+/// All texts of a client's statements, and all parameters that come ahead for them, may be so many times as long as one packet.
 const PACKETS_AHEAD: usize = 2;
 
 /// A statement that the client may execute.
@@ -96,9 +96,9 @@ impl ClientStatement {
         self.overflow = false;
     }
 
-    /// What came ahead for it, in bytes.
-    fn ahead(&self) -> usize {
-        self.long.values().map(|data| data.len() + PARAM_AHEAD).sum()
+    /// Its text and what came ahead for it, in bytes.
+    fn kept(&self) -> usize {
+        self.prepared.sql.len() + self.long.values().map(|data| data.len() + PARAM_AHEAD).sum::<usize>()
     }
 
     /// Parameters that the client knows of.
@@ -128,8 +128,8 @@ pub(crate) fn seen_params(behind: u16, moved: Option<&Moved>) -> u16 {
 pub(crate) struct ClientStatements {
     by_id: BTreeMap<u32, ClientStatement>,
     last: u32,
-    /// What came ahead for those in `by_id`, as [`ClientStatement::ahead`] counts it.
-    ahead: u32,
+    /// What is kept for those in `by_id`, as [`ClientStatement::kept`] counts it.
+    kept: u32,
     /// Those that were prepared in SQL; most clients have none.
     pub(crate) names: Option<Box<NamedStatements>>,
 }
@@ -144,25 +144,45 @@ impl ClientStatements {
         self.last
     }
 
+    /// Whether there is no room for one more of this text, and how to say so: there is a bound for their number, `mysql-stmts_per_client_max`, and one for what is kept for them,
+    /// [`PACKETS_AHEAD`] times `mysql-max_allowed_packet`.
+    pub(crate) fn is_full_for(&self, sql: &[u8], epoch: &Epoch) -> Option<Complaint> {
+        let v = &epoch.snapshot.variables;
+        let max = v.mysql_stmts_per_client_max;
+        if self.len() as u64 >= max {
+            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
+            return Some(Complaint::with(1461, "42000", words));
+        }
+        let most = v.mysql_max_allowed_packet.saturating_mul(PACKETS_AHEAD as u64);
+        let bytes = self.names.as_ref().map_or(0, |names| names.bytes()) + self.kept as usize + sql.len();
+        let too_much = || {
+            let words = format!(
+                "Can't create more statements: those of this client would take {bytes} bytes, and {most} are allowed ({PACKETS_AHEAD} times 'mysql-max_allowed_packet')"
+            );
+            Complaint::with(1461, "42000", words)
+        };
+        (bytes as u64 > most).then(too_much)
+    }
+
     /// A new one, or one that was taken out.
     pub(crate) fn add(&mut self, id: u32, statement: ClientStatement) {
-        self.count_ahead(statement.ahead(), 0);
+        self.count(statement.kept(), 0);
         if let Some(before) = self.by_id.insert(id, statement) {
-            self.count_ahead(0, before.ahead());
+            self.count(0, before.kept());
         }
     }
 
-    fn count_ahead(&mut self, more: usize, less: usize) {
+    fn count(&mut self, more: usize, less: usize) {
         let clamped = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.ahead = self.ahead.saturating_add(clamped(more)).saturating_sub(clamped(less));
+        self.kept = self.kept.saturating_add(clamped(more)).saturating_sub(clamped(less));
     }
 
-    /// Keeps what comes ahead for a parameter, unless it is more than `limit` for one statement or [`PACKETS_AHEAD`] times that for all: then the statement
+    /// Keeps what comes ahead for a parameter, unless it is more than `limit` for one statement or [`PACKETS_AHEAD`] times that for all, their texts among it: then the statement
     /// has nothing, and cannot be executed.
     fn keep_ahead(&mut self, id: u32, param: u16, data: &[u8], limit: usize) {
-        let all = self.ahead as usize;
+        let all = self.kept as usize;
         let Some((_, statement)) = self.get(id) else { return };
-        let before = statement.ahead();
+        let before = statement.kept();
         let bytes: usize = statement.long.values().map(Vec::len).sum();
         let new = if statement.long.contains_key(&param) { 0 } else { PARAM_AHEAD };
         if bytes + data.len() > limit || all + data.len() + new > limit.saturating_mul(PACKETS_AHEAD) {
@@ -171,8 +191,8 @@ impl ClientStatements {
         } else if !statement.overflow {
             statement.long.entry(param).or_default().extend_from_slice(data);
         }
-        let now = statement.ahead();
-        self.count_ahead(now, before);
+        let now = statement.kept();
+        self.count(now, before);
     }
 
     /// The statement that the client means by this id, and the id that it has: -1 stands for the last one that was prepared. Nothing comes ahead for it.
@@ -185,7 +205,7 @@ impl ClientStatements {
     pub(crate) fn take(&mut self, id: u32) -> Option<(u32, ClientStatement)> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
         let statement = self.by_id.remove(&id)?;
-        self.count_ahead(0, statement.ahead());
+        self.count(0, statement.kept());
         Some((id, statement))
     }
 
@@ -193,7 +213,7 @@ impl ClientStatements {
     pub(crate) fn clear(&mut self) -> usize {
         let n = self.len();
         self.by_id.clear();
-        self.ahead = 0;
+        self.kept = 0;
         self.names = None;
         n
     }
@@ -237,6 +257,16 @@ impl Kept {
         self.bound.payload.len() + self.attributes.bytes().len() + self.bound.long.values().map(Vec::len).sum::<usize>()
     }
 
+    /// As [`Execution::fits`].
+    pub(crate) fn fits(&self, backend: &Backend, id: u32) -> Result<(), BackendFailed> {
+        self.bound.fits(backend, id)
+    }
+
+    /// Whether something goes ahead of it.
+    pub(crate) fn has_long(&self) -> bool {
+        !self.bound.long.is_empty()
+    }
+
     /// As [`Execution::write`].
     pub(crate) fn write(&self, out: &mut Vec<u8>, id: u32, caps: Caps) {
         self.bound.write(out, id, &self.attributes, caps);
@@ -268,6 +298,11 @@ impl Execution<'_> {
         !self.is_bulk() && self.bound.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
     }
 
+    /// Whether the statement of this id has the parameters there that the client was told of. A bulk execute says itself how many values its rows have.
+    pub(crate) fn fits(&self, backend: &Backend, id: u32) -> Result<(), BackendFailed> {
+        self.bound.fits(backend, id)
+    }
+
     /// Flags, and types and values of the parameters.
     pub(crate) fn params(&self) -> &[u8] {
         self.bound.payload.get(5..).unwrap_or_default()
@@ -297,6 +332,20 @@ impl Bound {
 
     fn is_bulk(&self) -> bool {
         self.payload.first() == Some(&COM_STMT_BULK_EXECUTE)
+    }
+
+    fn fits(&self, backend: &Backend, id: u32) -> Result<(), BackendFailed> {
+        match backend.params_of(id).map(usize::from) {
+            Some(there) if there != self.params && !self.is_bulk() => Err(BackendFailed::Sync {
+                code: 1210,
+                state: *b"HY000",
+                message: format!(
+                    "Incorrect arguments to EXECUTE: the statement has {there} parameters on this server, and {} where it was prepared",
+                    self.params
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn write(&self, out: &mut Vec<u8>, id: u32, attributes: &Attributes, caps: Caps) {
@@ -440,7 +489,12 @@ mod tests {
         let mut statements = ClientStatements::default();
         let texts = backend::Statements::default();
         for id in 1..=30 {
-            let prepared = texts.intern(&"app".into(), &backend::State::new("", 45), b"SELECT ?", 100);
+            let prepared = texts.intern(
+                &"app".into(),
+                &backend::State::new("", 45),
+                b"SELECT ?",
+                backend::Remembered { statements: 100, bytes: 1 << 20 },
+            );
             statements.add(id, ClientStatement::new(&prepared, Lexing::default(), 1, None, None, None));
         }
         let is_over = |statements: &mut ClientStatements, id| statements.get(id).is_some_and(|(_, statement)| statement.overflow);
@@ -448,7 +502,8 @@ mod tests {
             statements.keep_ahead(id, 0, &[0; 1_900], LIMIT);
         }
         assert!(!is_over(&mut statements, 10) && is_over(&mut statements, 11) && is_over(&mut statements, 30));
-        assert_eq!(statements.ahead, 10 * (1_900 + PARAM_AHEAD as u32));
+        const TEXTS: u32 = 30 * "SELECT ?".len() as u32;
+        assert_eq!(statements.kept, TEXTS + 10 * (1_900 + PARAM_AHEAD as u32));
         // Executed, closed, and one that has more than one packet may have.
         let (id, mut statement) = statements.take(1).unwrap();
         assert_eq!(statement.take_long().len(), 1);
@@ -457,13 +512,13 @@ mod tests {
         assert!(statements.take(2).is_some());
         statements.keep_ahead(3, 0, &[0; 9_000], LIMIT);
         assert!(is_over(&mut statements, 3));
-        assert_eq!(statements.ahead, 7 * (1_900 + PARAM_AHEAD as u32));
+        assert_eq!(statements.kept, TEXTS - 8 + 7 * (1_900 + PARAM_AHEAD as u32));
         // Parameters without a byte are something, too.
         for param in 0..200 {
             statements.keep_ahead(1, param, b"", LIMIT);
         }
         assert!(is_over(&mut statements, 1));
         statements.clear();
-        assert_eq!(statements.ahead, 0);
+        assert_eq!(statements.kept, 0);
     }
 }

@@ -7,7 +7,7 @@ use crate::epoch::Epoch;
 use crate::prepared::{ClientStatement, seen_params};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::Prepared;
+use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
 use sql::{Class, Leaves, Lexing};
 use std::cell::{Cell, OnceCell};
@@ -96,10 +96,8 @@ impl Session {
         self.core.tally.up(Counter::ComFrontendStmtPrepare);
         // Before anything can be wrong with it: what refers to the last statement that was prepared is not about the one before.
         let client = self.statements.next_id();
-        let max = epoch.snapshot.variables.mysql_stmts_per_client_max;
-        if self.statements.len() as u64 >= max {
-            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
-            return self.refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &Complaint::with(1461, "42000", words)).await;
+        if let Some(complaint) = self.statements.is_full_for(sql, epoch) {
+            return self.refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint).await;
         }
         let rewritten = self.rewritten(epoch, sql);
         let moved = rewritten.as_ref().and_then(|(_, made)| Moved::new(made.params_before, &made.params));
@@ -141,8 +139,10 @@ impl Session {
     /// What this text means now. Comments around it are for rules and hints, which are asked with the client's text, and may be others each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8]) -> Rc<Prepared> {
         let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(sql);
-        let remembered = usize::try_from(epoch.snapshot.variables.mysql_max_stmts_cache).unwrap_or(usize::MAX);
-        self.core.statements.intern(&self.user_name, &self.state, sql, remembered)
+        let v = &epoch.snapshot.variables;
+        let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let most = Remembered { statements: clamped(v.mysql_max_stmts_cache), bytes: clamped(v.mysql_max_stmts_cache_MB << 20) };
+        self.core.statements.intern(&self.user_name, &self.state, sql, most)
     }
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.

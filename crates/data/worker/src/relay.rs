@@ -436,7 +436,7 @@ fn too_many(rows_max: u64) -> Complaint {
 
 /// Whether the answer says no more than that the statement must be prepared anew. What an EXECUTE inside of it says names
 /// another statement.
-fn is_stale(response: &Response, executed: Executed) -> bool {
+pub(crate) fn is_stale(response: &Response, executed: Executed) -> bool {
     let Outcome::Err { code, message, .. } = response.outcome() else { return false };
     let named = executed.in_words();
     let stale = match code {

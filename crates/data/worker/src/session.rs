@@ -238,18 +238,23 @@ impl Session {
                 }
             }
         };
-        let Some((command, seq)) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))? else {
+        let Some((code, seq)) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))? else {
             // It breaks off in the middle of a command: there is no way on.
             self.may_go_on()?;
             return Err(Ended::Gone);
         };
-        if command == command::COM_STMT_PREPARE {
+        if code == command::COM_STMT_PREPARE {
             // What refers to the last statement that was prepared is about this one.
             self.statements.next_id();
         }
         self.turn = Turn { sent: seq, ..Turn::after(0) };
         let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
-        self.refuse(&Complaint::with(1153, "08S01", words)).await
+        let complaint = Complaint::with(1153, "08S01", words);
+        if !command::has_answer(code) {
+            // A piece of a parameter: the client would take what is said of it for the answer to what it sends next, which must not run without that piece.
+            return Err(Ended::Told(complaint));
+        }
+        self.refuse(&complaint).await
     }
 
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.
@@ -261,6 +266,10 @@ impl Session {
             Ok(command) => command,
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
+                if epoch.claims_mariadb() && came.payload().first().is_some_and(|code| !command::has_answer(*code)) {
+                    // What has no answer there has none when it is too short either.
+                    return Ok(());
+                }
                 return self.refuse(&Complaint::with(1835, "HY000", malformed.to_string())).await;
             }
         };
