@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -25,6 +26,48 @@ pub fn start_with(to: u16, words: &LastWords) -> io::Result<u16> {
         }
     });
     Ok(port)
+}
+
+/// An address at which one server takes another's place: starts one in front of the port that is `at` there when a client comes, and gives its own. Connections to the port
+/// that was there before hear nothing any more, not even an end. `told`: servers are told where a client comes from, by the PROXY protocol.
+pub fn start_before(at: &Arc<AtomicU16>, told: bool) -> io::Result<u16> {
+    let at = at.clone();
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let at = at.clone();
+            thread::spawn(move || {
+                let to = at.load(Ordering::Relaxed);
+                let (Ok(mut server), Ok(from)) = (TcpStream::connect(("127.0.0.1", to)), client.peer_addr()) else { return };
+                let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else { return };
+                let header = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} {port}\r\n", from.port());
+                if told && server.write_all(header.as_bytes()).is_err() {
+                    return;
+                }
+                let at_too = at.clone();
+                thread::spawn(move || pour_while(server_too, client_too, &at_too, to));
+                pour_while(client, server, &at, to);
+            });
+        }
+    });
+    Ok(port)
+}
+
+/// Carries one direction until it ends or another server is there, when it is left open.
+fn pour_while(mut from: TcpStream, mut into: TcpStream, at: &AtomicU16, to: u16) {
+    let _ = into.set_nodelay(true);
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let count = from.read(&mut buffer).unwrap_or(0);
+        while at.load(Ordering::Relaxed) != to {
+            thread::park();
+        }
+        if count == 0 || into.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = into.shutdown(Shutdown::Write);
 }
 
 fn carry(client: TcpStream, to: u16, words: &LastWords) {

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw as packets;
+use conformance::relay;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use wire::caps;
@@ -43,6 +46,8 @@ fn main() {
         ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
         ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
         ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
+        ("a_kill_hits_nobody_at_a_servers_successor", successor),
+        ("a_kill_finds_its_connection_where_ports_are_changed_on_the_way", changed_ports),
     ])
 }
 
@@ -661,6 +666,74 @@ fn leaving(driver: Driver) -> Outcome {
             .collect::<Result<_, String>>()?;
         running(&server, "ENDLESS", 4)?;
         drop(clients);
+        running(&server, "ENDLESS", 0)?;
+    }
+    Ok(())
+}
+
+/// A proxy before an address at which servers may come and go.
+fn before(driver: Driver, port: u16) -> Result<Proxy, String> {
+    let wish = Wish {
+        servers: format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 100 }}"),
+        users: by_hand::USER_GROUP.to_owned(),
+        ..Wish::default()
+    };
+    Proxy::start(driver, &wish)
+}
+
+/// The first has vanished, as a machine does behind a floating address, and the second has given the number to somebody else of the same name.
+fn successor(driver: Driver) -> Outcome {
+    let told = ["--proxy-protocol-networks=*"];
+    let servers = [Server::start_with(Vendor::MariaDb, &told)?, Server::start_with(Vendor::MariaDb, &told)?];
+    for server in &servers {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    let [first, second] = &servers;
+    let at = Arc::new(AtomicU16::new(first.port));
+    let proxy = before(driver, relay::start_before(&at, true).map_err(|error| error.to_string())?)?;
+    let log_in_to = |server: &Server| Raw::log_in(server.port).map_err(|error| error.to_string());
+    // The second is not to be there already when the number is given.
+    for _ in 0..30 {
+        log_in_to(first)?;
+    }
+    let (mut client, mut killer) = (log_in(&proxy)?, log_in(&proxy)?);
+    client.query(LONG).map_err(|error| error.to_string())?;
+    running(first, "ENDLESS", 1)?;
+    let number = first.root("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%ENDLESS%RAND%' AND USER = 'open'")?;
+    let number: u32 = number.lines().last().and_then(|line| line.trim().parse().ok()).ok_or(number)?;
+    at.store(second.port, Ordering::Relaxed);
+    let mut stranger = loop {
+        let stranger = log_in_to(second)?;
+        expect(stranger.id <= number, || format!("{number} was to be free, {} is next", stranger.id))?;
+        if stranger.id == number {
+            break stranger;
+        }
+    };
+    stranger.query("SELECT SLEEP(2)").map_err(|error| error.to_string())?;
+    drop(client);
+    trials::soon("true", || Ok(proxy.log().contains(&format!("connection {number} is, or may be, no longer ours")).to_string()))?;
+    let undisturbed = stranger.rows().map_err(|error| format!("the stranger: {error}"))?;
+    expect(undisturbed == [["0"]], || format!("{undisturbed:?}"))?;
+    // What is ours there is found.
+    let mut client = log_in(&proxy)?;
+    client.query(LONG).map_err(|error| error.to_string())?;
+    running(second, "ENDLESS", 1)?;
+    asked(&mut killer, &format!("KILL QUERY {}", client.id))?;
+    is_error(&client.rows(), "1317")
+}
+
+/// By a relay that servers know nothing of.
+fn changed_ports(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        let at = Arc::new(AtomicU16::new(server.port));
+        let proxy = before(driver, relay::start_before(&at, false).map_err(|error| error.to_string())?)?;
+        let (mut client, mut killer) = (log_in(&proxy)?, log_in(&proxy)?);
+        client.query(LONG).map_err(|error| error.to_string())?;
+        running(&server, "ENDLESS", 1)?;
+        asked(&mut killer, &format!("KILL QUERY {}", client.id))?;
+        is_error(&client.rows(), "1317")?;
         running(&server, "ENDLESS", 0)?;
     }
     Ok(())

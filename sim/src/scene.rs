@@ -191,3 +191,24 @@ pub fn a_name_comes_where_a_trigger_was() -> Verdict {
         stage.judge.check(well, "client", || format!("{told:?}"));
     })
 }
+
+/// A server is gone without a word, and another at its address has given the number of a connection to somebody else, before the first one's client has had enough.
+#[must_use]
+pub fn a_successor_has_the_number() -> Verdict {
+    let world = World { connections: 2, ..small(1) };
+    perform(&world, |stage| async move {
+        let (mut one, mut other) = (stage.enter().await, stage.enter().await);
+        stage.done(&mut one, "BEGIN").await;
+        stage.done(&mut one, "INSERT INTO log VALUES ('c0-1')").await;
+        let wait = Duration::from_millis(1);
+        let slow = stage.rt.timeout(wait, one.ask(b"\x03SELECT 'c0-2' FROM slow", Due::Text)).await;
+        stage.judge.check(slow.is_err(), "client", || format!("{slow:?}"));
+        stage.master.supplant();
+        stage.done(&mut other, "BEGIN").await;
+        stage.done(&mut other, "INSERT INTO log VALUES ('c1-1')").await;
+        drop(one);
+        stage.rt.sleep(Duration::from_millis(500)).await;
+        stage.done(&mut other, "SELECT 'c1-2' FROM few").await;
+        stage.done(&mut other, "COMMIT").await;
+    })
+}

@@ -7,7 +7,7 @@ mod whims;
 pub(crate) use bulk::row;
 pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
 
-use crate::belongings::{Ground, client};
+use crate::belongings::{Answer, Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
 use crate::mind::{ADDED, Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, no_statement, rows_of_cursor};
@@ -52,6 +52,9 @@ const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::SESSION_TRACK
     | caps::LOCAL_FILES;
 
+/// How a list of connections is asked for.
+const LISTED: &str = "SELECT ID, HOST FROM performance_schema.processlist ";
+
 /// What a server is like.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nature {
@@ -82,19 +85,29 @@ pub(crate) struct Server {
     delay_max_us: u64,
     /// Which life it is in: a crash ends one.
     life: Cell<u32>,
+    /// Connections of lives before this one are those of a machine that is gone.
+    supplanted: Cell<u32>,
     last_connection: Cell<u32>,
     /// What is said to those that are to end, or their statements.
     orders: RefCell<BTreeMap<u32, Rc<Order>>>,
 }
 
 /// KILL for a connection.
-#[derive(Default)]
 struct Order {
+    /// Where the connection comes from.
+    from: Address,
     statement: Cell<bool>,
     connection: Cell<bool>,
     /// The server wants it to end.
     hang_up: Cell<bool>,
     bell: Notify,
+}
+
+impl Order {
+    fn for_one_from(from: Address) -> Self {
+        let no = || Cell::new(false);
+        Self { from, statement: no(), connection: no(), hang_up: no(), bell: Notify::default() }
+    }
 }
 
 impl Server {
@@ -120,6 +133,7 @@ impl Server {
             delay_max_us: *chance.one_of(&[0, 500, 20_000]),
             chance: RefCell::new(chance),
             life: Cell::new(0),
+            supplanted: Cell::new(0),
             last_connection: Cell::new(0),
             orders: RefCell::default(),
             at,
@@ -134,7 +148,7 @@ impl Server {
                 host.rt.spawn(async move {
                     let seen = server.judge.opened(server.name);
                     let life = server.life.get();
-                    let order = Rc::new(Order::default());
+                    let order = Rc::new(Order::for_one_from(socket.peer()));
                     server.orders.borrow_mut().insert(id, order.clone());
                     let mut guest = Guest {
                         life,
@@ -168,6 +182,12 @@ impl Server {
         self.orders.borrow_mut().clear();
         self.last_connection.set(0);
         self.life.set(self.life.get() + 1);
+    }
+
+    /// Another takes its place, and its address. Connections that are there hear nothing any more, not even an end; those that come are numbered anew.
+    pub(crate) fn supplant(&self) {
+        self.crash();
+        self.supplanted.set(self.life.get());
     }
 
     /// Ends all connections on which nothing runs.
@@ -233,6 +253,9 @@ impl Guest {
             self.order.statement.set(false);
             let slow = matches!(&command, Command::Query(query) if query.sql.ends_with(b"FROM slow"));
             let interrupted = self.work(&conn, slow).await;
+            if self.life < self.server.supplanted.get() {
+                return std::future::pending().await;
+            }
             if self.order.connection.get() {
                 self.must_be_left(&mut conn).await;
                 return Ok(());
@@ -259,7 +282,8 @@ impl Guest {
                 }
                 return Ok(());
             }
-            let ours = matches!(&command, Command::Query(query) if query.sql.starts_with(b"KILL "));
+            let of_kill = |text: &[u8]| text.starts_with(b"KILL ") || text.starts_with(LISTED.as_bytes());
+            let ours = matches!(&command, Command::Query(query) if of_kill(query.sql));
             let whim = if ours { Whim::None } else { self.server.whim() };
             if whim == Whim::Ignore {
                 self.tell(&format!("hangs up before {}", shown(&command)));
@@ -314,10 +338,19 @@ impl Guest {
         }
     }
 
+    /// Where connections come from. Nobody asks that but who is about to say KILL.
+    fn listed(&self, sql: &str) -> Result<Said, Complaint> {
+        // He has no place among those that are counted.
+        self.server.judge.overlook(self.seen);
+        let orders = self.server.orders.borrow();
+        let row = |id: u32| Some(vec![Some(id.to_string()), Some(orders.get(&id)?.from.to_string())]);
+        let ids = sql.split_once(" IN (").and_then(|(_, ids)| ids.split_once(')')).map_or("", |(ids, _)| ids);
+        let rows = ids.split(", ").filter_map(|id| row(id.parse().ok()?)).collect();
+        Ok(Said::Answer(Answer { columns: 2, rows, ..Answer::default() }))
+    }
+
     /// KILL, of another connection.
     fn kill(&self, sql: &str) -> Result<Said, Complaint> {
-        // Who comes to say so has no place among those that are counted.
-        self.server.judge.overlook(self.seen);
         let mut words = sql.split_whitespace().skip(1);
         let statement_only = words.next() == Some("QUERY");
         let number = words.next().and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -545,6 +578,9 @@ impl Guest {
             mind.has.begin(text);
             mind.has.fail(&complaint);
             return Err(complaint);
+        }
+        if text.starts_with(LISTED) {
+            return self.listed(text);
         }
         if text.starts_with("KILL ") { self.kill(text) } else { mind.query(text, self.id, &mut self.server.ground.borrow_mut()) }
     }

@@ -4,7 +4,7 @@
 use backend::Hold;
 use backend::planted::{
     ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH,
-    KILL_ANOTHER, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
+    KILL_ANOTHER, KILL_ANYBODY, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -149,6 +149,14 @@ fn a_statement_that_is_ended_for_another_is_seen() {
     let seen = worlds.flat_map(|world| run(&world).violations).any(|told| told.contains("Query execution was interrupted"));
     KILL_ANOTHER.set(false);
     assert!(seen, "{SEEDS} worlds have not shown it");
+}
+
+#[test]
+fn a_kill_that_hits_whoever_has_the_number_by_now_is_seen() {
+    KILL_ANYBODY.set(true);
+    let told = sim::scene::a_successor_has_the_number().violations;
+    KILL_ANYBODY.set(false);
+    assert!(told.iter().any(|told| told.contains("c1-2") || told.contains("COMMIT")), "{told:#?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_transaction_begins_before_it_is_ended,
+    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_successor_has_the_number, a_transaction_begins_before_it_is_ended,
     each_has_what_the_other_wants, nothing_is_lost_with_a_connection, two_questions_are_interrupted, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
@@ -71,4 +71,9 @@ fn a_connection_of_which_nothing_is_to_be_told_may_break() {
 #[test]
 fn what_a_trigger_has_set_stays_where_a_name_comes() {
     hold(a_name_comes_where_a_trigger_was);
+}
+
+#[test]
+fn a_kill_hits_nobody_at_a_servers_successor() {
+    hold(a_successor_has_the_number);
 }

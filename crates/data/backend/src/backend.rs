@@ -8,8 +8,8 @@ use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
 use config::Server;
 use net::{Conn, Hello, NetError};
-use rt::{Chunk, Instant};
-use std::net::IpAddr;
+use rt::{Address, Chunk, Instant};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::command::{
@@ -99,6 +99,8 @@ pub struct Backend {
     /// The server's row when it was opened: it says which TLS it has.
     pub(crate) row: Arc<Server>,
     pub(crate) key: Key,
+    /// Who the server was told is at our end.
+    pub(crate) told_client: Option<SocketAddr>,
     pub(crate) state: State,
     pub(crate) ways: Ways,
     /// What it began with, see `mysql-init_connect`; a reset undoes it.
@@ -151,6 +153,12 @@ impl Backend {
     #[must_use]
     pub fn place(&self) -> &Rc<Place> {
         &self.place
+    }
+
+    /// Our end, as the server was to see it: that of the client for whom it was opened, where servers are told by the PROXY protocol.
+    #[must_use]
+    pub fn our_end(&self) -> Address {
+        self.told_client.map_or_else(|| self.conn.socket().local(), Address::Tcp)
     }
 
     /// The statement has ended for which it was left in a schema that its session is not in.

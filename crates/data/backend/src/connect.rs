@@ -112,6 +112,7 @@ impl Pools {
                 };
                 let mut holds = Holds::default();
                 holds.status(hello.status);
+                let told_client = key.client.and(want.client);
                 let mut backend = Box::new(Backend {
                     conn,
                     hello,
@@ -135,6 +136,7 @@ impl Pools {
                     place: place.clone(),
                     row,
                     key,
+                    told_client,
                     state,
                     ways,
                     init_connect: None,

@@ -1,6 +1,7 @@
 //! Ending what a server does for us, over a connection of its own.
 
 use crate::connect::Attempt;
+use crate::meant::{self, Found, Ours};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
 use bridge::Counter;
@@ -10,15 +11,12 @@ use rt::Address;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::packet;
 
 /// Connections that are open at once only to say KILL, per core. They are not counted among a server's `max_connections`, which may be
 /// reached just because of what is to be killed.
 const KILLS_MAX: u32 = 32;
 /// How long one may take, the login included.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of its answer.
-const ANSWER_LEN_MAX: usize = 1 << 16;
 
 /// A connection to a server whose statement is to end, and who may say so.
 pub struct Killing {
@@ -26,6 +24,8 @@ pub struct Killing {
     pub place: Rc<Place>,
     /// The address there: by its name, another server might be found that knows the number, too.
     pub address: Address,
+    /// Our end of it, as the server was to see it: by that it is told from another of the same number.
+    pub our_end: Address,
     /// The server's number of it.
     pub thread_id: u32,
     /// Only the statement; else the connection.
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Killing {
 }
 
 impl Pools {
-    /// Says KILL to the server; whether it said OK. False at once when too many do so now.
+    /// Says KILL to the server; whether it said OK. False at once when too many do so now. It is not said where the number may be another connection's.
     pub async fn kill(&self, killing: &Killing) -> bool {
         if self.kills.get() >= KILLS_MAX {
             return false;
@@ -87,18 +87,25 @@ impl Pools {
             Ok(found) => found,
             Err(Attempt::Again(_) | Attempt::Full(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
         };
+        let told = killing.place.client_of(&want).and(want.client);
+        let end = told.map_or_else(|| conn.socket().local(), Address::Tcp);
+        let own = Ours { thread_id: hello.thread_id, end: &end };
+        let found = meant::look_for(Ours { thread_id: killing.thread_id, end: &killing.our_end }, &mut conn, &hello, own).await?;
+        #[cfg(feature = "planted")]
+        let found = if crate::planted::KILL_ANYBODY.get() { Found::It } else { found };
+        if found == Found::Another && killing.place.may_tell(self.rt.now()) {
+            let (host, port, id) = (killing.place.host(), killing.place.server().port, killing.thread_id);
+            self.note(&format!("KILL is not said to {host}:{port}: connection {id} is, or may be, no longer ours there"));
+        }
+        if found != Found::It {
+            return Err(());
+        }
         let what = if killing.statement_only { "QUERY" } else { "CONNECTION" };
         let thread_id = killing.thread_id;
         #[cfg(feature = "planted")]
         let thread_id = if crate::planted::KILL_ANOTHER.get() { thread_id - 1 } else { thread_id };
-        let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, format!("KILL {what} {thread_id}").as_bytes(), hello.caps);
-        let mut framed = Vec::new();
-        packet::append(&mut framed, &mut 0, &payload);
-        conn.send(framed).await.map_err(drop)?;
-        conn.restart_at(1);
-        let answer = conn.packet(ANSWER_LEN_MAX).await.map_err(drop)?;
-        if answer.payload().first() == Some(&0) { Ok(()) } else { Err(()) }
+        let done = meant::say(&mut conn, &hello, &format!("KILL {what} {thread_id}")).await?;
+        if done { Ok(()) } else { Err(()) }
     }
 }
 
@@ -135,8 +142,18 @@ mod tests {
                 });
             }
             let (user, secret, snapshot) = ("app".to_owned(), Secret::None, Snapshot::default());
-            let killing =
-                Killing { place, address: there, thread_id: 7, statement_only: false, user, secret, client: None, snapshot };
+            let our_end = "127.0.0.1:40000".parse().unwrap();
+            let killing = Killing {
+                place,
+                address: there,
+                our_end,
+                thread_id: 7,
+                statement_only: false,
+                user,
+                secret,
+                client: None,
+                snapshot,
+            };
             assert!(!pools.kill(&killing).await, "nobody answers");
             assert_eq!(came.get(), (1, 0));
         });

@@ -75,6 +75,7 @@ pub struct Lane {
     place: Rc<Place>,
     local: Address,
     peer: Address,
+    our_end: Address,
     thread_id: u32,
     caps: Caps,
     user: Rc<str>,
@@ -167,6 +168,12 @@ impl Joined {
     #[must_use]
     pub fn peer(&self) -> &Address {
         &self.lane.peer
+    }
+
+    /// As [`Backend::our_end`].
+    #[must_use]
+    pub fn our_end(&self) -> &Address {
+        &self.lane.our_end
     }
 
     /// The server's number of the connection.
@@ -300,6 +307,7 @@ impl Pools {
             place: backend.place.clone(),
             local: backend.conn.socket().local(),
             peer: backend.conn.socket().peer(),
+            our_end: backend.our_end(),
             thread_id: backend.hello.thread_id,
             caps: backend.hello.caps,
             user: backend.key.user.clone(),

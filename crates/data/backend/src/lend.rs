@@ -440,6 +440,7 @@ impl Pools {
                 place: place.clone(),
                 row: lent.row.clone(),
                 key: Key { user: (&*lent.user).into(), caps: lent.caps, client: None },
+                told_client: None,
                 state,
                 ways: lent.ways,
                 init_connect: lent.init_connect.take().map(|text| (&*text).into()),

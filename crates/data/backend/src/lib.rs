@@ -13,6 +13,7 @@ mod kill;
 mod lane;
 mod lend;
 mod linger;
+mod meant;
 mod own;
 mod passwords;
 mod ping;

@@ -13,6 +13,8 @@ thread_local! {
     pub static NEVER_DISTURBED: Cell<bool> = const { Cell::new(false) };
     /// KILL names another connection of the server.
     pub static KILL_ANOTHER: Cell<bool> = const { Cell::new(false) };
+    /// KILL is said whoever has the number by now.
+    pub static KILL_ANYBODY: Cell<bool> = const { Cell::new(false) };
     /// What is set on a connection does not travel with it to another core.
     pub static FORGET_LENT: Cell<bool> = const { Cell::new(false) };
     /// A client is sent whatever comes as fast as it comes.

@@ -85,6 +85,7 @@ impl Session {
         Killing {
             place: backend.place().clone(),
             address: backend.conn.socket().peer(),
+            our_end: backend.our_end(),
             thread_id: backend.hello.thread_id,
             statement_only,
             user: self.user.username.to_string(),
@@ -99,6 +100,7 @@ impl Session {
         Killing {
             place: joined.place().clone(),
             address: joined.peer().clone(),
+            our_end: joined.our_end().clone(),
             thread_id: joined.thread_id(),
             statement_only: false,
             user: self.user.username.to_string(),
