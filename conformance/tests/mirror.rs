@@ -18,6 +18,7 @@ fn main() {
         ("a_mirror_that_is_down_or_slow_or_full_is_not_noticed", a_mirror_that_is_down_or_slow_or_full_is_not_noticed),
         ("what_a_copy_writes_ends_the_use_of_what_was_read", watched),
         ("a_copy_takes_no_connection_that_a_client_may_want", spared),
+        ("a_copy_gets_a_connection_that_is_idle_on_another_core", idle_elsewhere),
         ("comparing_finds_a_planted_difference", comparing_finds_a_planted_difference),
         ("comparing_finds_a_planted_difference_on_mysql", comparing_on_mysql),
         ("prepared_statements_are_copied_and_compared", prepared_statements_are_copied),
@@ -139,6 +140,36 @@ fn spared(driver: Driver) -> Outcome {
     until("3", || running().map(|said| said.replace("COUNT(*)", "")))?;
     same(two.proxy.query("SELECT @@port")?.trim(), &two.mirror.port.to_string())?;
     same(running()?.replace("COUNT(*)", "").trim(), "3")
+}
+
+/// The only connection that may be is another core's, where clients go as well.
+fn idle_elsewhere(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "UPDATE mysql_servers SET max_connections = 1 WHERE hostgroup_id = 9; LOAD MYSQL SERVERS TO RUNTIME; \
+         SET mysql-connect_timeout_server_max = 3000; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    two.rules("(1, 1, '^INSERT', 9, NULL, 0, NULL, NULL, ''), (3, 1, '^SELECT @@port', NULL, NULL, 0, NULL, NULL, '')")?;
+    two.proxy.admin(
+        "UPDATE mysql_query_rules SET destination_hostgroup = 9, apply = 1 WHERE rule_id = 3; LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    let mut others = Vec::new();
+    let mut writer = loop {
+        let other = Raw::log_in(two.proxy.port, 0)?;
+        // The proxy has two cores, and gives numbers that tell them apart.
+        if other.id % 2 != client.id % 2 {
+            break other;
+        }
+        others.push(other);
+    };
+    for turn in 1..=5 {
+        let there = client.query("SELECT @@port")?;
+        expect(there.contains(&two.mirror.port.to_string()), || there.clone())?;
+        writer.query(&format!("INSERT INTO conf.scratch VALUES ({turn}, 'copied')"))?;
+        until(&turn.to_string(), || two.mirror.root("SELECT COUNT(*) FROM conf.scratch"))?;
+    }
+    same(two.global("Millrace_mirror_failed")?.lines().last().unwrap_or_default(), "0")
 }
 
 /// The copy writes another table, and later than its client.

@@ -64,8 +64,18 @@ pub struct Wanted {
     caps: Caps,
     /// Of the asking core; 0 when nobody waits for the answer itself.
     number: u64,
-    /// No room is left at its servers: one that fits nobody is to be closed for it.
-    no_room: bool,
+    why: Why,
+}
+
+/// Why it is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Somebody stands in line: no room is left at its servers, and one that fits nobody is to be closed for it.
+    Waits,
+    /// Somebody could open one.
+    Opens,
+    /// For a copy, of which no client may know.
+    Copies,
 }
 
 /// A connection on its way. Dropped, it is closed and its permit given back.
@@ -261,8 +271,13 @@ impl Pools {
     /// Asks all others. Nobody waits for the answers: what comes joins the idle connections here, and the line is called.
     pub(crate) fn ask_for(&self, want: &Want<'_>) {
         if !want.new_connection {
-            self.ask(want, 0, true);
+            self.ask(want, 0, Why::Waits);
         }
+    }
+
+    /// Asks all others for one that they do not need, in the same way.
+    pub(crate) fn ask_to_spare(&self, want: &Want<'_>) {
+        self.ask(want, 0, Why::Copies);
     }
 
     /// Whether some other core may have a connection to the server.
@@ -279,7 +294,7 @@ impl Pools {
         let asked = Rc::new(Asked { number, unanswered: Cell::new(0), bell: Notify::new() });
         self.neighbours.asked.borrow_mut().push(asked.clone());
         let _until_it_ends = Asking { pools: self, number };
-        asked.unanswered.set(self.ask(want, number, false));
+        asked.unanswered.set(self.ask(want, number, Why::Opens));
         let until = self.rt.now() + ANSWER;
         while asked.unanswered.get() > 0 && self.rt.now() < until {
             let _late = self.rt.timeout(until - self.rt.now(), asked.bell.wait()).await;
@@ -291,10 +306,10 @@ impl Pools {
     }
 
     /// How many were asked.
-    fn ask(&self, want: &Want<'_>, number: u64, no_room: bool) -> usize {
+    fn ask(&self, want: &Want<'_>, number: u64, why: Why) -> usize {
         let speak = self.neighbours.speak.borrow();
         let Some(speak) = speak.as_ref() else { return 0 };
-        let wanted = Wanted { hostgroup: want.hostgroup, user: want.user.into(), caps: want.caps & OF_CLIENT, number, no_room };
+        let wanted = Wanted { hostgroup: want.hostgroup, user: want.user.into(), caps: want.caps & OF_CLIENT, number, why };
         let others = self.neighbours.others.borrow();
         others.iter().filter(|core| speak(**core, Word::Wanted(wanted.clone())).is_ok()).count()
     }
@@ -309,9 +324,12 @@ impl Pools {
             }
         };
         let now = self.rt.now();
+        if wanted.why == Why::Copies && !group.has_spare() {
+            return;
+        }
         if !group.queue.is_empty() {
             refuse(&wanted);
-            if wanted.no_room {
+            if wanted.why == Why::Waits {
                 group.wishes.remember(from, wanted, now);
             }
             return;
@@ -320,7 +338,7 @@ impl Pools {
             Some(backend) => self.lend(from, backend, wanted.number),
             None => {
                 refuse(&wanted);
-                if wanted.no_room {
+                if wanted.why == Why::Waits {
                     self.make_room(&group);
                     group.wishes.remember(from, wanted, now);
                 }

@@ -35,6 +35,7 @@ mod through;
 mod track;
 mod warm;
 
+pub use acquire::Spare;
 pub use ask::{Shown, Unread};
 pub use backend::{Backend, Idle, NOBODY, Unreported};
 pub use connect::{init_connect, probe_when_silent};

@@ -16,8 +16,8 @@ use hashbrown::{HashMap, HashSet};
 use net::tls::{Connector, Settings};
 use net::{Hello, Secret};
 use rt::Rt;
-use rt::permits::Registry;
-use std::cell::{Cell, RefCell};
+use rt::permits::{Permits, Registry};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -130,6 +130,10 @@ pub(crate) struct Group {
     pub(crate) queue: Queue,
     /// Those of them who may not open one yet: so many were opened in the last second.
     pub(crate) paced: Queue,
+    /// Copies for mirrors that have one of its connections, over all cores.
+    pub(crate) copies: OnceCell<Arc<Permits>>,
+    /// When other cores were last asked for a connection for a copy.
+    pub(crate) asked_for_spare: Cell<Option<rt::Instant>>,
     pub(crate) lanes: Lanes,
     pub(crate) lingering: Lingering,
     /// Connections that other cores wait for.

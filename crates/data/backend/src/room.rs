@@ -68,6 +68,16 @@ impl Place {
         self.taken() > self.server().max_connections || self.room.of_group.taken() > self.group_max.get()
     }
 
+    /// Whether it is one of those that clients are sent to.
+    fn is_working(&self) -> bool {
+        self.keeps() && self.weight() > 0
+    }
+
+    /// Connections of this core.
+    fn own(&self) -> u64 {
+        self.numbers.used.get() + self.idle.borrow().len() as u64
+    }
+
     /// As many as may ever be open to it.
     pub(crate) fn connections_max(&self) -> u32 {
         self.server().max_connections.min(self.group_max.get())
@@ -108,24 +118,41 @@ impl Place {
 }
 
 impl Group {
-    /// Whether who does not mind to wait may have a connection: nobody waits for one, and a quarter of all that may be open is still there for others, to be
-    /// opened or idle here. What is idle on other cores is not known, and does not count.
+    /// Whether a copy may have a connection, as far as this core sees: nobody waits for one, and a quarter is left for clients.
     pub(crate) fn has_spare(&self) -> bool {
         let places = self.places.borrow();
         let somebody_waits = !self.queue.is_empty() || !self.paced.is_empty();
         if somebody_waits || places.iter().any(|place| place.room.of_server.wanted() > 0) {
             return false;
         }
-        let sum = |of: fn(&Place) -> u32| {
-            places.iter().filter(|place| place.keeps() && place.weight() > 0).map(|place| u64::from(of(place))).sum::<u64>()
-        };
-        let most = sum(Place::connections_max).min(places.first().map_or(0, |place| place.group_max.get().into()));
-        let idle: usize = places.iter().map(|place| place.idle.borrow().len()).sum();
-        let left = sum(|place| place.server().max_connections.saturating_sub(place.taken()));
-        let left =
-            left.min(places.first().map_or(0, |place| place.group_max.get().saturating_sub(place.room.of_group.taken()).into()));
-        // Where none can be had at all, whoever asks for one hears why.
-        most == 0 || idle as u64 + left > most / 4
+        let working = || places.iter().filter(|place| place.is_working());
+        let idle: u64 = working().map(|place| place.idle.borrow().len() as u64).sum();
+        let own: u64 = working().map(|place| place.own()).sum();
+        let left: u64 = working().map(|place| u64::from(place.server().max_connections.saturating_sub(place.taken()))).sum();
+        let left_of_group =
+            places.first().map_or(0, |place| place.group_max.get().saturating_sub(place.room.of_group.taken()).into());
+        is_spare(idle, own, left.min(left_of_group), self.most())
+    }
+
+    /// Connections that may be open, to all servers that take work.
+    fn most(&self) -> u64 {
+        let places = self.places.borrow();
+        let of_servers = places.iter().filter(|place| place.is_working()).map(|place| u64::from(place.connections_max())).sum::<u64>();
+        of_servers.min(places.first().map_or(0, |place| place.group_max.get().into()))
+    }
+
+    /// Connections that copies may have at once, over all cores: however few of the others this core sees, a quarter of all is never theirs.
+    pub(crate) fn copies_max(&self) -> u32 {
+        match self.most() {
+            // Whoever asks hears why there is none.
+            0 => u32::MAX,
+            most => u32::try_from(most - most / 4).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Whether other cores have connections.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.places.borrow().iter().filter(|place| place.is_working()).any(|place| u64::from(place.taken()) > place.own())
     }
 
     /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server nor anybody who waits.
@@ -147,5 +174,31 @@ impl Group {
             waiting: (self.queue.len() + self.paced.len()) as u64,
             longest_wait_ms: u64::try_from(longest).unwrap_or(u64::MAX),
         })
+    }
+}
+
+/// Whether one of `idle` connections here, or of those that are `left` to be opened, is more than a quarter of `most`; where the others are other cores', and what they do is not
+/// known, whether one of those here is more than a quarter of this core's `own`.
+fn is_spare(idle: u64, own: u64, left: u64, most: u64) -> bool {
+    // Where none can be had at all, whoever asks for one hears why.
+    most == 0 || idle + left > most / 4 || idle > own / 4 && own < most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_is_for_clients_of_all_or_of_what_a_core_has() {
+        // All of them are here, or may be opened.
+        assert!(is_spare(2, 4, 0, 4) && !is_spare(1, 4, 0, 4) && !is_spare(0, 3, 1, 4));
+        assert!(is_spare(0, 0, 1, 1) && is_spare(1, 1, 0, 1) && !is_spare(0, 1, 0, 1));
+        // All are open and idle: a quarter of them on each of four cores, an eighth on each of eight; one on each.
+        assert!(is_spare(25, 25, 0, 100) && is_spare(12, 12, 0, 100) && is_spare(1, 1, 0, 4) && is_spare(1, 1, 0, 8));
+        // Clients have most of what is here.
+        assert!(!is_spare(6, 25, 0, 100) && is_spare(7, 25, 0, 100) && !is_spare(0, 1, 0, 4));
+        // Everything is elsewhere.
+        assert!(!is_spare(0, 0, 0, 4));
+        assert!(is_spare(0, 0, 0, 0), "there is no server");
     }
 }

@@ -305,10 +305,10 @@ impl Copy {
             like: None,
         };
         let acquired = match core.pools.until_spare(&want).await {
-            Ok(()) => core.pools.acquire(&want).await,
+            Ok(spare) => core.pools.acquire(&want).await.map(|backend| (backend, spare)),
             Err(late) => Err(late),
         };
-        let Ok(mut backend) = acquired else {
+        let Ok((mut backend, _until_it_is_given_back)) = acquired else {
             core.tally.up(Counter::MirrorFailed);
             return;
         };
