@@ -32,6 +32,8 @@ fn main() {
         ("a_frame_that_says_nothing_is_answered_before_the_end", unreadable_frame),
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
         ("a_user_kills_only_what_is_his_and_there", strangers),
+        ("a_kill_is_understood_in_all_its_forms", forms),
+        ("kill_user_ends_what_is_ones_own_on_all_cores", kill_user),
         ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
         ("a_client_that_leaves_in_the_middle_of_its_file_is_gone_at_once", left_file),
         ("a_transaction_that_begins_anew_is_as_young_as_that", chained),
@@ -46,8 +48,9 @@ fn main() {
         ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
         ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
         ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
+        ("where_a_statement_was_killed_nobody_else_is_before_another_was_answered", killed_and_free),
         ("a_kill_hits_nobody_at_a_servers_successor", successor),
-        ("a_kill_finds_its_connection_where_ports_are_changed_on_the_way", changed_ports),
+        ("a_kill_finds_its_connection_by_the_port_or_the_number", found_by_port_or_number),
     ])
 }
 
@@ -415,9 +418,75 @@ fn strangers(driver: Driver) -> Outcome {
     refused(&format!("KILL {}", client.id), &format!("ERROR 1095 (HY000) at line 1: You are not owner of thread {}", client.id))?;
     refused(&format!("KILL QUERY {}", client.id), "ERROR 1095")?;
     refused("KILL 4000000000", "ERROR 1094 (HY000) at line 1: Unknown thread id: 4000000000")?;
-    refused("KILL USER open", "ERROR 1235")?;
+    refused("KILL USER open", "ERROR 1095 (HY000) at line 1: Operation KILL USER failed for open@%")?;
     let said = asked(&mut client, "SELECT 'here'")?;
     same(&said[0][0], "here")
+}
+
+/// A statement runs that is ended by each of these.
+fn forms(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let mut killer = Raw::log_in_for_several(proxy.port).map_err(|error| error.to_string())?;
+        let mut client = log_in(&proxy)?;
+        let id = client.id;
+        for kills in [&[format!("KILL HARD QUERY {id}")][..], &[format!("KILL SOFT QUERY {id}")]] {
+            client.query(LONG).map_err(|error| error.to_string())?;
+            running(&server, "ENDLESS", 1)?;
+            for sql in kills {
+                asked(&mut killer, sql)?;
+            }
+            is_error(&client.rows(), "1317")?;
+        }
+        client.query(LONG).map_err(|error| error.to_string())?;
+        running(&server, "ENDLESS", 1)?;
+        killer.query(&format!("SELECT 'before'; KILL QUERY {id}; SELECT 'behind'")).map_err(|error| error.to_string())?;
+        let said = (0..3)
+            .map(|_| Ok(killer.rows().map_err(|error| error.to_string())?.concat().concat()))
+            .collect::<Result<Vec<_>, String>>()?;
+        expect(said == ["before", "", "behind"], || format!("{vendor}: {said:?}"))?;
+        is_error(&client.rows(), "1317")?;
+        // What is in a variable may be a server's number of a connection.
+        asked(&mut killer, &format!("SET @victim = {id}"))?;
+        for sql in ["KILL @victim", "KILL QUERY ID 7", "KILL (SELECT 7)"] {
+            is_error(&killer.ask(sql), "1235")?;
+        }
+        if vendor == Vendor::MySql {
+            is_error(&killer.ask("KILL USER open"), "1235")?;
+        }
+        asked(&mut killer, &format!("KILL SOFT CONNECTION {id}"))?;
+        expect(client.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived a KILL"))?;
+        asked(&mut killer, "SELECT 1")?;
+    }
+    Ok(())
+}
+
+fn kill_user(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver, Vendor::MariaDb)?;
+    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let mut other = packets::Raw::log_in(proxy.port, 0)?;
+    // On both cores.
+    let mut clients: Vec<Raw> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let mut killer = log_in(&proxy)?;
+    for sql in ["KILL USER nobody", "KILL USER open@'10.9.9.9'", "KILL USER app@10.9.9.9"] {
+        asked(&mut killer, sql)?;
+    }
+    is_error(&killer.ask("KILL USER app"), "1095")?;
+    for client in &mut clients {
+        client.query(LONG).map_err(|error| error.to_string())?;
+    }
+    running(&server, "ENDLESS", clients.len())?;
+    is_error(&killer.ask("KILL QUERY USER 'open'@127.0.0.1"), "1317")?;
+    for client in &mut clients {
+        is_error(&client.rows(), "1317")?;
+        asked(client, "SELECT 'here'")?;
+    }
+    is_error(&killer.ask("KILL USER CURRENT_USER"), "1927")?;
+    for client in clients.iter_mut().chain([&mut killer]) {
+        expect(client.ask("SELECT 1").is_err(), || "a session outlived KILL USER".to_owned())?;
+    }
+    let said = other.query("SELECT 'here'")?;
+    expect(said.contains("here"), || said)
 }
 
 fn long_transaction(driver: Driver) -> Outcome {
@@ -671,6 +740,44 @@ fn leaving(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// What keeps the connection of an interrupted statement may end without a command there: a rule allows that it is shared, its warnings are over with the next statement.
+fn killed_and_free(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let mut killer = log_in(&proxy)?;
+        proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME; \
+             INSERT INTO mysql_query_rules (rule_id, active, match_pattern, multiplex, destination_hostgroup, apply) \
+             VALUES (1, 1, 'kept', 0, 0, 1), (2, 1, 'ENDLESS', 1, 0, 1), (3, 1, 'besides', NULL, 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+            server.port
+        ))?;
+        for warns in [0, 1] {
+            proxy.admin(&format!(
+                "SET mysql-handle_warnings = {warns}; SET mysql-handle_warnings_delay_ms = 0; LOAD MYSQL VARIABLES TO RUNTIME"
+            ))?;
+            let mut client = log_in(&proxy)?;
+            // It need not wait for a connection there later on: that it had the warnings asked for.
+            asked(&mut client, "SELECT 'besides' FROM conf.numbers LIMIT 1")?;
+            asked(&mut client, "SELECT 'kept'")?;
+            client.query(LONG).map_err(|error| error.to_string())?;
+            running(&server, "ENDLESS", 1)?;
+            asked(&mut killer, &format!("KILL QUERY {}", client.id))?;
+            is_error(&client.rows(), "1317")?;
+            asked(&mut client, "SELECT 'besides' FROM conf.numbers LIMIT 1")?;
+            let free = proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool WHERE hostgroup = 0")?;
+            expect(free.trim() == "0", || format!("{vendor}, warnings: {warns}: {free} connections are left"))?;
+            let said = asked(&mut client, "SELECT 'here'")?.concat();
+            expect(said == ["here"], || format!("{vendor}: {said:?}"))?;
+            drop(client);
+            proxy.admin(
+                "UPDATE mysql_servers SET status = 'OFFLINE_HARD' WHERE hostgroup_id = 0; LOAD MYSQL SERVERS TO RUNTIME; \
+                         UPDATE mysql_servers SET status = 'ONLINE' WHERE hostgroup_id = 0; LOAD MYSQL SERVERS TO RUNTIME",
+            )?;
+        }
+    }
+    Ok(())
+}
+
 /// A proxy before an address at which servers may come and go.
 fn before(driver: Driver, port: u16) -> Result<Proxy, String> {
     let wish = Wish {
@@ -699,7 +806,8 @@ fn successor(driver: Driver) -> Outcome {
     let (mut client, mut killer) = (log_in(&proxy)?, log_in(&proxy)?);
     client.query(LONG).map_err(|error| error.to_string())?;
     running(first, "ENDLESS", 1)?;
-    let number = first.root("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%ENDLESS%RAND%' AND USER = 'open'")?;
+    let number =
+        first.root("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%ENDLESS%RAND%' AND USER = 'open'")?;
     let number: u32 = number.lines().last().and_then(|line| line.trim().parse().ok()).ok_or(number)?;
     at.store(second.port, Ordering::Relaxed);
     let mut stranger = loop {
@@ -722,19 +830,24 @@ fn successor(driver: Driver) -> Outcome {
     is_error(&client.rows(), "1317")
 }
 
-/// By a relay that servers know nothing of.
-fn changed_ports(driver: Driver) -> Outcome {
-    for vendor in vendors() {
-        let server = Server::start(vendor)?;
-        server.root(by_hand::CREATE_USER)?;
+/// Of a user without privileges, directly and by a relay that servers know nothing of: they see its ports.
+fn found_by_port_or_number(driver: Driver) -> Outcome {
+    let vendors = vendors();
+    let all = [(Vendor::MariaDb, &[][..]), (Vendor::MySql, &[]), (Vendor::MySql, &["--performance-schema=ON"])];
+    for (vendor, options) in all.into_iter().filter(|(vendor, _)| vendors.contains(vendor)) {
+        let server = Server::start_with(vendor, options)?;
+        server.root("CREATE USER open@'%'; GRANT SELECT ON conf.* TO open@'%'")?;
         let at = Arc::new(AtomicU16::new(server.port));
-        let proxy = before(driver, relay::start_before(&at, false).map_err(|error| error.to_string())?)?;
-        let (mut client, mut killer) = (log_in(&proxy)?, log_in(&proxy)?);
-        client.query(LONG).map_err(|error| error.to_string())?;
-        running(&server, "ENDLESS", 1)?;
-        asked(&mut killer, &format!("KILL QUERY {}", client.id))?;
-        is_error(&client.rows(), "1317")?;
-        running(&server, "ENDLESS", 0)?;
+        let relayed = relay::start_before(&at, false).map_err(|error| error.to_string())?;
+        for port in [server.port, relayed] {
+            let proxy = before(driver, port)?;
+            let (mut client, mut killer) = (log_in(&proxy)?, log_in(&proxy)?);
+            client.query(LONG).map_err(|error| error.to_string())?;
+            running(&server, "ENDLESS", 1)?;
+            asked(&mut killer, &format!("KILL QUERY {}", client.id))?;
+            is_error(&client.rows(), "1317")?;
+            running(&server, "ENDLESS", 0)?;
+        }
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_successor_has_the_number, a_transaction_begins_before_it_is_ended,
-    each_has_what_the_other_wants, nothing_is_lost_with_a_connection, two_questions_are_interrupted, what_is_spare_is_broken,
+    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_successor_has_the_number,
+    a_transaction_begins_before_it_is_ended, each_has_what_the_other_wants, nothing_is_lost_with_a_connection,
+    two_questions_are_interrupted, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
 use std::time::Duration;

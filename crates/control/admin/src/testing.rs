@@ -139,7 +139,7 @@ async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config
             }
             ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
-            ToCore::FlushCache { reply, .. } => reply(0),
+            ToCore::FlushCache { reply, .. } | ToCore::KillUser { reply, .. } => reply(0),
             ToCore::FlushClientHosts { done } | ToCore::HandOverEvents { done } => done(()),
             ToCore::Accept(_)
             | ToCore::ClientHost { .. }

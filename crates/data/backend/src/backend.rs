@@ -93,7 +93,8 @@ pub struct Backend {
     pub undisturbed: Option<u32>,
     /// Number of the statement of that session that FOUND_ROWS() is about there, if it is certain.
     pub finder: Option<u32>,
-    /// The server was told to end the session's last statement, and may have been told too late: it hits what runs there next.
+    /// The server was told to end what was its last command, and may have been told too late: it hits what runs there next. Until another is answered
+    /// there it goes to nobody else, whatever held it in the meantime.
     pub interrupted: bool,
     pub(crate) place: Rc<Place>,
     /// The server's row when it was opened: it says which TLS it has.
@@ -297,6 +298,7 @@ impl Backend {
     /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.
     pub fn ended(&mut self, used: usize, len: usize) {
         self.idle = if used == len { Idle::Proven } else { Idle::Doubtful };
+        self.interrupted = false;
     }
 
     /// A command of our own whose response nobody reads: OK, or the server's error.

@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn where_ports_are_not_ours_the_younger_connection_has_the_higher_number() {
-        let vaguely = |own, listed: &[(u32, &str)], what| assert_eq!(judged(own, listed), Seen::Vaguely(what), "{own} {listed:?}");
+        let vaguely =
+            |own, listed: &[(u32, &str)], what| assert_eq!(judged(own, listed), Seen::Vaguely(what), "{own} {listed:?}");
         for (seven, nine) in [("10.1.1.1:1025", "10.1.1.1:1026"), ("localhost", "localhost"), ("10.1.1.1", "10.1.1.1")] {
             vaguely(9, &[(7, seven), (9, nine)], Found::It);
             vaguely(3, &[(7, seven), (3, nine)], Found::Another);

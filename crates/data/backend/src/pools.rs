@@ -255,6 +255,7 @@ impl Pools {
         let shareable = backend.idle == Idle::Proven
             && backend.holds.is_empty()
             && !backend.retired
+            && !backend.interrupted
             && backend.unreported == Unreported::Nothing
             && backend.conn.is_idle();
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();

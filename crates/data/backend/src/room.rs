@@ -137,7 +137,8 @@ impl Group {
     /// Connections that may be open, to all servers that take work.
     fn most(&self) -> u64 {
         let places = self.places.borrow();
-        let of_servers = places.iter().filter(|place| place.is_working()).map(|place| u64::from(place.connections_max())).sum::<u64>();
+        let of_servers =
+            places.iter().filter(|place| place.is_working()).map(|place| u64::from(place.connections_max())).sum::<u64>();
         of_servers.min(places.first().map_or(0, |place| place.group_max.get().into()))
     }
 

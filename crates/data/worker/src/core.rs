@@ -386,6 +386,9 @@ impl Core {
                 ToCore::Kill { session, statement_only, owner, reply } => {
                     reply(self.roster.kill(session, statement_only, owner.as_deref()));
                 }
+                ToCore::KillUser { user, host, but, does, reply } => {
+                    reply(self.roster.kill_user(&user, host.as_deref(), but, does));
+                }
                 ToCore::HandOverEvents { done } => {
                     self.outbox.hand_over();
                     done(());

@@ -393,14 +393,19 @@ impl Session {
             Source::Text(text) => return Ok(Some(Cow::Borrowed(text))),
             Source::Variable(name) => name,
         };
-        self.read_all_back().await?;
-        let doubt = [Hold::UserVariable, Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
-        if self.held.holds().any(|hold| doubt.contains(&hold)) {
+        if !self.has_read_variables().await? {
             return Ok(None);
         }
         let value = self.state.user_variables().find(|(known, _)| *known == name.as_str());
         let value = value.filter(|(_, value)| !(value.null || self.is_unsure() && value.literal.contains('\\')));
         Ok(value.and_then(|(_, value)| sql::literal::said(&value.literal)).map(Cow::Owned))
+    }
+
+    /// Asks for what expressions have set. Whether the values of all user variables are known then.
+    pub(crate) async fn has_read_variables(&mut self) -> Result<bool, Ended> {
+        self.read_all_back().await?;
+        let doubt = [Hold::UserVariable, Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
+        Ok(!self.held.holds().any(|hold| doubt.contains(&hold)))
     }
 
     /// The stage: a name that nothing on any connection has is given back without a server.

@@ -6,9 +6,10 @@ use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, Joined, Killing};
-use bridge::{Killed, ToCore};
+use bridge::{Killed, Kills, ToCore};
 use config::Snapshot;
 use rt::mailbox;
+use sql::{Kill, Whom};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -36,27 +37,85 @@ impl Core {
         }
         self.rt.timeout(ANSWER, answered.recv()).await.ok().flatten().unwrap_or(Killed::Unknown)
     }
+
+    /// Ends the sessions of a user but one, or what they run, on all cores. How many there are.
+    async fn kill_user_anywhere(&self, user: &str, host: Option<&str>, but: u32, does: Kills) -> u64 {
+        let mut n = self.roster.kill_user(user, host, but, does);
+        for peer in self.peers.iter().flatten() {
+            let (answer, answered) = mailbox::channel(1);
+            let reply = Box::new(move |killed| drop(answer.try_send(killed)));
+            let message = ToCore::KillUser { user: Arc::from(user), host: host.map(Arc::from), but, does, reply };
+            if peer.control.try_send(message).is_ok() {
+                n += self.rt.timeout(ANSWER, answered.recv()).await.ok().flatten().unwrap_or(0);
+            }
+        }
+        n
+    }
 }
 
 impl Session {
     /// The stage: a KILL is ours to do, since the number in it is ours and no server's.
     pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        let order = if job.class.multi { None } else { sql::kill(job.sent()) };
-        match (job.what, order) {
-            (What::Query(_), Some(order)) => {
-                let session = order.session.unwrap_or_else(|| u64::from(self.entry.id));
-                self.kill(job.epoch, session, order.statement_only).await?;
-            }
-            (What::Query(_), None) => {
-                let words = "The proxy understands KILL [CONNECTION | QUERY] with the number of a session only, in a statement of its own";
-                self.refuse(&Complaint::with(1235, "42000", words)).await?;
-            }
-            _ => {
-                let words = "This command is not supported in the prepared statement protocol yet";
-                self.refuse(&Complaint::with(1295, "HY000", words)).await?;
-            }
+        if !matches!(job.what, What::Query(_)) {
+            let words = "This command is not supported in the prepared statement protocol yet";
+            self.refuse(&Complaint::with(1295, "HY000", words)).await?;
+            return Ok(ControlFlow::Break(Told::default()));
         }
+        let order = if job.class.multi { None } else { sql::kill(job.sent(), self.lexing()) };
+        let Some(Kill { whom, statement_only }) = order else { return self.refuse_kill().await };
+        let session = match whom {
+            Whom::Session(session) => session,
+            Whom::Oneself => u64::from(self.entry.id),
+            Whom::User { name, host } if job.epoch.claims_mariadb() => {
+                let told = self.kill_user(job.epoch, name, host, statement_only).await?;
+                return Ok(ControlFlow::Break(told));
+            }
+            // What is in a variable may be a server's number of one of its connections.
+            Whom::Variable(_) | Whom::User { .. } => return self.refuse_kill().await,
+        };
+        self.kill(job.epoch, session, statement_only).await?;
         Ok(ControlFlow::Break(Told::default()))
+    }
+
+    async fn refuse_kill(&mut self) -> Result<ControlFlow<Told>, Ended> {
+        let words = "The proxy understands KILL [HARD | SOFT] [CONNECTION | QUERY] with the number of a session, CONNECTION_ID(), or, as MariaDB, USER \
+                     and a name";
+        self.refuse(&Complaint::with(1235, "42000", words)).await?;
+        Ok(ControlFlow::Break(Told::default()))
+    }
+
+    /// KILL USER. One's own session is the last.
+    async fn kill_user(
+        &mut self,
+        epoch: &Epoch,
+        name: Option<String>,
+        host: Option<String>,
+        statement_only: bool,
+    ) -> Result<Told, Ended> {
+        let name = name.unwrap_or_else(|| self.user_name.to_string());
+        let is_own = *name == *self.user_name;
+        let does = match (is_own, statement_only) {
+            (false, _) => Kills::Nothing,
+            (true, true) => Kills::Statement,
+            (true, false) => Kills::Session,
+        };
+        let core = self.core.clone();
+        let n = core.kill_user_anywhere(&name, host.as_deref(), self.entry.id, does).await;
+        if !is_own && n > 0 {
+            let words = format!("Operation KILL USER failed for {name}@{}", host.as_deref().unwrap_or("%"));
+            self.refuse(&Complaint::with(1095, "HY000", words)).await?;
+            return Ok(Told::default());
+        }
+        if is_own && host.is_none_or(|host| host == self.entry.client.0) {
+            self.kill(epoch, u64::from(self.entry.id), statement_only).await?;
+            return Ok(Told::default());
+        }
+        let mut out = Vec::new();
+        let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
+        writer.ok(&wire::ok::Ok { affected: n, ..wire::ok::Ok::default() });
+        self.turn.sent = writer.last_seq();
+        self.hand_over(out).await?;
+        Ok(Told { rows_affected: n, row_count: i64::try_from(n).unwrap_or(i64::MAX), ..Told::default() })
     }
 
     /// KILL and COM_PROCESS_KILL.

@@ -405,7 +405,7 @@ async fn settle_interruption(
 
 /// When the answer has been learnt: a connection that nothing keeps for this session is nobody's any more, if a KILL may hit what runs there next.
 pub(crate) fn doubt_interrupted(backend: &mut Backend) {
-    if std::mem::take(&mut backend.interrupted) && backend.holds.is_empty() {
+    if backend.interrupted && backend.holds.is_empty() {
         backend.idle = Idle::Doubtful;
     }
 }

@@ -3,7 +3,7 @@
 use crate::held::{Held, draws};
 use crate::pace::Pace;
 use backend::{Backend, Hold, Lingers};
-use bridge::Killed;
+use bridge::{Killed, Kills};
 use config::Snapshot;
 use rt::local::Bell;
 use rt::{Instant, Rt};
@@ -199,6 +199,16 @@ impl Entry {
         max_ms.checked_sub(open_ms).filter(|left| *left > 0)
     }
 
+    /// It is to end, or what it runs is.
+    fn is_told(&self, does: Kills) {
+        match does {
+            Kills::Session => self.killed.set(true),
+            Kills::Statement => self.interrupted.set(true),
+            Kills::Nothing => return,
+        }
+        self.bell.ring();
+    }
+
     /// Resolves when the session, or its statement, is to end.
     pub(crate) async fn told_to_end(&self) {
         while !self.killed.get() && !self.interrupted.get() {
@@ -281,13 +291,16 @@ impl Roster {
         if owner.is_some_and(|owner| *owner != **entry.user.borrow()) {
             return Killed::NotYours;
         }
-        if statement_only {
-            entry.interrupted.set(true);
-        } else {
-            entry.killed.set(true);
-        }
-        entry.bell.ring();
+        entry.is_told(if statement_only { Kills::Statement } else { Kills::Session });
         Killed::Done
+    }
+
+    /// The same for all of a user that come from this address, or from anywhere, but one. How many there are.
+    pub(crate) fn kill_user(&self, user: &str, host: Option<&str>, but: u32, does: Kills) -> u64 {
+        let is_his = |entry: &&Rc<Entry>| {
+            entry.id != but && **entry.user.borrow() == *user && host.is_none_or(|host| entry.client.0 == host)
+        };
+        self.0.borrow().values().filter(is_his).inspect(|entry| entry.is_told(does)).count() as u64
     }
 
     /// Sessions with an open transaction, and sessions that are bound to their user's hostgroup, as of the end of their last commands.

@@ -343,6 +343,8 @@ impl Session {
                 Event::Broken => break if last == COM_QUIT { Ended::ByClient } else { Ended::Gone },
                 Event::Stopped(Stopped::Interrupted) => {
                     let _told_by_the_answer = self.interrupt_on_server(backend);
+                    // Nobody waits for what becomes of that, and a session may keep it after its log.
+                    backend.retire();
                     stop.set(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
                 }
                 Event::Stopped(why) => {

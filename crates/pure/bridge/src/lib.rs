@@ -60,6 +60,19 @@ pub enum ToCore {
         /// Receives what became of it.
         reply: Reply<Killed>,
     },
+    /// End the sessions of a user, or what they run.
+    KillUser {
+        /// Whose.
+        user: Arc<str>,
+        /// Only those that come from this address.
+        host: Option<Arc<str>>,
+        /// But not this one.
+        but: u32,
+        /// What is done to them.
+        does: Kills,
+        /// Receives how many this core has.
+        reply: Reply<u64>,
+    },
     /// Drop results from the cache: `PROXYSQL FLUSH QUERY CACHE`.
     FlushCache {
         /// Which.
@@ -137,6 +150,17 @@ pub enum Fetching {
 
 /// A flight that was taken off on another core: it lands when this is dropped.
 pub type Flight = Box<dyn std::any::Any + Send>;
+
+/// What is done to sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kills {
+    /// They are told to end.
+    Session,
+    /// What they run is.
+    Statement,
+    /// They are only counted.
+    Nothing,
+}
 
 /// What became of the wish to end a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -152,12 +152,17 @@ impl Reading {
         if !token.is_sign(b'@') {
             return None;
         }
-        let named = words.next().filter(|named| named.start == token.end() && named.kind != Kind::Sign && named.is_whole())?;
-        // `@a.b` is one name.
-        let plain = named.text.is_ascii() && !words.is_before(b'.') && !words.is_before(b'@');
-        let name = String::from_utf8(unquote(named.text).into_owned()).ok()?.to_lowercase();
-        plain.then(|| (Source::Variable(name), named.end()))
+        variable(words, token).map(|(name, end)| (Source::Variable(name), end))
     }
+}
+
+/// The name of the user variable that begins with this `@`, in lower case, and where it ends; `None` where that is not certain.
+pub(crate) fn variable(words: &mut Words<'_>, at: Token<'_>) -> Option<(String, usize)> {
+    let named = words.next().filter(|named| named.start == at.end() && named.kind != Kind::Sign && named.is_whole())?;
+    // `@a.b` is one name.
+    let plain = named.text.is_ascii() && !words.is_before(b'.') && !words.is_before(b'@');
+    let name = String::from_utf8(unquote(named.text).into_owned()).ok()?.to_lowercase();
+    plain.then(|| (name, named.end()))
 }
 
 /// What a literal says, without its quotes.

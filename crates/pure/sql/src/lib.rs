@@ -36,7 +36,7 @@ pub use counts::{Counts, fuzz_with_counts, with_counts};
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use hidden::{is_shown, quotes_matter};
 pub use injection::{fuzz_injection, injection};
-pub use kill::{Kill, kill};
+pub use kill::{Kill, Whom, kill};
 pub use marks::{Leaves, Reads};
 pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};
 pub use shift::Shift;
