@@ -109,7 +109,9 @@ impl Session {
 
     /// Whether its LIMIT is where [`found_by`] looks for it: strings may end elsewhere for this session.
     fn limits_are_read(&self, job: &Job<'_>) -> bool {
-        !job.class.limits || self.lexing_of(job.what) == sql::Lexing::Escapes
+        // Nothing but a backslash, or what is not ASCII, is read in two ways.
+        let is_plain = || job.sent().is_ascii() && !job.sent().contains(&b'\\');
+        !job.class.limits || self.lexing_of(job.what) == sql::Lexing::Escapes || is_plain()
     }
 
     /// A read was answered with so many rows, or with an error, and no connection of this session saw it.
