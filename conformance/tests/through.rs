@@ -24,6 +24,7 @@ fn main() {
         ("a_server_that_dies_ends_the_session_and_nothing_else", died),
         ("a_client_that_reads_slowly_stops_its_server_and_nobody_else", slow),
         ("a_change_of_user_is_ours_to_allow", changed),
+        ("a_change_of_user_answers_for_nothing_else", changed_at_once),
         ("a_change_of_user_waits_for_no_connection_of_its_own", changed_where_it_is_full),
         ("what_looks_like_a_file_hides_no_change_of_user", hidden),
         ("a_log_is_followed_by_its_tool", followed),
@@ -334,6 +335,32 @@ fn changed(driver: Driver) -> Outcome {
     expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;
     same(&asked(&mut client, "SELECT CURRENT_USER()")?, "open@%")?;
     same(&proxy.admin(SESSIONS)?, "1")
+}
+
+/// It comes in one piece with a statement: the first answer, if there is one, is the statement's.
+fn changed_at_once(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let packet = |payload: &[u8]| [&(payload.len() as u32).to_le_bytes()[..], payload].concat();
+    for user in [by_hand::USER, "nobody"] {
+        for statement in ["INSERT INTO conf.nosuch VALUES (1)", "SELECT SLEEP(0.3) FROM conf.nosuch"] {
+            let mut client = log_in(&proxy)?;
+            let change = [b"\x11", user.as_bytes(), b"\0\0\0\x2D\0mysql_native_password\0"].concat();
+            let both = [packet(&[b"\x03", statement.as_bytes()].concat()), packet(&change)].concat();
+            client.bytes(&both).map_err(|error| error.to_string())?;
+            if let Ok(answer) = client.packet() {
+                let words = String::from_utf8_lossy(&answer).into_owned();
+                expect(answer.get(..3) == Some(&[0xff, 0x7a, 0x04][..]), || format!("{user}, {statement}: {words}"))?;
+            }
+        }
+    }
+    // Who has read its answer may become somebody else.
+    let mut client = log_in(&proxy)?;
+    for _ in 0..3 {
+        asked(&mut client, "SELECT 1")?;
+        let answer = change(&mut client, by_hand::USER)?;
+        expect(answer.first() == Some(&0), || String::from_utf8_lossy(&answer).into_owned())?;
+    }
+    Ok(())
 }
 
 /// As persistent connections of PHP do before each page, and as many as the server may have: its own connection makes room.

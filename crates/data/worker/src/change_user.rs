@@ -17,6 +17,10 @@ const REFUSED_CHANGES_MAX: u8 = 3;
 
 impl Session {
     pub(crate) async fn change_user(&mut self, body: &[u8]) -> Result<(), Ended> {
+        if self.is_due_through() {
+            self.leave_through();
+            return Err(Ended::Broken);
+        }
         let change = match ChangeUser::read(body, self.caps) {
             Ok(change) => change,
             Err(malformed) => {

@@ -217,6 +217,7 @@ impl Session {
         if self.entry.killed.get() {
             return Err(Ended::Told(complaint));
         }
+        self.doubt_found_rows(job);
         self.refuse(&complaint).await?;
         Ok(ControlFlow::Break((Told::default(), 0)))
     }

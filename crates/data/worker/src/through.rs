@@ -37,7 +37,7 @@ pub(crate) struct Through {
     last: u8,
     /// The client wants to become somebody else; if that is refused, it may go on here.
     waits: bool,
-    /// It has said so before an answer was there: what comes next is not to what we ask.
+    /// It has said so before an answer was there: what comes next is not to that, nor to what we ask.
     is_due: bool,
     /// Of whoever is here for a log alone.
     log: Option<Box<Log>>,
@@ -178,6 +178,11 @@ impl Session {
         self.through.as_ref().is_some_and(|through| !through.waits)
     }
 
+    /// Whether it wants to become somebody else before it was told what it has asked for: what we say would be taken for that.
+    pub(crate) fn is_due_through(&self) -> bool {
+        self.through.as_ref().is_some_and(|through| through.is_due)
+    }
+
     /// Closes the connection that was this client's.
     pub(crate) fn leave_through(&mut self) {
         if let Some(mut through) = self.through.take() {
@@ -202,10 +207,6 @@ impl Session {
 
     /// It stays who it was, on the connection that it had, with nothing of what it had set: as on a MariaDB that refuses a change of user.
     pub(crate) async fn stay_through(&mut self) -> Result<(), Ended> {
-        if self.through.as_ref().is_some_and(|through| through.is_due) {
-            self.leave_through();
-            return Err(Ended::Broken);
-        }
         let Some(mut through) = self.through.take() else { return Ok(()) };
         let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server_max;
         let renewed = self.watched(limit_ms, through.backend.renew(), self.entry.told_to_leave()).await;
