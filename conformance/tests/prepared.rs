@@ -317,7 +317,7 @@ fn long_data_left(driver: Driver) -> Outcome {
 fn long_texts(driver: Driver) -> Outcome {
     const LEN: usize = 4 << 20;
     let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
-    set(&proxy, "SET mysql-max_stmts_cache_MB=8; SET mysql-max_allowed_packet=8388608")?;
+    set(&proxy, "SET mysql-stmts_cache_max_MB=8; SET mysql-max_allowed_packet=8388608")?;
     let mut client = log_in(&proxy)?;
     let before = resident_kib(proxy.id());
     for n in 0..40 {

@@ -46,7 +46,10 @@ pub(crate) fn at_start(
 ) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
     let mut refused = Vec::new();
     let built = match module.prefix() {
-        None => self::module(engine, now, module),
+        None => self::module(engine, now, module).or_else(|refused| {
+            let usual = || refused.clone();
+            if must || module != Module::Rules { Err(usual()) } else { unchecked(engine, now, usual()) }
+        }),
         Some(prefix) => saved_variables(engine.conn(), prefix)
             .map_err(|error| vec![sql_refusal("global_variables", error)])
             .and_then(|pairs| {
@@ -61,6 +64,18 @@ pub(crate) fn at_start(
         Ok(built) => (Some(built), refused),
         Err(more) => (None, [refused, more].concat()),
     }
+}
+
+/// The rules that were saved, without [`Variables::mysql_query_rewrite_check`]: what an older version took is no reason to serve without any rule. What is wrong with them is said.
+fn unchecked(engine: &Engine, now: &Snapshot, refused: Vec<Refusal>) -> Built {
+    let mut variables = Variables::clone(&now.variables);
+    variables.mysql_query_rewrite_check = false;
+    let lenient = Snapshot { variables: Arc::new(variables), ..now.clone() };
+    let Ok((next, mut notices)) = module(engine, &lenient, Module::Rules) else { return Err(refused) };
+    notices.extend(
+        refused.into_iter().map(|refusal| Refusal { words: format!("{} (a LOAD would be refused)", refusal.words), ..refusal }),
+    );
+    Ok((Snapshot { variables: now.variables.clone(), ..next }, notices))
 }
 
 type Pairs = Vec<(String, String)>;

@@ -90,6 +90,25 @@ fn a_database_that_cannot_be_opened_anew_leaves_the_one_of_before() {
     assert_eq!(count(), [["0"]]);
 }
 
+/// Rules that an older version has taken are in force after an update, also if a LOAD would take them no more.
+#[test]
+fn a_saved_replacement_that_nobody_can_parse_takes_no_rule_with_it() {
+    let directory = Directory::new("unparsed");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options.clone(), |bench| async move {
+        bench.script(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES (1, 1, 'x', 1, 1);
+             INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) VALUES (1, 1, 'SELECT a FROM t', 'SELECT FROM WHERE');
+             SAVE MYSQL QUERY RULES TO DISK",
+        )
+        .await;
+    });
+    let admin = Admin::open(&options).unwrap();
+    assert_eq!((admin.snapshot().rules.rows().count(), admin.snapshot().rewrites.rows().count()), (1, 1));
+    assert!(admin.snapshot().variables.mysql_query_rewrite_check);
+    assert!(admin.notices().iter().any(|notice| notice.to_string().contains("a LOAD would be refused")), "{:?}", admin.notices());
+}
+
 #[test]
 fn a_variable_that_was_saved_with_a_value_it_cannot_have_takes_no_other_with_it() {
     let directory = Directory::new("unusable");

@@ -81,7 +81,7 @@ impl Drop for Interest {
 pub struct Remembered {
     /// `mysql-max_stmts_cache`.
     pub statements: usize,
-    /// `mysql-max_stmts_cache_MB`, in bytes.
+    /// `mysql-stmts_cache_max_MB`, in bytes.
     pub bytes: usize,
 }
 

@@ -141,7 +141,7 @@ impl Session {
         let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(sql);
         let v = &epoch.snapshot.variables;
         let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
-        let most = Remembered { statements: clamped(v.mysql_max_stmts_cache), bytes: clamped(v.mysql_max_stmts_cache_MB << 20) };
+        let most = Remembered { statements: clamped(v.mysql_max_stmts_cache), bytes: clamped(v.mysql_stmts_cache_max_MB << 20) };
         self.core.statements.intern(&self.user_name, &self.state, sql, most)
     }
 

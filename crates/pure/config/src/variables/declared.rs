@@ -333,7 +333,7 @@ variables! {
     mysql_server_compression_algorithm: choice("zlib" | "zstd") = "zlib", Live, "What connections to servers with compression = 1 use; zstd where the server has it, else zlib.";
     mysql_server_compression_zstd_level: int(1..=22) = 3, Live, "Level of zstd on connections to servers, in both directions.";
     mysql_query_digests_max_entries: int(0..=10000000) = 100000, Live, "Rows of stats_mysql_query_digest that a core keeps at most; further digests are only counted in Millrace_digests_dropped.";
-    mysql_max_stmts_cache_MB: int(1..=65536) = 64, Live, "Megabytes of prepared statements remembered by text on each core; what clients have is kept beyond it.";
+    mysql_stmts_cache_max_MB: int(1..=65536) = 64, Live, "Megabytes of prepared statements remembered by text on each core; what clients have is kept beyond it.";
     mysql_query_digests_max_memory_MB: int(1..=65536) = 128, Live, "Megabytes that the rows of stats_mysql_query_digest take on a core at most; further digests are only counted in Millrace_digests_dropped.";
     mysql_eventslog_buffer_MB: int(1..=16384) = 64, Live, "Megabytes of statements that may wait, over all cores, to be written to the events log; further ones are only counted in Millrace_events_dropped.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";

@@ -282,6 +282,8 @@ impl Reader<'_> {
                     }
                 }
                 Frame::Arguments => self.passed(State::Open),
+                // MySQL 8.0.19: `INSERT INTO t SET a = 1 AS new ON DUPLICATE KEY UPDATE b = new.a`.
+                Frame::Assigned => return Err(Stop::Unsure),
                 _ => return Err(self.wrong("has an alias where none may be,")),
             },
             _ if what.is_any(&["ASC", "DESC"]) => match frame {
