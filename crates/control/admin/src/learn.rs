@@ -244,6 +244,29 @@ mod tests {
     }
 
     #[test]
+    fn it_is_said_that_a_flag_of_an_earlier_statement_may_lead_elsewhere() {
+        let reports = |ask: Ask, _: bool| match ask {
+            Ask::Digests => Some(Report::Digests(vec![digest("u", "", 1, "SELECT ?"), digest("v", "", 2, "SELECT b")])),
+            _ => None,
+        };
+        testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
+            bench
+                .script(
+                    "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'u', '', 'DETECTING', ''), (1, 'v', '', 'DETECTING', '');
+                     INSERT INTO mysql_query_rules (rule_id, active, username, match_digest, next_query_flagIN) VALUES (1, 1, 'u', '^INSERT', 5);
+                     LOAD MYSQL QUERY RULES TO RUNTIME;",
+                )
+                .await;
+            let rows = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await;
+            assert_eq!(rows.iter().map(|row| (&*row[2], &*row[9])).collect::<Vec<_>>(), [("u", "no"), ("v", "yes")]);
+            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
+            let words =
+                "2 rules added in memory; the flagIN of 1 statements depends on more than their digest and may be another";
+            assert_eq!(learned, Reply::Done { affected: 2, info: words.into() });
+        });
+    }
+
+    #[test]
     fn rules_are_learned_under_the_addresses_and_flags_that_the_firewall_asks_for() {
         let reports = |ask: Ask, _: bool| match ask {
             Ask::Digests => Some(Report::Digests(vec![

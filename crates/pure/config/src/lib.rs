@@ -23,7 +23,7 @@ pub use events::{EventsForm, EventsLog};
 pub use fast_routing::FastRouting;
 pub use firewall::{Firewall, Mode};
 pub use networks::in_networks;
-pub use pattern::{Dialect, Pattern, Replacement, fuzz_pattern, fuzz_replacement};
+pub use pattern::{Dialect, GaveUp, Pattern, Replacement, fuzz_pattern, fuzz_replacement};
 pub use refusal::Refusal;
 pub use rewrites::Rewrites;
 pub use rows::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow};

@@ -16,8 +16,8 @@ use matcher::Matcher;
 pub(crate) use matcher::Workbench;
 use regex_automata::meta::{Config, Regex as Linear};
 use regex_automata::util::syntax;
+pub use replacement::{GaveUp, Replacement, fuzz_replacement};
 use replacement::{Perl, repeats_nothing};
-pub use replacement::{Replacement, fuzz_replacement};
 use shape::Shape;
 
 /// A compiled expression. A clone has scratch memory of its own.

@@ -5,6 +5,7 @@ mod candidates;
 mod check;
 mod expressions;
 mod filter;
+mod flags;
 mod index;
 mod memo;
 
@@ -18,6 +19,7 @@ pub(crate) use check::c_number;
 
 use crate::fast_routing::{self, FastRouting};
 use crate::{Dialect, FastRoutingRow, Pattern, Refusal, Replacement, RuleRow, Variables};
+use flags::NextFlags;
 use index::Index;
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ pub struct Rules {
     notices: Arc<[Refusal]>,
     /// Positions of those that ask for more than user, schema and digest.
     unsure: Arc<[u32]>,
+    next_flags: Arc<NextFlags>,
     needs_digest: bool,
     watches_writes: bool,
     /// How the expressions were read.
@@ -169,6 +172,7 @@ impl Rules {
             index: Arc::new(Index::of(&chain, pause)),
             needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
             unsure: (0..).zip(&chain).filter(|(_, rule)| rule.asks_beyond_digest()).map(|(position, _)| position).collect(),
+            next_flags: Arc::new(NextFlags::of(&chain)),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,
             fast: Arc::new(fast),
@@ -190,6 +194,7 @@ impl Rules {
             fast: Arc::clone(&self.fast),
             notices: Arc::clone(&self.notices),
             unsure: Arc::clone(&self.unsure),
+            next_flags: Arc::clone(&self.next_flags),
             needs_digest: self.needs_digest,
             watches_writes: self.watches_writes,
             dialect: self.dialect,
@@ -261,6 +266,18 @@ impl Rules {
     #[must_use]
     pub const fn watches_writes(&self) -> bool {
         self.watches_writes
+    }
+
+    /// Whether some rule leaves this flag to a session's next statement; never of 0, with which every session begins.
+    #[must_use]
+    pub fn leaves_flag(&self, flag: u32) -> bool {
+        self.next_flags.has(flag)
+    }
+
+    /// Whether a statement of this user may begin with another flag than 0, because of one before.
+    #[must_use]
+    pub fn may_leave_a_flag_to(&self, user: &str) -> bool {
+        self.next_flags.may_be_of(user)
     }
 
     /// What was accepted and has less effect than it says.

@@ -336,6 +336,11 @@ impl World {
                 }
             };
         }
+        if walked.set.gtid_from_hostgroup.is_some() {
+            // What must see the latest writes is not cached.
+            (walked.set.cache_ttl, walked.set.cache_empty_result) = (None, None);
+            (walked.set.cache_timeout, walked.set.cache_invalidate) = (None, None);
+        }
         // The rest of the line has no place for what the copy says by itself.
         (walked.set.mirror_hostgroup, walked.set.mirror_flag_out, walked.set.mirror_compare) = (None, None, None);
         line(&said, &walked.hits, &walked.text, &walked.set, mirror.as_deref())
@@ -361,7 +366,7 @@ impl World {
             if let (Some(pattern), Some(with)) = (&read.pattern, &row.replace_pattern) {
                 let with = Replacement::parse(with, pattern.groups()).expect("made ones are valid");
                 let everywhere = row.re_modifiers.as_ref().is_some_and(|words| words.contains("GLOBAL"));
-                if let Some(replaced) = pattern.replace(&text, &with, everywhere) {
+                if let Ok(Some(replaced)) = pattern.replace(&text, &with, everywhere) {
                     text = replaced.into();
                 }
             }

@@ -75,10 +75,8 @@ pub(crate) fn look<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &Ses
 #[cold]
 fn turn<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'_>, trace: &mut T) {
     let routed = plan.hostgroup();
-    if plan.bounds.is_some() {
-        // What is in it may be older than what is asked for.
-        plan.uncache();
-    }
+    // What is in it may be older than what is asked for.
+    plan.uncache();
     if let Some(writer) = plan.gtid_from_hostgroup {
         if writer != routed {
             plan.send_to(writer, By::Fresh);

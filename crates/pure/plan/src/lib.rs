@@ -141,12 +141,14 @@ fn decide<T: Trace>(
         trace.decided(&plan);
         return plan;
     }
-    let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
+    let mut end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
     let asked = statement;
     let as_prepared;
     let statement = match statement.prepared {
         Some(text) => {
             plan.send_as_is();
+            // It was rewritten when it was prepared.
+            end.unmade = None;
             as_prepared = Statement { text, ..*statement };
             &as_prepared
         }

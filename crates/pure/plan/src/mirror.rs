@@ -56,7 +56,8 @@ fn make<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
         for &position in copy.why.hits() {
             plan.why.hit(position);
         }
-        if end.ok.is_some() || end.error.is_some() {
+        plan.gave_up |= copy.gave_up;
+        if end.is_answered() {
             trace.saw("mirror", || "a rule answers the copy: it goes nowhere".to_owned());
             return;
         }

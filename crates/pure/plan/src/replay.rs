@@ -10,7 +10,7 @@ pub struct Replay {
     /// The decision, where the digest's text stands for the statement.
     pub plan: Plan,
     /// No rule on the way asked for what a digest does not tell: the statement's own text, the client's address (if it is
-    /// not known), the listener, or chance.
+    /// not known), the listener, the flag that an earlier statement has left, or chance.
     pub certain: bool,
 }
 
@@ -18,7 +18,7 @@ pub struct Replay {
 /// does of some statements only.
 #[must_use]
 pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>, shown: Option<bool>) -> Replay {
-    replay_with(snapshot, session, digest, shown, Doubt::<false>::of(session))
+    replay_with(snapshot, session, digest, shown, Doubt::<false>::of(snapshot, session))
 }
 
 fn replay_with<const EVERY_RULE: bool>(
@@ -29,7 +29,7 @@ fn replay_with<const EVERY_RULE: bool>(
     mut doubt: Doubt<EVERY_RULE>,
 ) -> Replay {
     let statement = stand_in(digest, shown.unwrap_or(true));
-    doubt.doubtful = !doubt.client_known
+    doubt.doubtful |= !doubt.client_known
         && snapshot.variables.mysql_firewall_whitelist_enabled
         && snapshot.firewall.addresses(&session.user.username).any(|client| !client.is_empty());
     doubt.doubtful |= shown.is_none() && snapshot.variables.mysql_firewall_whitelist_enabled;
@@ -41,7 +41,7 @@ fn replay_with<const EVERY_RULE: bool>(
 #[must_use]
 pub fn flag_at_end(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> (u32, bool) {
     let mut plan = Plan::to(session.user.default_hostgroup);
-    let mut doubt = Doubt::<false>::of(session);
+    let mut doubt = Doubt::<false>::of(snapshot, session);
     let end = rules::walk(&mut plan, snapshot, session, &stand_in(digest, true), 0, None, &mut doubt);
     (end.flag, !doubt.doubtful)
 }
@@ -66,8 +66,10 @@ struct Doubt<const EVERY_RULE: bool> {
 }
 
 impl<const EVERY_RULE: bool> Doubt<EVERY_RULE> {
-    const fn of(session: &SessionFacts<'_>) -> Self {
-        Self { client_known: !session.client_addr.is_empty(), doubtful: false }
+    fn of(snapshot: &Snapshot, session: &SessionFacts<'_>) -> Self {
+        // Nobody knows which statements ran before.
+        let doubtful = !session.user.fast_forward && snapshot.rules.may_leave_a_flag_to(&session.user.username);
+        Self { client_known: !session.client_addr.is_empty(), doubtful }
     }
 }
 
@@ -105,7 +107,7 @@ mod tests {
                 (0..4000u64).map(|n| ((seed * 4001 + n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u8).collect();
             World::made_of(&bytes).each_digest(|snapshot, session, digest| {
                 let told = replay(snapshot, session, digest, Some(true));
-                let every = replay_with(snapshot, session, digest, Some(true), Doubt::<true>::of(session));
+                let every = replay_with(snapshot, session, digest, Some(true), Doubt::<true>::of(snapshot, session));
                 assert_eq!(told, every, "seed {seed}, {session:?}, {digest:?}");
                 *if told.certain { &mut certain } else { &mut doubtful } += 1;
             });

@@ -3,7 +3,7 @@
 use crate::outcome::Legs;
 use crate::trace::{Besides, Miss, Trace};
 use crate::{By, Plan, SessionFacts, Statement, Text, rewrite};
-use config::{Asked, Candidate, Memo, Rule, Rules, Snapshot};
+use config::{Asked, Candidate, GaveUp, Memo, Rule, Rules, Snapshot};
 
 /// Where the chain ended.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,15 @@ pub(crate) struct End<'a> {
     /// The rule that has the answer, and its position: OK_msg and error_msg.
     pub(crate) ok: Option<(&'a Rule, u32)>,
     pub(crate) error: Option<(&'a Rule, u32)>,
+    /// The rule by which it could not be rewritten, since PCRE gave up.
+    pub(crate) unmade: Option<(&'a Rule, u32)>,
+}
+
+impl End<'_> {
+    /// No server is asked.
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.ok.is_some() || self.error.is_some() || self.unmade.is_some()
+    }
 }
 
 /// What the walk reads and does not change.
@@ -38,7 +47,7 @@ pub(crate) fn walk<'a, T: Trace>(
     trace: &mut T,
 ) -> End<'a> {
     let rules: &Rules = &snapshot.rules;
-    let mut end = End { flag: session.next_flag_in.unwrap_or(0), applied: false, ok: None, error: None };
+    let mut end = End { flag: session.next_flag_in.unwrap_or(0), applied: false, ok: None, error: None, unmade: None };
     if rules.chain().is_empty() {
         return end;
     }
@@ -96,7 +105,10 @@ impl<'a> Walk<'a, '_> {
             if rule.error_msg.is_some() {
                 end.error = Some((rule, position));
             }
-            let rewritten = rewrite::apply(plan, rule, statement.text);
+            let rewritten = rewrite::apply(plan, rule, statement.text).unwrap_or_else(|GaveUp| {
+                (plan.gave_up, end.unmade) = (true, Some((rule, position)));
+                false
+            });
             trace.matched(rule, end.flag);
             if rule.apply {
                 end.applied = true;

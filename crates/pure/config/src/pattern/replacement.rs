@@ -29,7 +29,7 @@ impl Perl {
         Ok(Self { one, more })
     }
 
-    fn replace(&self, text: &[u8], everywhere: bool, put: &mut Put<'_>) {
+    fn replace(&self, text: &[u8], everywhere: bool, put: &mut Put<'_>) -> Result<(), GaveUp> {
         let mut found = self.one.capture_locations();
         let (mut at, mut was_empty) = (0, false);
         while at <= text.len() {
@@ -45,17 +45,22 @@ impl Perl {
                 Ok(Some(whole)) if at <= whole.start() && whole.start() <= whole.end() => {
                     put(whole.start(), whole.end(), &|n| found.get(n));
                     if !everywhere {
-                        return;
+                        return Ok(());
                     }
                     (at, was_empty) = (whole.end(), whole.start() == whole.end());
                 }
                 Ok(None) if was_empty => (at, was_empty) = (at + 1, false),
-                // Giving up (too much backtracking) ends the replacing.
-                Ok(_) | Err(_) => return,
+                Ok(_) => return Ok(()),
+                Err(_) => return Err(GaveUp),
             }
         }
+        Ok(())
     }
 }
+
+/// PCRE has not found out whether there is something to replace: too much backtracking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GaveUp;
 
 /// Receives a match: start, end, where a group is.
 type Put<'a> = dyn FnMut(usize, usize, &dyn Fn(usize) -> Option<(usize, usize)>) + 'a;
@@ -103,9 +108,8 @@ pub(super) fn repeats_nothing(hir: &Hir) -> bool {
 }
 
 impl Pattern {
-    /// `text` with the first match (or all, `everywhere`) replaced; `None` if there is none.
-    #[must_use]
-    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Option<Box<[u8]>> {
+    /// `text` with the first match (or all, `everywhere`) replaced; `None` if there is none. Where PCRE gives up, nothing is: a part of it is not what was asked for.
+    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Result<Option<Box<[u8]>>, GaveUp> {
         let (mut out, mut done, mut found) = (Vec::new(), 0, false);
         let mut put = |start: usize, end: usize, group: &dyn Fn(usize) -> Option<(usize, usize)>| {
             out.extend_from_slice(&text[done..start]);
@@ -113,15 +117,15 @@ impl Pattern {
             (done, found) = (end, true);
         };
         match (&self.newline, &self.engine) {
-            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => perl.replace(text, everywhere, &mut put),
-            (_, Engine::Linear(_, Some(perl))) if everywhere => perl.replace(text, everywhere, &mut put),
+            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => perl.replace(text, everywhere, &mut put)?,
+            (_, Engine::Linear(_, Some(perl))) if everywhere => perl.replace(text, everywhere, &mut put)?,
             (_, Engine::Linear(linear, _)) => replace_linear(linear, text, everywhere, &mut put),
-            (_, Engine::Pcre(perl)) => perl.replace(text, everywhere, &mut put),
+            (_, Engine::Pcre(perl)) => perl.replace(text, everywhere, &mut put)?,
             // Nothing is replaced by what was compiled to match.
             (_, Engine::None | Engine::Matcher(_)) => {}
         }
         out.extend_from_slice(&text[done..]);
-        found.then(|| out.into_boxed_slice())
+        Ok(found.then(|| out.into_boxed_slice()))
     }
 }
 
@@ -205,7 +209,7 @@ fn compare(expression: &str, with: &str, text: &[u8], caseless: bool, everywhere
     let Ok(pattern) = Pattern::compile(expression, caseless, Dialect::Pcre) else { return false };
     let Ok(replacement) = Replacement::parse(with, pattern.groups()) else { return false };
     let Some(told) = told(expression, with, text, caseless, everywhere) else { return false };
-    let replaced = pattern.replace(text, &replacement, everywhere);
+    let Ok(replaced) = pattern.replace(text, &replacement, everywhere) else { return false };
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(
         replaced.as_deref().map(shown),
@@ -268,7 +272,7 @@ mod tests {
     fn replaced(dialect: Dialect, expression: &str, with: &str, text: &str, everywhere: bool) -> String {
         let pattern = Pattern::compile(expression, true, dialect).unwrap_or_else(|words| panic!("{expression}: {words}"));
         let with = Replacement::parse(with, pattern.groups()).unwrap();
-        let replaced = pattern.replace(text.as_bytes(), &with, everywhere);
+        let replaced = pattern.replace(text.as_bytes(), &with, everywhere).unwrap();
         replaced.map(|bytes| String::from_utf8(bytes.into()).unwrap()).unwrap_or_default()
     }
 
@@ -302,6 +306,19 @@ mod tests {
             }
             assert_eq!(replaced(Dialect::Re2, expression, "-", text, true), re2, "{expression}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_everywhere_is_replaced_nowhere() {
+        let pattern = Pattern::compile("(?<=pw=)'[^']*'|(?=a)(a+)+!", true, Dialect::Pcre).unwrap();
+        let with = Replacement::parse("'***'", pattern.groups()).unwrap();
+        let told = |text: &[u8], everywhere| pattern.replace(text, &with, everywhere);
+        let hard = [b"pw='1', ".to_vec(), b"a".repeat(60), b" pw='2' !".to_vec()].concat();
+        assert_eq!(pattern.look(&hard), Some(true), "it matches before it becomes hard");
+        assert_eq!(told(&hard, true), Err(GaveUp));
+        assert!(told(&hard, false).unwrap().unwrap().starts_with(b"pw='***', aaa"));
+        assert_eq!(told(b"pw='1' pw='2'", true).unwrap().as_deref(), Some(&b"pw='***' pw='***'"[..]));
+        assert_eq!(told(b"none", true), Ok(None));
     }
 
     /// Parts of expressions that are put together in many ways.

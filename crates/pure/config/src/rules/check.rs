@@ -144,7 +144,8 @@ impl Checking<'_> {
             (
                 "gtid_from_hostgroup",
                 fresh,
-                "is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, whose writes it must see, instead of its destination",
+                "is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, whose writes it must see, instead of its destination, \
+                 and is not cached",
             ),
         ];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
@@ -350,7 +351,7 @@ mod tests {
             rules.notices().iter().map(ToString::to_string).collect::<Vec<_>>(),
             [
                 "mysql_query_rules (rule_id 2 and 1 more): gtid_from_hostgroup is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, \
-                 whose writes it must see, instead of its destination",
+                 whose writes it must see, instead of its destination, and is not cached",
                 "mysql_query_rules (rule_id 4): attributes has members that mean nothing here: flagOUT, mirror; \
                  known are flagOUTs, cache_invalidate, max_rows, mirror_compare",
             ]
