@@ -30,6 +30,8 @@ fn main() {
         ("a_flag_out_selects_the_fast_route", a_flag_out_selects_the_fast_route),
         ("two_rules_split_reads_from_writes", two_rules_split_reads_from_writes),
         ("the_statement_after_an_insert_goes_where_it_went", the_statement_after_an_insert_goes_where_it_went),
+        ("a_prepared_statement_goes_by_the_schema_it_was_prepared_in", prepared_in_a_schema),
+        ("what_follows_a_prepared_insert_goes_where_it_went", flags_of_prepared_statements),
         ("one_switch_splits_reads_from_writes", one_switch_splits_reads_from_writes),
         ("prepared_statements_are_split_as_their_texts_are", prepared_statements_are_split),
         ("mysql_is_split_as_mariadb_is", mysql_is_split),
@@ -439,6 +441,134 @@ fn the_statement_after_an_insert_goes_where_it_went(driver: Driver) -> Outcome {
     // Another session knows nothing of it.
     two.proxy.query("INSERT INTO conf.scratch VALUES (20, 'x')")?;
     two.is_reader(&two.proxy.query(ask)?)
+}
+
+/// A20 for clients that prepare what they execute once. What is refused leaves no flag, and no session stays with a flag that no rule sets any more.
+fn flags_of_prepared_statements(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    let load = |rules: &str| {
+        let rules = format!(
+            "DELETE FROM mysql_query_rules; \
+             INSERT INTO mysql_query_rules (rule_id, active, flagIN, match_digest, destination_hostgroup, next_query_flagIN, error_msg, OK_msg, apply) \
+             VALUES {rules}; LOAD MYSQL QUERY RULES TO RUNTIME"
+        );
+        two.proxy.admin(&rules).map(drop)
+    };
+    let reads = "(2, 1, 5, '^SELECT', 0, 0, NULL, NULL, 1), (3, 1, 0, '^SELECT', 1, NULL, NULL, NULL, 1)";
+    let with_insert = format!("(1, 1, 0, '^INSERT', 1, 5, NULL, NULL, 1), {reads}");
+    load(&with_insert)?;
+    let ask = "SELECT CONCAT('port ', @@port)";
+    let on = |seen: &str, server: &Server| {
+        expect(seen.contains(&format!("port {}", server.port)), || format!("not on {}: {seen}", server.port))
+    };
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    // As Go does it: prepare, execute, close. The INSERT goes by its rule to hostgroup 1, and is the one that leaves the flag.
+    let once = |client: &mut Raw, sql: &str| -> Result<String, String> {
+        client.prepare(sql)?;
+        client.execute(client.statements.len() - 1, 0, b"")
+    };
+    once(&mut client, "INSERT INTO conf.scratch VALUES (2020, 'x')")?;
+    on(&once(&mut client, ask)?, &two.writer)?;
+    on(&once(&mut client, ask)?, &two.reader)?;
+    let count = "SELECT COUNT(*) AS n FROM conf.scratch WHERE id = 2020";
+    same(&two.reader.root(count)?.replace('n', ""), "1").and(same(&two.writer.root(count)?.replace('n', ""), "0"))?;
+    // In SQL, too.
+    client.query("PREPARE i FROM 'INSERT INTO conf.scratch VALUES (2021, ''x'')'")?;
+    on(&client.query(ask)?, &two.reader)?;
+    client.query("EXECUTE i")?;
+    client.query(&format!("PREPARE s FROM '{}'", ask.replace('\'', "''")))?;
+    on(&client.query("EXECUTE s")?, &two.writer)?;
+    on(&client.query("EXECUTE s")?, &two.reader)?;
+
+    // What was refused, or answered by a rule, was not done.
+    load(&format!("(1, 1, 0, '^DELETE', NULL, 5, 'no', NULL, 1), (4, 1, 0, '^UPDATE', NULL, 5, NULL, 'yes', 1), {reads}"))?;
+    for sql in ["DELETE FROM conf.scratch", "UPDATE conf.scratch SET id = 1"] {
+        client.query(sql)?;
+        on(&client.query(ask)?, &two.reader).map_err(|words| format!("behind {sql}: {words}"))?;
+    }
+
+    // A LOAD keeps the flag while a rule sets it, and no longer.
+    load(&with_insert)?;
+    client.query("INSERT INTO conf.scratch VALUES (2022, 'x')")?;
+    load(&with_insert)?;
+    on(&client.query(ask)?, &two.writer)?;
+    client.query("INSERT INTO conf.scratch VALUES (2022, 'x')")?;
+    load("(3, 1, 0, '^SELECT', 1, NULL, NULL, NULL, 1)")?;
+    on(&client.query(ask)?, &two.reader)
+}
+
+/// A39, A43, and the split and the firewall: a prepared statement runs in the schema it was prepared in, and is decided by that one, wherever its session is now.
+fn prepared_in_a_schema(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin(
+        "INSERT INTO mysql_query_rules_fast_routing (username, schemaname, flagIN, destination_hostgroup, comment) VALUES ('app', 'conf2', 0, 1, ''); \
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let on = |seen: &str, server: &Server| {
+        expect(seen.contains(&format!("port {}", server.port)), || format!("not on {}: {seen}", server.port))
+    };
+    let ask = "SELECT CONCAT('port ', @@port)";
+    let by_name = format!("FROM '{}'", ask.replace('\'', "''"));
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    client.query("USE conf2")?;
+    client.prepare(ask)?;
+    client.query(&format!("PREPARE there {by_name}"))?;
+    client.query("USE conf")?;
+    client.prepare(ask)?;
+    client.query(&format!("PREPARE here {by_name}"))?;
+    on(&client.execute(0, 0, b"")?, &two.reader)?;
+    on(&client.query("EXECUTE there")?, &two.reader)?;
+    client.query("USE conf2")?;
+    on(&client.execute(1, 0, b"")?, &two.writer)?;
+    on(&client.query("EXECUTE here")?, &two.writer)?;
+    // A text means the schema of now.
+    on(&client.query(ask)?, &two.reader)?;
+    on(&client.query("EXECUTE IMMEDIATE 'SELECT CONCAT(''port '', @@port)'")?, &two.reader)?;
+    // And so it is counted, so that the firewall may learn of it.
+    let counted =
+        "SELECT schemaname, hostgroup FROM stats_mysql_query_digest WHERE digest_text = 'SELECT CONCAT(?,@@port)' ORDER BY 1, 2";
+    same(&two.proxy.admin(counted)?, "conf\t0\nconf2\t1")?;
+
+    // Asked as what it is.
+    let digest =
+        two.proxy.admin("SELECT DISTINCT digest FROM stats_mysql_query_digest WHERE digest_text = 'SELECT CONCAT(?,@@port)'")?;
+    two.proxy.admin(&format!(
+        "INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) VALUES (1, 'app', '', 'PROTECTING', ''); \
+         INSERT INTO mysql_firewall_whitelist_rules (active, username, client_address, schemaname, flagIN, digest, comment) \
+         VALUES (1, 'app', '', 'conf2', 0, '{}', ''); LOAD MYSQL FIREWALL TO RUNTIME; \
+         SET mysql-firewall_whitelist_enabled = 1; LOAD MYSQL VARIABLES TO RUNTIME",
+        digest.trim()
+    ))?;
+    let init_db = |client: &mut Raw, name: &str| client.ask(&[b"\x02", name.as_bytes()].concat(), Expect::Simple);
+    for schema in ["conf", "conf2"] {
+        init_db(&mut client, schema)?;
+        on(&client.execute(0, 0, b"")?, &two.reader).map_err(|words| format!("in {schema}: {words}"))?;
+        let refused = client.execute(1, 0, b"")?;
+        expect(refused.contains("42000"), || format!("in {schema}, prepared in conf: {refused}"))?;
+    }
+    let told = "SELECT DISTINCT schemaname, action FROM stats_mysql_firewall";
+    same(&two.proxy.admin(told)?, "conf\tblocked")?;
+    two.proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; SELECT 1")?;
+
+    // A function that only reads has one of the same name in another schema, which nobody has said so of.
+    for server in [&two.writer, &two.reader] {
+        for schema in ["conf", "conf2"] {
+            server.root(&format!("CREATE FUNCTION {schema}.here() RETURNS TEXT NO SQL RETURN CONCAT('port ', @@port)"))?;
+        }
+    }
+    two.proxy.admin(
+        "DELETE FROM mysql_query_rules_fast_routing; LOAD MYSQL QUERY RULES TO RUNTIME; \
+         INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\":1, \"read_only_routines\":[\"conf.here\"]}'); \
+         LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    client.query("USE conf")?;
+    client.prepare("SELECT here()")?;
+    client.query("USE conf2")?;
+    client.prepare("SELECT here()")?;
+    on(&client.execute(0, 0, b"")?, &two.reader)?;
+    client.query("USE conf")?;
+    on(&client.execute(1, 0, b"")?, &two.writer)
 }
 
 fn prepared_statements_are_split(driver: Driver) -> Outcome {

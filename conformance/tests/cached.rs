@@ -28,6 +28,7 @@ fn main() {
         ("what_a_tracer_writes_around_a_statement_makes_no_other_answer_of_it", what_a_tracer_writes_makes_no_other_answer),
         ("switches_say_which_answers_are_kept", switches_say_which_answers_are_kept),
         ("one_client_renews_what_is_getting_old_and_the_others_need_not_wait", one_client_renews_what_is_getting_old),
+        ("what_rules_have_rewritten_is_flushed_by_the_digest_that_is_counted", flushed_by_digest),
         ("an_operator_flushes_and_sees_what_is_kept", an_operator_flushes_and_sees_what_is_kept),
     ])
 }
@@ -139,6 +140,32 @@ fn what_a_tracer_writes_makes_no_other_answer(driver: Driver) -> Outcome {
             }
             let hits = counted(&proxy, "Query_Cache_count_GET_OK")? - before;
             expect(hits == if is_one { 2 } else { 0 }, || format!("{vendor:?}: {statement}: {hits} from the cache"))?;
+        }
+        // Right behind the first word no comment is in a column's name.
+        for statement in [
+            "id, words FROM conf.scratch ORDER BY id",
+            "1 + 1",
+            "'x'  'y', -  2, (SELECT 1), \"a\" AS b",
+            "* FROM conf.scratch WHERE id < 0",
+            "DISTINCT id+0 FROM conf.numbers WHERE id < 5 /* y */",
+            "ALL 2 * 3, /* inside */ 4",
+            "SQL_NO_CACHE COUNT( * ) FROM conf.numbers",
+            "-- why\n 5",
+        ] {
+            let before = counted(&proxy, "Query_Cache_count_GET_OK")?;
+            for trace in ["/*1*/", " /* min_gtid=u:100 */ /* it's */\n", "\t/* two */"] {
+                ask_both(&format!("SELECT{}{trace} {statement}", if trace == "/*1*/" { "" } else { " " }))?;
+            }
+            let hits = counted(&proxy, "Query_Cache_count_GET_OK")? - before;
+            expect(hits == 2, || format!("{vendor:?}: {statement}: {hits} from the cache"))?;
+        }
+        for sql in [
+            "SELECT /* x */ /*+ SET_VAR(max_execution_time=1) */ 1",
+            "SELECT /* x */ /*! 7, */ 8",
+            "SELECT /*! 7, */ 8",
+            "SELECT 8",
+        ] {
+            ask_both(sql)?;
         }
         // What the server executes is a part of the statement.
         let limited = "SELECT id FROM conf.numbers ORDER BY id";
@@ -350,8 +377,25 @@ fn those_who_ask_the_same_share_one_execution(driver: Driver) -> Outcome {
     same(&failed.to_string(), &fetching.len().to_string()).map_err(|words| format!("{answers:?}\n{words}"))
 }
 
+fn flushed_by_digest(driver: Driver) -> Outcome {
+    let (_server, proxy) = stand(driver, Vendor::MariaDb, r#"match_pattern = "few", replace_pattern = "id < 3","#)?;
+    let entries = || counted(&proxy, "Query_Cache_Entries").map(|n| n.to_string());
+    proxy.query("SELECT id FROM conf.numbers WHERE few; SELECT id FROM conf.numbers WHERE few")?;
+    same(&entries()?, "1")?;
+    let digest = proxy.admin("SELECT digest FROM stats.stats_mysql_query_digest WHERE hostgroup = -1")?;
+    same(proxy.admin("SELECT digest FROM stats.stats_mysql_query_cache")?.trim(), digest.trim())?;
+    proxy.admin(&format!("PROXYSQL FLUSH QUERY CACHE FOR DIGEST {}", digest.trim()))?;
+    same(&entries()?, "0")?;
+    // Where nobody else needs a digest.
+    proxy.admin("UPDATE mysql_query_rules SET match_digest = NULL; LOAD MYSQL QUERY RULES TO RUNTIME; SET mysql-query_digests = false; LOAD MYSQL VARIABLES TO RUNTIME; SELECT 1")?;
+    proxy.query("SELECT id FROM conf.numbers WHERE few")?;
+    same(&entries()?, "1")?;
+    proxy.admin(&format!("PROXYSQL FLUSH QUERY CACHE FOR DIGEST {}", digest.trim()))?;
+    same(&entries()?, "0")
+}
+
 fn an_operator_flushes_and_sees_what_is_kept(driver: Driver) -> Outcome {
-    let (_server, proxy) = stand(driver, Vendor::MariaDb, "")?;
+    let (server, proxy) = stand(driver, Vendor::MariaDb, "")?;
     let listed = || proxy.admin("SELECT tables, rows, hits FROM stats.stats_mysql_query_cache ORDER BY tables");
     proxy.query("SELECT 111; SELECT id FROM conf.numbers LIMIT 2; SELECT 111; SELECT * FROM conf2.only_here")?;
     same(listed()?.trim_end(), "\t1\t1\nconf.numbers\t2\t0\nconf2.only_here\t2\t0")?;
@@ -359,6 +403,16 @@ fn an_operator_flushes_and_sees_what_is_kept(driver: Driver) -> Outcome {
     same(listed()?.trim_end(), "\t1\t1\nconf.numbers\t2\t0")?;
     let digest = proxy.admin("SELECT digest FROM stats.stats_mysql_query_cache WHERE tables = ''")?;
     proxy.admin(&format!("PROXYSQL FLUSH QUERY CACHE FOR DIGEST {}", digest.trim()))?;
+    same(listed()?.trim_end(), "conf.numbers\t2\t0")?;
+    // Names may have any sign.
+    server.root("CREATE TABLE conf.`odd.name,too` (id INT)")?;
+    proxy.query("SELECT * FROM conf.`odd.name,too`, conf.numbers")?;
+    same(listed()?.trim_end(), "conf.`odd.name,too`,conf.numbers\t0\t0\nconf.numbers\t2\t0")?;
+    for other in ["too", "`conf.odd`.`name,too`", "`odd.name`"] {
+        proxy.admin(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {other}"))?;
+    }
+    same(&counted(&proxy, "Query_Cache_Entries")?.to_string(), "2")?;
+    proxy.admin("PROXYSQL FLUSH QUERY CACHE FOR TABLE conf.`odd.name,too`")?;
     same(listed()?.trim_end(), "conf.numbers\t2\t0")?;
     proxy.admin("SET mysql-query_cache_size_MB = 0; LOAD MYSQL VARIABLES TO RUNTIME; SELECT 1")?;
     until("0", || counted(&proxy, "Query_Cache_Entries").map(|n| n.to_string()))?;

@@ -472,6 +472,7 @@ fn hinted(driver: Driver) -> Outcome {
     // What a tracer writes behind it.
     for n in 0..300 {
         for text in ["SELECT id FROM conf.scratch WHERE id = 1", "SELECT words FROM conf.scratch WHERE id = 1"] {
+            let text = text.replace("SELECT", &format!("SELECT /* min_lsn={n} */"));
             let id = prepare(&mut client, format!("/* first */ {text} /*traceparent='{n}'*/").as_bytes())?;
             if n % 100 == 0 {
                 execute(&mut client, id, false)?;
@@ -495,8 +496,11 @@ fn titled(driver: Driver) -> Outcome {
         "DELETE FROM conf.counted WHERE id < 0 RETURNING words = 'x'",
         "SELECT id FROM conf.scratch UNION SELECT 1 + 1",
     ] {
-        for n in 0..2 {
-            let whole = format!("{text} /* trace={n} */");
+        for n in 0..4 {
+            let mut whole = format!("{text} /* trace={n} */");
+            if n > 1 {
+                whole = whole.replacen(' ', &format!(" /* {n} */ "), 1);
+            }
             direct.prepare(&whole)?;
             through.prepare(&whole)?;
             // An EOF has flags of the server's session.

@@ -2,6 +2,7 @@
 //! session's flags.
 
 use crate::gathered::Said;
+use crate::names::TableNames;
 use crate::tables::Versions;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use wire::caps::{self, Caps};
@@ -179,10 +180,10 @@ pub struct Entry {
     pub asked_at_ns: u64,
     /// When nobody may have it any more, whoever asks.
     pub until_ns: u64,
-    /// Digest of the statement; 0 if digests are not made.
+    /// Digest of the statement as it was sent.
     pub digest: u64,
-    /// The tables that it reads, `schema.name` with commas between, as far as the text tells.
-    pub tables: Box<str>,
+    /// The tables that it reads, as far as the text tells.
+    pub tables: TableNames,
     /// How often they had been written when it was asked for; `None` if nobody watched the writes.
     pub versions: Option<Versions>,
     pub(crate) hits: AtomicU64,
@@ -198,7 +199,7 @@ impl Entry {
         asked_at_ns: u64,
         until_ns: u64,
         digest: u64,
-        tables: Box<str>,
+        tables: TableNames,
         versions: Option<Versions>,
     ) -> Self {
         Self { made, asked_at_ns, until_ns, digest, tables, versions, hits: AtomicU64::new(0), renewing: AtomicBool::new(false) }
@@ -242,7 +243,7 @@ impl Entry {
 
     /// Bytes on the heap.
     pub(crate) fn heap_len(&self) -> usize {
-        self.made.packets.len() + self.tables.len() + self.versions.as_ref().map_or(0, Versions::heap_len)
+        self.made.packets.len() + self.tables.heap_len() + self.versions.as_ref().map_or(0, Versions::heap_len)
     }
 }
 

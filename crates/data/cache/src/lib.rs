@@ -6,6 +6,7 @@ mod entry;
 mod flights;
 mod gathered;
 mod key;
+mod names;
 mod store;
 mod tables;
 
@@ -13,5 +14,6 @@ pub use entry::{Entry, Made};
 pub use flights::{Flight, Flights, Landing};
 pub use gathered::{Gathered, Said};
 pub use key::{Binary, Charset, Question, Read};
+pub use names::TableNames;
 pub use store::{Asked, Cache, Found, Numbers, Renewal};
 pub use tables::{Tables, Versions, Writing};

@@ -9,7 +9,7 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Hold, Names};
 use bridge::Counter;
-use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, Writing};
+use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, TableNames, Writing};
 use config::Rules;
 use sql::{Class, CommandCounter, Leaves, Lexing};
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ pub(crate) struct Filling {
     asked_at_ns: u64,
     /// As [`cache::Cache::flushes`].
     flushes: u64,
-    tables: String,
+    tables: TableNames,
     versions: Option<cache::Versions>,
     // Dropped last, in this order: whoever waits finds the answer, or nobody at work.
     _renewal: Option<Renewal>,
@@ -212,7 +212,7 @@ impl Session {
             gathered: Gathered::up_to(max.min(self.core.cache.result_len_max()), self.core.cache.clone()),
             asked_at_ns: self.core.rt.now().as_ns(),
             flushes: self.core.cache.flushes(),
-            tables: listed(&tables),
+            tables: TableNames::of(&tables),
             versions,
             _renewal: renewal,
             _flying: flying,
@@ -289,9 +289,10 @@ impl Session {
         let Some(made) = filling.gathered.made(self.caps) else { return };
         let ttl_ns = job.plan.cache_ttl_ms.unwrap_or(0).saturating_mul(1_000_000);
         let until_ns = filling.asked_at_ns.saturating_add(ttl_ns);
-        let tables = filling.tables.into_boxed_str();
-        let digest = job.digest.unwrap_or(0);
-        let entry = Entry::new(made, filling.asked_at_ns, until_ns, digest, tables, filling.versions);
+        // The one that the statistics have, and also where they have none.
+        let digest = job.digest.filter(|_| self.has_digest_of_sent(job));
+        let digest = digest.unwrap_or_else(|| sql::digest(job.sent(), &job.epoch.digest, &mut Vec::new()));
+        let entry = Entry::new(made, filling.asked_at_ns, until_ns, digest, filling.tables, filling.versions);
         let len = entry.len() as u64;
         if self.core.cache.keep(&filling.key, entry, filling.flushes) {
             self.core.tally.up(Counter::QueryCacheCountSet);
@@ -310,13 +311,14 @@ impl Session {
             Names::Written(words) => Charset::Written(words),
             Names::Unknown => return,
         };
+        let text = sql::without_inner(without_comment(sql::without_tail(job.sent(), self.lexing_of(job.what))));
         let question = Question {
             user: &self.user_name,
             schema: &self.state.schema,
             hostgroup: job.plan.hostgroup(),
             caps: self.caps,
             charset,
-            text: without_comment(sql::without_tail(job.sent(), self.lexing_of(job.what))),
+            text: &text,
             binary,
             attributes: match job.what {
                 What::Query(attributes) => for_key(attributes),
@@ -369,12 +371,7 @@ pub(crate) fn note_names(writing: &mut Writing, class: &Class<'_>, text: &[u8], 
 
 /// The schema of tables that a statement names without one: a prepared statement's is where it was prepared. `now`: the session's.
 pub(crate) fn schema_meant<'a>(job: &'a Job<'_>, now: &'a str) -> &'a str {
-    let prepared = match job.what {
-        What::Execute(execution) => Some(&execution.prepared.schema),
-        What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
-        _ => None,
-    };
-    prepared.filter(|schema| !schema.is_empty()).map_or(now, |schema| schema)
+    job.what.prepared_in().filter(|schema| !schema.is_empty()).map_or(now, |schema| schema)
 }
 
 /// Whether the servers that it goes to are told where the client is.
@@ -398,16 +395,6 @@ pub(crate) fn without_comment(text: &[u8]) -> &[u8] {
         Some(inside) if inside.start == 2 => text.get(inside.end + 2..).unwrap_or_default().trim_ascii_start(),
         _ => text,
     }
-}
-
-fn listed(tables: &[(Vec<u8>, Vec<u8>)]) -> String {
-    let mut all: Vec<String> = tables
-        .iter()
-        .map(|(schema, name)| format!("{}.{}", String::from_utf8_lossy(schema), String::from_utf8_lossy(name)))
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all.join(",")
 }
 
 #[cfg(test)]

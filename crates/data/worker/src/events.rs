@@ -107,6 +107,8 @@ struct Done<'a> {
     digest: u64,
     began: Instant,
     told: Told,
+    /// As [`What::prepared_in`].
+    prepared_in: Option<&'a Rc<str>>,
     /// Rules have sent it somewhere.
     is_routed: bool,
 }
@@ -122,7 +124,8 @@ impl Session {
             What::Execute(execution) => (EventKind::Execute, execution.client),
             What::Raw(..) => return,
         };
-        self.put_event(job.epoch, &Done { kind, statement_id, text: job.sent(), digest, began, told, is_routed: true });
+        let (text, prepared_in) = (job.sent(), job.what.prepared_in());
+        self.put_event(job.epoch, &Done { kind, statement_id, text, digest, began, told, prepared_in, is_routed: true });
     }
 
     /// Refuses a statement about which rules are not asked any more. Whether it is logged is said by `mysql-eventslog_default_log` then.
@@ -136,14 +139,19 @@ impl Session {
         let began = self.core.rt.now();
         let refused = self.refuse(complaint).await;
         if epoch.logs == Some(true) {
-            self.put_event(epoch, &Done { kind, statement_id, text, digest: 0, began, told: Told::default(), is_routed: false });
+            let told = Told::default();
+            self.put_event(
+                epoch,
+                &Done { kind, statement_id, text, digest: 0, began, told, prepared_in: None, is_routed: false },
+            );
         }
         refused
     }
 
     fn put_event(&self, epoch: &Epoch, done: &Done<'_>) {
         let v = &epoch.snapshot.variables;
-        let schema = if self.state.schema.is_empty() { &*v.mysql_default_schema } else { &*self.state.schema };
+        let schema = done.prepared_in.unwrap_or(&self.state.schema);
+        let schema = if schema.is_empty() { &*v.mysql_default_schema } else { schema };
         let ended_us = self.core.rt.wall_us();
         let took_us = u64::try_from((self.core.rt.now() - done.began).as_micros()).unwrap_or(u64::MAX);
         let outbox = &self.core.outbox;

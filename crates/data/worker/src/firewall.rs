@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::stats::{Alarmed, Raised};
 use bridge::Counter;
 use plan::{Action, Alarm, AnsiQuotes};
-use sql::{Class, Lexing};
+use sql::Lexing;
 
 impl Session {
     /// Whether somebody seems to have put one of several statements behind the other: taken apart, nothing of that would be seen.
@@ -20,9 +20,9 @@ impl Session {
         sql::is_shown(sent, lexing, quotes != AnsiQuotes::Unknown && quotes.may_be(), &epoch.digest)
     }
 
-    /// `rewritten`: what would be sent, if that is not what the client sent. `text` is the digest's, of what the client sent.
+    /// `schema`: the one that it was decided by. `rewritten`: what would be sent, if that is not what the client sent. `text` is the digest's, of what the client sent.
     #[cold]
-    pub(crate) fn raise(&self, epoch: &Epoch, alarm: &Alarm, class: &Class<'_>, rewritten: Option<&[u8]>, text: Option<&[u8]>) {
+    pub(crate) fn raise(&self, epoch: &Epoch, alarm: &Alarm, schema: &str, rewritten: Option<&[u8]>, text: Option<&[u8]>) {
         let tally = &self.core.tally;
         let counter = match alarm.action {
             Action::Detected | Action::DetectedUnshown => Some(Counter::FirewallDetected),
@@ -42,7 +42,7 @@ impl Session {
         let alarmed = Alarmed {
             user: &self.user_name,
             client_address: &self.entry.client.0,
-            schema: self.schema_of(epoch, class),
+            schema,
             flag: alarm.flag,
             digest: alarm.digest.unwrap_or_default(),
             action: alarm.action,

@@ -8,6 +8,7 @@ use plan::{Action, Alarm, Answer, Guarded, Plan};
 use sql::dynamic::Dynamic;
 use sql::words::Words;
 use sql::{Class, Leaves};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What it holds.
@@ -27,18 +28,19 @@ pub(crate) fn may_hold_others(epoch: &Epoch, class: &Class<'_>, what: What<'_>) 
 }
 
 impl Session {
-    /// What rules and firewall say of the text inside: an error that they have for it is the statement's. `sent`: what a server would get.
+    /// What rules and firewall say of the text inside: an error that they have for it is the statement's. `sent`: what a server would get. `prepared_in`: as
+    /// [`What::prepared_in`].
     pub(crate) async fn look_inside(
         &mut self,
         epoch: &Epoch,
-        class: &Class<'_>,
+        (class, prepared_in): (&Class<'_>, Option<&Rc<str>>),
         sent: &[u8],
         plan: &mut Plan,
     ) -> Result<(), Ended> {
         let text = match self.inside(sent).await? {
             Inside::Nothing => return Ok(()),
             Inside::Unread => {
-                self.judge_unread(epoch, class, sent, plan);
+                self.judge_unread(epoch, self.schema_of(epoch, class, prepared_in), sent, plan);
                 return Ok(());
             }
             Inside::Text(text) => text,
@@ -48,9 +50,9 @@ impl Session {
         let digest = epoch.digests.then(|| sql::digest(&text, &epoch.digest, &mut shown));
         let digest = digest.map(|hash| plan::Digest { hash, text: &shown });
         let statement = plan::Statement { text: &text, digest, comment: None, prepared: None, guarded: Guarded::Text };
-        let judged = self.decide(epoch, &inner, self.lexing(), &statement);
+        let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {
-            self.raise(epoch, alarm, class, Some(&text), None);
+            self.raise(epoch, alarm, self.schema_of(epoch, class, prepared_in), Some(&text), None);
         }
         if let Some(Answer::Refuse(words)) = judged.answer {
             plan.answer = Some(Answer::Refuse(words));
@@ -60,7 +62,7 @@ impl Session {
     }
 
     /// Nobody has seen it: that is no way past a list.
-    fn judge_unread(&self, epoch: &Epoch, class: &Class<'_>, sent: &[u8], plan: &mut Plan) {
+    fn judge_unread(&self, epoch: &Epoch, schema: &str, sent: &[u8], plan: &mut Plan) {
         let v = &epoch.snapshot.variables;
         if !v.mysql_firewall_whitelist_enabled {
             return;
@@ -70,7 +72,7 @@ impl Session {
         let digest = epoch.digests.then(|| sql::digest(sent, &epoch.digest, &mut Vec::new()));
         let alarm = Alarm { action, fingerprint: None, flag: 0, digest };
         if plan.alarm.is_none() {
-            self.raise(epoch, &alarm, class, Some(sent), None);
+            self.raise(epoch, &alarm, schema, Some(sent), None);
         }
         if action == Action::Blocked {
             let words = format!("{}: the proxy cannot read the text that is to be prepared", v.mysql_firewall_whitelist_errormsg);

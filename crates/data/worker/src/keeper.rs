@@ -128,8 +128,7 @@ fn is_meant(which: &FlushCache, entry: &Entry) -> bool {
     match which {
         FlushCache::All => true,
         FlushCache::Digest(digest) => entry.digest == *digest,
-        FlushCache::Table { schema, name } => entry.tables.split(',').any(|table| {
-            let (of, called) = table.rsplit_once('.').unwrap_or(("", table));
+        FlushCache::Table { schema, name } => entry.tables.iter().any(|(of, called)| {
             called.eq_ignore_ascii_case(name) && schema.as_ref().is_none_or(|schema| of.eq_ignore_ascii_case(schema))
         }),
     }

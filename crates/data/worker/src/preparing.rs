@@ -10,6 +10,7 @@ use crate::statement::{Job, Told, What};
 use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
 use sql::{Class, Leaves, Lexing};
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -136,13 +137,13 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What this text means now. Comments around it are for rules and hints, which are asked with the client's text, and may be others each time.
+    /// What this text means now. Comments around it and behind its first word are for rules and hints, which are asked with the client's text, and may be others each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8]) -> Rc<Prepared> {
-        let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(sql);
+        let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(Cow::Borrowed(sql));
         let v = &epoch.snapshot.variables;
         let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
         let most = Remembered { statements: clamped(v.mysql_max_stmts_cache), bytes: clamped(v.mysql_stmts_cache_max_MB << 20) };
-        self.core.statements.intern(&self.user_name, &self.state, sql, most)
+        self.core.statements.intern(&self.user_name, &self.state, &sql, most)
     }
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
@@ -177,8 +178,8 @@ impl Session {
 }
 
 /// What servers prepare of a text.
-pub(crate) fn bare(text: &[u8], lexing: Lexing) -> &[u8] {
-    without_comment(sql::without_tail_of_prepared(text, lexing))
+pub(crate) fn bare(text: &[u8], lexing: Lexing) -> Cow<'_, [u8]> {
+    sql::without_inner(without_comment(sql::without_tail_of_prepared(text, lexing)))
 }
 
 /// How many parameters a text has.

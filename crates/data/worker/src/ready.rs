@@ -192,11 +192,7 @@ impl Session {
     pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
         let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
         // A prepared statement means the schema that it was prepared in.
-        let schema = match job.what {
-            What::Execute(execution) => &execution.prepared.schema,
-            What::Dynamic(dynamic) => dynamic.prepared().map_or(&self.state.schema, |prepared| &prepared.schema),
-            _ => &self.state.schema,
-        };
+        let schema = job.what.prepared_in().unwrap_or(&self.state.schema);
         let harmless =
             |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref().unwrap_or(schema.as_bytes()), &routine.name);
         let called = sql::calls(job.sent(), self.lexing_of(job.what));

@@ -13,6 +13,7 @@ use rt::Instant;
 use sql::{Class, Lexing};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use wire::attributes::Attributes;
 use wire::response::Expect;
 
@@ -71,6 +72,15 @@ impl<'a> What<'a> {
             What::Raw(..) | What::Refused(_) => text,
         }
     }
+
+    /// The schema that what is executed was prepared in, empty for none: it means that one, wherever its session is now. `None` for what was not prepared.
+    pub(crate) fn prepared_in(self) -> Option<&'a Rc<str>> {
+        match self {
+            What::Execute(execution) => Some(&execution.prepared.schema),
+            What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
+            What::Query(_) | What::Raw(..) | What::Prepare(_) | What::Refused(_) => None,
+        }
+    }
 }
 
 /// What came of it.
@@ -124,6 +134,7 @@ impl Session {
         what: What<'_>,
     ) -> Result<(), Ended> {
         let began = self.core.rt.now();
+        self.forget_flag(epoch);
         self.entry.next_statement();
         self.core.tally.up(Counter::Questions);
         self.entry.begins(name, text, began);
@@ -144,7 +155,7 @@ impl Session {
         let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
         let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
-        let mut plan = self.decide(epoch, class, lexing, &statement);
+        let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
         if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
             plan.read_from_the_writer(self.user.default_hostgroup);
         }
@@ -157,13 +168,18 @@ impl Session {
         if let Some(alarm) = &plan.alarm {
             let sent = what.sent(&plan, text);
             let rewritten = (!std::ptr::eq(sent, text)).then_some(sent);
-            self.raise(epoch, alarm, class, rewritten, digested.as_ref().map(|digested| &*digested.text));
+            self.raise(
+                epoch,
+                alarm,
+                self.schema_of(epoch, class, what.prepared_in()),
+                rewritten,
+                digested.as_ref().map(|digested| &*digested.text),
+            );
         }
         if plan.answer.is_none() && may_hold_others(epoch, class, what) {
             let sent = what.sent(&plan, text).to_vec();
-            Box::pin(self.look_inside(epoch, class, &sent, &mut plan)).await?;
+            Box::pin(self.look_inside(epoch, (class, what.prepared_in()), &sent, &mut plan)).await?;
         }
-        self.next_flag_in = plan.next_flag_in.or(self.next_flag_in);
 
         // Rules have made another statement of it: what follows is about that one.
         self.follow(&mut plan);
@@ -216,6 +232,7 @@ impl Session {
         if let ControlFlow::Break(told) = self.settle_prepared(job).await? {
             return Ok(told);
         }
+        self.pass_flag_on(job);
         if let ControlFlow::Break(told) = self.deallocated(job).await? {
             return Ok(told);
         }
@@ -252,7 +269,29 @@ impl Session {
         Ok(told)
     }
 
-    pub(crate) fn decide(&self, epoch: &Epoch, class: &Class<'_>, lexing: Lexing, statement: &plan::Statement<'_>) -> Plan {
+    /// What no rule in force sets is of rules that are gone: nothing would ever lead away from it.
+    fn forget_flag(&mut self, epoch: &Epoch) {
+        if self.next_flag_in.is_some_and(|flag| !epoch.snapshot.rules.leaves_flag(flag)) {
+            self.next_flag_in = None;
+        }
+    }
+
+    /// The flag for the session's next statement (`next_query_flagIN`). It follows statements that were done: not those that were refused or that a rule answers, and
+    /// preparing one is not doing it.
+    fn pass_flag_on(&mut self, job: &Job<'_>) {
+        if !matches!(job.what, What::Prepare(_)) {
+            self.next_flag_in = job.plan.next_flag_in.or(self.next_flag_in);
+        }
+    }
+
+    /// `prepared_in`: as [`What::prepared_in`].
+    pub(crate) fn decide(
+        &self,
+        epoch: &Epoch,
+        class: &Class<'_>,
+        (prepared_in, lexing): (Option<&Rc<str>>, Lexing),
+        statement: &plan::Statement<'_>,
+    ) -> Plan {
         let v = &epoch.snapshot.variables;
         let default_hostgroup = self.user.default_hostgroup;
         // With autocommit off everything is in a transaction, begun or about to begin.
@@ -262,7 +301,7 @@ impl Session {
         let user_lock = self.held.user_lock(class, statement.text);
         let facts = SessionFacts {
             user: &self.user,
-            schema: self.schema_of(epoch, class),
+            schema: self.schema_of(epoch, class, prepared_in),
             client_addr: &self.entry.client.0,
             proxy_addr: &self.local.0,
             proxy_port: self.local.1,
@@ -295,12 +334,12 @@ impl Session {
         }
     }
 
-    /// The schema that a decision goes by.
-    pub(crate) fn schema_of<'s>(&'s self, epoch: &'s Epoch, class: &'s Class<'_>) -> &'s str {
-        match &class.use_db {
-            Some(name) => name,
-            None if self.state.schema.is_empty() => &epoch.snapshot.variables.mysql_default_schema,
-            None => &self.state.schema,
+    /// The schema that a decision goes by. `prepared_in`: as [`What::prepared_in`].
+    pub(crate) fn schema_of<'s>(&'s self, epoch: &'s Epoch, class: &'s Class<'_>, prepared_in: Option<&'s Rc<str>>) -> &'s str {
+        match (&class.use_db, &**prepared_in.unwrap_or(&self.state.schema)) {
+            (Some(name), _) => name,
+            (None, "") => &epoch.snapshot.variables.mysql_default_schema,
+            (None, schema) => schema,
         }
     }
 
@@ -345,19 +384,16 @@ impl Session {
         }
         let Some(Digested { mut hash, mut text }) = digested else { return self.log_if_wanted(job, None, began, told) };
         if v.mysql_query_digests && !refused {
-            // Rules are asked with the digest of what came; counted is what went.
             let sent = job.sent();
-            let is_as_counted = || !epoch.digest.keep_comment && sent == bare(job.text, self.lexing_of(job.what));
-            if !std::ptr::eq(sent, job.text) && !is_as_counted() {
+            if !self.has_digest_of_sent(job) {
                 hash = sql::digest(sent, &epoch.digest, &mut text);
             }
             let unnamed;
-            let schema = if self.state.schema.is_empty() {
+            let mut schema = job.what.prepared_in().unwrap_or(&self.state.schema);
+            if schema.is_empty() {
                 unnamed = self.core.default_schema(&v.mysql_default_schema);
-                &unnamed
-            } else {
-                &self.state.schema
-            };
+                schema = &unnamed;
+            }
             let seen = Seen {
                 hostgroup,
                 schema,
@@ -377,6 +413,13 @@ impl Session {
         }
         self.core.scratch.give(text);
         self.log_if_wanted(job, Some(hash), began, told);
+    }
+
+    /// Rules are asked with the digest of what came; counted and cached is what went. Whether both are one.
+    pub(crate) fn has_digest_of_sent(&self, job: &Job<'_>) -> bool {
+        let sent = job.sent();
+        let is_bare = || !job.epoch.digest.keep_comment && *sent == *bare(job.text, self.lexing_of(job.what));
+        job.digest.is_some() && (std::ptr::eq(sent, job.text) || is_bare())
     }
 
     /// The events log. Where there is none, this is one comparison.

@@ -54,18 +54,22 @@ fn cut<'a>(text: &'a [u8], lexing: Lexing, may_go: impl Fn(&Seen<'a>) -> bool) -
 }
 
 /// Whether these are comments that no server reads, and blanks.
-fn are_plain(mut rest: &[u8]) -> bool {
-    loop {
-        rest = rest.trim_ascii_start();
-        let inside = match rest {
-            [] => return true,
-            [b'/', b'*', b'!' | b'+', ..] | [b'/', b'*', b'M' | b'm', b'!', ..] => return false,
-            [b'/', b'*', inside @ ..] => inside,
-            _ => return false,
-        };
-        let Some(length) = memchr::memmem::find(inside, b"*/") else { return false };
-        rest = &inside[length + 2..];
+fn are_plain(rest: &[u8]) -> bool {
+    let mut rest = rest.trim_ascii_start();
+    while let Some(len) = plain_comment_len(rest) {
+        rest = rest[len..].trim_ascii_start();
     }
+    rest.is_empty()
+}
+
+/// Bytes of the comment that a text begins with, if that is one that no server reads.
+pub(crate) fn plain_comment_len(text: &[u8]) -> Option<usize> {
+    let inside = match text {
+        [b'/', b'*', b'!' | b'+', ..] | [b'/', b'*', b'M' | b'm', b'!', ..] => return None,
+        [b'/', b'*', inside @ ..] => inside,
+        _ => return None,
+    };
+    memchr::memmem::find(inside, b"*/").map(|length| 2 + length + 2)
 }
 
 #[cfg(test)]

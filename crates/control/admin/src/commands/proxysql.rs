@@ -60,15 +60,40 @@ pub(super) fn parse(words: &[&str]) -> Option<Command> {
 fn flush_cache(which: &[&str]) -> Option<FlushCache> {
     match which {
         [] => Some(FlushCache::All),
-        [r#for, kind, name] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("TABLE") => {
-            let (schema, name) = name.split_once('.').map_or((None, *name), |(schema, name)| (Some(schema), name));
-            Some(FlushCache::Table { schema: schema.map(|schema| unquoted(schema).into()), name: unquoted(name).into() })
+        [r#for, kind, name @ ..] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("TABLE") => {
+            let whole = name.join(" ");
+            let (first, rest) = name_at(&whole)?;
+            let (schema, name) = match rest.strip_prefix('.') {
+                Some(rest) => (Some(first), name_at(rest).filter(|(_, rest)| rest.is_empty())?.0),
+                None => (None, Some(first).filter(|_| rest.is_empty())?),
+            };
+            Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() })
         }
         [r#for, kind, digest] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("DIGEST") => {
             let digest = unquoted(digest).to_ascii_lowercase();
             u64::from_str_radix(digest.strip_prefix("0x")?, 16).ok().map(FlushCache::Digest)
         }
         _ => None,
+    }
+}
+
+/// The name that a text begins with, and what follows it. In quotes it may have any sign, a quote twice.
+fn name_at(text: &str) -> Option<(String, &str)> {
+    let Some(quote) = text.chars().next().filter(|sign| ['`', '"', '\''].contains(sign)) else {
+        let end = text.find(['.', ' ']).unwrap_or(text.len());
+        return (end > 0).then(|| (text[..end].to_owned(), &text[end..]));
+    };
+    let (mut name, mut rest) = (String::new(), &text[1..]);
+    loop {
+        let (inside, behind) = rest.split_once(quote)?;
+        name.push_str(inside);
+        match behind.strip_prefix(quote) {
+            Some(more) => {
+                name.push(quote);
+                rest = more;
+            }
+            None => return Some((name, behind)),
+        }
     }
 }
 
@@ -87,6 +112,18 @@ mod tests {
             |schema: Option<&str>, name: &str| Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() });
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR TABLE t"), table(None, "t"));
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE for table `shop`.`t`"), table(Some("shop"), "t"));
+        for (name, schema, table_name) in [
+            ("`t`", None, "t"),
+            ("'shop'.\"t\"", Some("shop"), "t"),
+            ("`a.b`.`c,d`", Some("a.b"), "c,d"),
+            ("`a``b`", None, "a`b"),
+            ("shop.`my table`", Some("shop"), "my table"),
+        ] {
+            assert_eq!(flushed(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {name}")), table(schema, table_name), "{name}");
+        }
+        for name in ["", "a.b.c", "`a", "my table", "a.", ".a", "`a`b"] {
+            assert_eq!(flushed(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {name}")), None, "{name}");
+        }
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST '0xAB'"), Some(FlushCache::Digest(0xAB)));
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST 12"), None);
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE NOW"), None);
