@@ -368,7 +368,7 @@ mod tests {
     }
 
     fn entry(asked_at_ms: u64, ttl_ms: u64) -> Entry {
-        Entry::new(made(b"\x01x"), asked_at_ms * MS, (asked_at_ms + ttl_ms) * MS, 7, TableNames::default(), None)
+        Entry::new(made(b"\x01x"), asked_at_ms * MS, (asked_at_ms + ttl_ms) * MS, 7, crate::TableNames::default(), None)
     }
 
     fn key(user: &str, text: &str) -> Vec<u8> {

@@ -108,7 +108,7 @@ struct Done<'a> {
     began: Instant,
     told: Told,
     /// As [`What::prepared_in`].
-    prepared_in: Option<&'a Rc<str>>,
+    prepared_in: Option<&'a std::rc::Rc<str>>,
     /// Rules have sent it somewhere.
     is_routed: bool,
 }
