@@ -209,6 +209,17 @@ fn both_vendors(driver: Driver) -> Outcome {
         expect(prepared.lines().count() > 2, || prepared.clone())?;
         let executed = client.execute(0, 0, b"\0\x01\x03\0\x03\0\0\0")?;
         expect(executed.contains("numbers"), || executed.clone())?;
+        // What an expression has set there is the session's own, and nobody else finds it.
+        let mut others = (0..4).map(|_| Raw::log_in(proxy.port, caps::OPTIONAL_METADATA | eof)).collect::<Result<Vec<_>, _>>()?;
+        let set = client.query(&there("SET @a = 1 + 1"));
+        let what = there("SELECT @a, 'x'");
+        for other in &mut others {
+            let found = other.query(&what)?;
+            expect(found.contains("\\xfb\\x01x"), || format!("somebody else finds {found}"))?;
+        }
+        set?;
+        let found = client.query(&what)?;
+        expect(found.contains("\\x012\\x01x"), || format!("it finds {found}"))?;
     }
     Ok(())
 }

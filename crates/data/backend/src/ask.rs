@@ -2,6 +2,7 @@
 
 use crate::state::{State, UserValue};
 use crate::sync::{METADATA, characteristic};
+use crate::track::INTERRUPTED;
 use crate::{Backend, BackendFailed, Hold};
 use std::collections::BTreeSet;
 use wire::packet;
@@ -68,16 +69,22 @@ impl Backend {
         if unread.is_empty() {
             return Ok(());
         }
-        // Without their columns, nobody knows what values are.
-        let bare = if self.state.leaves_out_definitions() { self.state.variable(METADATA).map(str::to_owned) } else { None };
-        if bare.is_some() {
-            self.describe("FULL").await?;
+        // Without their columns, nobody knows what values are. A server that knows of no such thing describes, whatever its session has asked others for.
+        let bare = self.ways.describes_on_demand && self.state.leaves_out_definitions();
+        let bare = if bare { self.state.variable(METADATA).map(str::to_owned) } else { None };
+        if bare.is_some() && !self.describe("FULL").await? {
+            // It stays as it is, and nothing there can be told.
+            self.holds.add(Hold::UnknownState);
+            return Ok(());
         }
         self.read_values(&unread, state).await?;
-        match bare {
-            Some(value) => self.describe(&value).await,
-            None => Ok(()),
+        if let Some(value) = bare
+            && !self.describe(&value).await?
+        {
+            // What serves the session next says it again.
+            self.state.unset(METADATA);
         }
+        Ok(())
     }
 
     /// Whether the definitions of columns are left out there, which an answer tells by itself but not for how long.
@@ -92,10 +99,18 @@ impl Backend {
         Ok(())
     }
 
-    async fn describe(&mut self, value: &str) -> Result<(), BackendFailed> {
+    /// Whether the server has taken that. A KILL QUERY that was meant for a statement may hit it.
+    async fn describe(&mut self, value: &str) -> Result<bool, BackendFailed> {
         let mut payload = Vec::new();
         wire::command::write_query(&mut payload, format!("SET {METADATA} = {value}").as_bytes(), self.hello.caps);
-        crate::backend::refusal(&self.command(&payload, Expect::Query).await?)
+        for _ in 0..2 {
+            let response = self.command(&payload, Expect::Query).await?;
+            match response.outcome() {
+                Outcome::Err { code: INTERRUPTED, .. } => {}
+                outcome => return Ok(!matches!(outcome, Outcome::Err { .. })),
+            }
+        }
+        Ok(false)
     }
 
     async fn read_values(&mut self, unread: &Unread, state: &mut State) -> Result<(), BackendFailed> {

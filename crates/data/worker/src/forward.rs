@@ -347,6 +347,8 @@ impl Session {
             let noise = backend.unreported == Unreported::Noise;
             let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job), true)).await;
             if heard.is_err() {
+                // What it has changed is not known there.
+                backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);
                 // Of what has not changed nothing is lost.
                 return heard.or_else(|why| if noise && matches!(why, Failed::Backend(_)) { Ok(()) } else { Err(why) });
@@ -356,6 +358,8 @@ impl Session {
             // Rare: it shall not make the future of every statement larger.
             let asked = Box::pin(self.read_back(&mut backend, self.limit_ms(job), true)).await;
             if asked.is_err() {
+                // Nobody knows any more what was set there.
+                backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);
                 return asked;
             }
@@ -406,6 +410,7 @@ impl Session {
                     return Err(Trouble::before(Failed::Unsent));
                 }
                 Err(why) => {
+                    backend.idle = Idle::Doubtful;
                     self.core.pools.release(backend);
                     return Err(Trouble { why, answered: false, state_lost: true });
                 }

@@ -188,6 +188,10 @@ impl Session {
             let mut asked = Box::pin(self.ask_remembered(hostgroup, &mut backend, limit_ms)).await;
             if asked.is_ok() && backend.holds.is_only(Hold::Unread) {
                 asked = Box::pin(self.read_back(&mut backend, limit_ms, true)).await;
+                if asked.is_err() {
+                    // Nobody knows any more what was set there.
+                    backend.idle = Idle::Doubtful;
+                }
             }
             let over = backend.idle != Idle::Proven && backend.holds.carry_state();
             if backend.idle == Idle::Proven && !backend.holds.is_empty() {
