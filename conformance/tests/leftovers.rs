@@ -26,6 +26,9 @@ fn main() {
         ("who_reads_in_utf16_leaves_no_more_than_others", wide),
         ("a_get_diagnostics_does_not_hide_what_a_trigger_has_set", behind_an_error),
         ("what_stands_behind_a_commit_release_does_not_run", behind_a_release),
+        ("what_a_trigger_sets_beside_a_session_variable_is_nobody_elses", beside_a_name),
+        ("what_a_trigger_sets_where_statement_ids_are_told_is_nobody_elses", beside_statement_ids),
+        ("what_a_trigger_sets_beside_its_statement_is_nobody_elses", beside_its_statement),
     ])
 }
 
@@ -396,5 +399,86 @@ fn behind_a_release(driver: Driver) -> Outcome {
             expect(left.trim_end().ends_with('1'), || format!("{ends}: what stands behind it has run"))?;
         }
         Ok(())
+    })
+}
+
+/// A client runs this, and has what it and its triggers have set until it leaves; the next client on the same connection has nothing of it.
+fn leaves_nothing(proxy: &Proxy, statements: &[&str], what: &str, (own, others): (&[&str], &[&str])) -> Outcome {
+    let mut first = log_in(proxy)?;
+    let mut second = beside(proxy, &first)?;
+    // What is known to be another's is taken away before. This is not.
+    asked(&mut second, "SET @n = 5")?;
+    for sql in statements {
+        asked(&mut first, sql)?;
+    }
+    let kept = held(proxy, &first)?;
+    let found = is(&mut first, what, own);
+    drop(first);
+    is(&mut second, what, others).map_err(|words| format!("somebody else after {statements:?}: {words}"))?;
+    found.map_err(|words| format!("itself after {statements:?}, held for '{kept}': {words}"))
+}
+
+const FIRES: &str = "CREATE TABLE conf.fired (a INT);
+    CREATE TRIGGER conf.fires BEFORE INSERT ON conf.fired FOR EACH ROW SET @of_a_trigger = 'secret'";
+
+/// The server says the name of one, and that something has changed.
+fn beside_a_name(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        server.root(
+            "CREATE TABLE conf.both (a INT); CREATE TABLE conf.makes (a INT);
+             CREATE TABLE conf.shown (words TEXT); INSERT INTO conf.shown VALUES ('a'), ('b'), ('c');
+             CREATE TRIGGER conf.both BEFORE INSERT ON conf.both FOR EACH ROW SET @of_a_trigger = 'secret', SESSION time_zone = '+05:00';
+             CREATE TRIGGER conf.makes BEFORE INSERT ON conf.makes FOR EACH ROW CREATE TEMPORARY TABLE conf.shown (words TEXT);
+             CREATE TRIGGER conf.sets AFTER INSERT ON conf.makes FOR EACH ROW SET SESSION time_zone = '+05:00'",
+        )?;
+        narrow(proxy)?;
+        let global = server.root("SELECT @@GLOBAL.time_zone")?.lines().last().unwrap_or_default().to_owned();
+        let what = "SELECT @of_a_trigger, @@SESSION.time_zone";
+        for insert in ["INSERT INTO conf.both VALUES (1)", "UPDATE conf.both SET a = 2", "INSERT INTO conf.both VALUES (1), (2)"]
+        {
+            let fires = insert.starts_with("INSERT");
+            let own: [&str; 2] = if fires { ["secret", "+05:00"] } else { ["NULL", &global] };
+            leaves_nothing(proxy, &[insert], what, (&own, &["NULL", &global]))?;
+        }
+        leaves_nothing(proxy, &["INSERT INTO conf.makes VALUES (1)"], "SELECT COUNT(*) FROM conf.shown", (&["0"], &["3"]))
+    })
+}
+
+/// With `*` MySQL names `statement_id` after every statement.
+fn beside_statement_ids(driver: Driver) -> Outcome {
+    if Vendor::MySql.programs().is_err() {
+        return Ok(());
+    }
+    let (server, proxy) = by_hand::one(driver, Vendor::MySql)?;
+    server.root(&format!("SET GLOBAL session_track_system_variables = '*'; {FIRES}; CREATE TABLE conf.plain (a INT)"))?;
+    narrow(&proxy)?;
+    let what = "SELECT @of_a_trigger";
+    leaves_nothing(&proxy, &["INSERT INTO conf.fired VALUES (1)"], what, (&["secret"], &["NULL"]))?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "INSERT INTO conf.plain VALUES (1)")?;
+    same(held(&proxy, &client)?.as_str(), "")
+}
+
+/// What a statement sets by its own text is told by no server, unless it is a SET.
+fn beside_its_statement(driver: Driver) -> Outcome {
+    each(driver, |vendor, server, proxy| {
+        server.root(FIRES)?;
+        narrow(proxy)?;
+        let what = "SELECT @of_a_trigger, @n";
+        let insert = "INSERT INTO conf.fired VALUES (@n := 2)";
+        leaves_nothing(proxy, &[insert], what, (&["secret", "2"], &["NULL", "5"]))?;
+        leaves_nothing(proxy, &["SET @n = 1", insert, insert], what, (&["secret", "2"], &["NULL", "5"]))?;
+        if vendor == Vendor::MariaDb {
+            let folder = server.root("SELECT @@tmpdir")?.lines().last().unwrap_or_default().to_owned();
+            let load = format!("LOAD DATA INFILE '{folder}/two' INTO TABLE conf.fired (a, @n)");
+            server.root(&format!("SELECT 1, 2 INTO OUTFILE '{folder}/two'"))?;
+            leaves_nothing(proxy, &[&load], what, (&["secret", "2"], &["NULL", "5"]))?;
+        }
+        // Where no trigger is, its own is asked for, and nothing keeps the connection.
+        server.root("CREATE TABLE conf.plain (a INT)")?;
+        let mut client = log_in(proxy)?;
+        asked(&mut client, "INSERT INTO conf.plain VALUES (@n := 2)")?;
+        soon("", || held(proxy, &client))?;
+        is(&mut client, "SELECT @n", &["2"])
     })
 }

@@ -4,7 +4,7 @@
 use backend::Hold;
 use backend::planted::{
     ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH,
-    KILL_ANOTHER, KILL_ANYBODY, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
+    KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -69,6 +69,11 @@ fn a_cursor_that_keeps_no_connection_is_seen() {
 #[test]
 fn a_procedure_that_keeps_no_connection_is_seen() {
     assert_missed(Hold::Procedure, &["@b"]);
+}
+
+#[test]
+fn a_variable_beside_one_that_is_named_is_seen() {
+    assert_seen(&NAMES_EXPLAIN, Calm, &["@b"]);
 }
 
 #[test]

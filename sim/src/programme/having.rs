@@ -96,6 +96,9 @@ impl Session<'_> {
                 self.state(self.own.in_transaction).await
             }
             _ => {
+                // Nor of this: what has no name stays where it was set.
+                self.pinned = true;
+                self.keeps += 1;
                 self.agree(&format!("INSERT INTO fires VALUES ('{tag}')")).await?;
                 self.state(self.own.in_transaction).await
             }

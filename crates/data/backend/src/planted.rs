@@ -41,6 +41,8 @@ thread_local! {
     pub static OLD_TYPES: Cell<bool> = const { Cell::new(false) };
     /// A broken connection that is only kept for what it remembers is asked again, and again.
     pub static ASK_AGAIN: Cell<bool> = const { Cell::new(false) };
+    /// A variable that a server names is all that a program has set.
+    pub static NAMES_EXPLAIN: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 

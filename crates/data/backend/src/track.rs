@@ -131,6 +131,12 @@ impl Backend {
         caps::has(self.hello.caps, caps::SESSION_TRACK) && !matches!(*self.place.tracks.borrow(), Tracks::Not)
     }
 
+    /// The statement of [`Backend::hear`].
+    #[must_use]
+    pub fn hears_by(&self) -> &'static [u8] {
+        if self.hello.is_mariadb() { HEAR } else { HEAR_MYSQL }
+    }
+
     /// Has the server say what it has not told because a statement failed: the changes since.
     ///
     /// # Errors
@@ -140,8 +146,7 @@ impl Backend {
         // What is said to hear the rest is what FOUND_ROWS() is about from now on.
         self.finder = None;
         let mut payload = Vec::new();
-        let text = if self.hello.is_mariadb() { HEAR } else { HEAR_MYSQL };
-        wire::command::write_query(&mut payload, text, self.hello.caps);
+        wire::command::write_query(&mut payload, self.hears_by(), self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;
         if response.is_status_known() {
             self.holds.status(response.status());

@@ -50,15 +50,16 @@ impl Session {
         }
         let before = std::mem::replace(&mut backend.unreported, Unreported::Nothing);
         let nothing = before == Unreported::Noise && !may_run_programs(class);
-        // A statement before has had something to tell, too, and that may be it.
-        let explained = changes_by_itself(class) && before != Unreported::Change;
+        // The server says once that something has changed, whatever and how much. A variable that a program has set does not explain it: beside it may be
+        // another that has no name here. And a statement before has had something to tell, too, and that may be it.
+        let mut explained = explains_a_change(class) && before != Unreported::Change;
         let own = if class.leaves.intersects(Leaves::SET) { set_by(text, escapes) } else { Some(Vec::new()) };
-        let (mut schema, mut changed, mut named) = (None, false, false);
+        let (mut schema, mut changed) = (None, false);
         for change in response.changes() {
             match change {
                 Change::Schema(name) => {
-                    // A program of another schema goes there and comes back.
-                    named |= name != self.state.schema.as_bytes();
+                    // A program of another schema goes there and comes back. Of COM_INIT_DB no text may be known.
+                    explained |= name != self.state.schema.as_bytes() && !may_run_programs(class) && before != Unreported::Change;
                     match std::str::from_utf8(name) {
                         Ok(name) => schema = Some(name.to_owned()),
                         Err(_) => backend.holds.add(Hold::UnknownState),
@@ -67,13 +68,14 @@ impl Session {
                 // With a binary log MariaDB tells it after each write: nothing that could be set, and no change that explains another.
                 Change::Variable { name, value } if name.eq_ignore_ascii_case(LAST_GTID) => self.learn_last_gtid(value),
                 Change::Variable { name, .. } => {
-                    named = true;
                     let Some(name) = std::str::from_utf8(name).ok().map(str::to_ascii_lowercase) else { continue };
                     let known = own.as_ref().is_none_or(|own| own.contains(&name));
-                    if known || name == "autocommit" || name == "statement_id" || name.as_bytes().starts_with(OURS) {
+                    if known || name == "autocommit" || name == "statement_id" {
                         continue;
                     }
-                    if BOUND.contains(&&*name) || leaves_texts(&name) {
+                    // A program that says what the server tells leaves us without knowing what it does not.
+                    let ours = name.as_bytes().starts_with(OURS);
+                    if ours || BOUND.contains(&&*name) || leaves_texts(&name) {
                         backend.holds.add(Hold::UnknownState);
                         if leaves_texts(&name) {
                             backend.retire();
@@ -86,8 +88,17 @@ impl Session {
                 _ => {}
             }
         }
-        if changed && !named && !nothing && !explained {
-            backend.holds.add(Hold::Untold);
+        #[cfg(feature = "planted")]
+        let explained = explained
+            || backend::planted::NAMES_EXPLAIN.get()
+                && response.changes().any(|change| matches!(change, Change::Variable { .. }));
+        if changed && !nothing && !explained {
+            if before != Unreported::Change && sets_for_itself(class, text) {
+                // What it has set is over, and explains it. Where there may have been a program as well, nobody else gets the connection as it is.
+                backend.strange_variables |= class.may_write();
+            } else {
+                backend.holds.add(Hold::Untold);
+            }
         }
         backend.holds.put(Hold::Unread, !backend.unread.is_empty());
         schema
@@ -98,8 +109,11 @@ impl Session {
     pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
         let unreported = backend.unreported;
         let response = self.prepared_for(limit_ms, backend.hear(), answered).await?;
-        backend.unreported = unreported;
-        let schema = self.learn_changes(backend, &sql::class(b"DO 0"), (b"DO 0", true), &response);
+        let text = backend.hears_by();
+        let class = sql::class(text);
+        // MariaDB tells of our own SET, and of no user variable that was set before.
+        backend.unreported = if class.sets { Unreported::Nothing } else { unreported };
+        let schema = self.learn_changes(backend, &class, (text, true), &response);
         backend.unreported = Unreported::Nothing;
         if let Some(name) = schema {
             self.is_in(backend, &name);
@@ -128,18 +142,28 @@ fn sees_tracking(class: &Class<'_>, text: &[u8]) -> bool {
     class.command == CommandCounter::Show && has(b"variables") && (text.contains(&b'%') || !has(b"like") && !has(b"where"))
 }
 
-/// Whether its own text explains that something of the session has changed.
+/// Whether it changes something of the session by its own text.
 pub(crate) fn changes_by_itself(class: &Class<'_>) -> bool {
-    const MARKS: Leaves = Leaves::SET
-        .with(Leaves::USER_VARIABLE)
-        .with(Leaves::TEMP_TABLE)
-        .with(Leaves::DROP_TEMP_TABLE)
-        .with(Leaves::SQL_PREPARE)
-        .with(Leaves::SQL_DEALLOCATE);
+    class.leaves.intersects(Leaves::USER_VARIABLE) || explains_a_change(class)
+}
+
+/// Whether its own text explains that the server says that something of the session has changed. Of a user variable that is set otherwise than by `SET @x` it says
+/// nothing (docs/decisions/0020): what it says after such a statement is about something else.
+fn explains_a_change(class: &Class<'_>) -> bool {
+    const MARKS: Leaves =
+        Leaves::SET.with(Leaves::TEMP_TABLE).with(Leaves::DROP_TEMP_TABLE).with(Leaves::SQL_PREPARE).with(Leaves::SQL_DEALLOCATE);
     class.leaves.intersects(MARKS)
         || class.use_db.is_some()
         || class.ddl
         || matches!(class.command, CommandCounter::Prepare | CommandCounter::Deallocate)
+}
+
+/// Whether it sets session variables while it runs: MariaDB's `SET STATEMENT … FOR`, MySQL's hint `SET_VAR()`. Servers tell of them as of others.
+fn sets_for_itself(class: &Class<'_>, text: &[u8]) -> bool {
+    const HINT: &[u8] = b"SET_VAR";
+    let hint =
+        || text.windows(HINT.len()).any(|part| part.eq_ignore_ascii_case(HINT)) && text.windows(3).any(|part| part == b"/*+");
+    class.sets && !class.leaves.intersects(Leaves::SET) || hint()
 }
 
 /// The session variables that a SET sets, as servers name them; `None` if that is not known.
@@ -180,6 +204,35 @@ mod tests {
         for text in ["SELECT 1", "SET sql_mode=''", "SHOW VARIABLES LIKE 'version'", "SHOW TABLES", "SELECT @@version"] {
             assert!(!sees(text), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_statement_sets_for_itself_is_no_change() {
+        let sets = |text: &str| sets_for_itself(&sql::class(text.as_bytes()), text.as_bytes());
+        for text in ["SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)", "INSERT /*+ set_var(a=1) */ INTO t VALUES (1)"] {
+            assert!(sets(text), "{text}");
+        }
+        for text in ["SET a=1", "INSERT INTO t VALUES ('SET_VAR')", "INSERT /*+ NO_ICP(t) */ INTO t VALUES (1)"] {
+            assert!(!sets(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_set_explains_a_change_of_user_variables() {
+        let explains = |text: &str| explains_a_change(&sql::class(text.as_bytes()));
+        for text in ["SET @a = 1", "CREATE TEMPORARY TABLE t (a INT)", "USE conf", "PREPARE s FROM 'DO 0'"] {
+            assert!(explains(text), "{text}");
+        }
+        for text in [
+            "INSERT INTO t VALUES (@a := 1)",
+            "UPDATE t SET a = (SELECT @a := a)",
+            "LOAD DATA INFILE 'f' INTO TABLE t (a, @b)",
+            "SELECT 1 INTO @a",
+            "INSERT INTO t VALUES (1)",
+        ] {
+            assert!(!explains(text), "{text}");
+        }
+        assert!(changes_by_itself(&sql::class(b"SELECT 1 INTO @a")));
     }
 
     #[test]
