@@ -631,6 +631,27 @@ fn tracked(driver: Driver) -> Outcome {
                 "CALL conf.moves()",
             ],
             &["CALL conf.moves()", "BEGIN", "INSERT INTO conf.sets VALUES (1)", "COMMIT", "SELECT @@time_zone"],
+            &[
+                "SET session_track_schema = 1, session_track_system_variables = 'autocommit,time_zone'",
+                "INSERT INTO conf.sets VALUES (1)",
+                "USE conf",
+                "CALL conf.moves()",
+                "SET sql_mode = '', time_zone = '+02:00'",
+                "SELECT @@session_track_system_variables, @@session_track_schema, @@session_track_state_change",
+                "INSERT INTO conf.sets VALUES (1)",
+                "SET autocommit = 0",
+                "SET autocommit = 1",
+            ],
+            &[
+                "SET session_track_schema = 0, session_track_system_variables = ''",
+                "INSERT INTO conf.sets VALUES (1)",
+                "USE conf",
+                "SET time_zone = '+02:00'",
+                "SET session_track_schema = DEFAULT",
+                "INSERT INTO conf.sets VALUES (1)",
+                "USE conf",
+            ],
+            &["SET session_track_system_variables = '*'", "SET @x = 1", "SET sql_mode = '', time_zone = '+02:00'"],
         ] {
             let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
             for sql in statements {

@@ -29,6 +29,8 @@ fn main() {
         ("what_a_trigger_sets_beside_a_session_variable_is_nobody_elses", beside_a_name),
         ("what_a_trigger_sets_where_statement_ids_are_told_is_nobody_elses", beside_statement_ids),
         ("what_a_trigger_sets_beside_its_statement_is_nobody_elses", beside_its_statement),
+        ("what_a_trigger_sets_where_the_session_says_what_it_is_told_is_nobody_elses", told_as_asked),
+        ("what_others_want_to_be_told_ends_no_telling", others_told),
     ])
 }
 
@@ -480,5 +482,81 @@ fn beside_its_statement(driver: Driver) -> Outcome {
         asked(&mut client, "INSERT INTO conf.plain VALUES (@n := 2)")?;
         soon("", || held(proxy, &client))?;
         is(&mut client, "SELECT @n", &["2"])
+    })
+}
+
+/// As client libraries say it after a login (Connector/J 2 of MariaDB, its R2DBC), and what is more than we have a server tell.
+fn told_as_asked(driver: Driver) -> Outcome {
+    each(driver, |vendor, server, proxy| {
+        server.root(
+            "CREATE TABLE conf.both (a INT); CREATE TABLE conf.plain (a INT); CREATE TABLE conf.counts (a INT);
+             CREATE TRIGGER conf.both BEFORE INSERT ON conf.both FOR EACH ROW SET @of_a_trigger = 'secret', SESSION foreign_key_checks = 0;
+             CREATE TRIGGER conf.counts BEFORE INSERT ON conf.counts FOR EACH ROW SET @of_a_trigger = 'secret'",
+        )?;
+        narrow(proxy)?;
+        let what = "SELECT @of_a_trigger, @@SESSION.foreign_key_checks";
+        let (insert, plain) = ("INSERT INTO conf.both VALUES (1)", "INSERT INTO conf.plain VALUES (1)");
+        for says in [
+            "SET session_track_schema = 1",
+            "SET session_track_schema = 1, session_track_system_variables = 'autocommit,character_set_client'",
+            "SET session_track_state_change = CONCAT('O', 'N'), session_track_system_variables = ''",
+        ] {
+            for statements in [&[says, insert][..], &[says, plain, insert]] {
+                leaves_nothing(proxy, statements, what, (&["secret", "0"], &["NULL", "1"]))?;
+            }
+            // It is shared as any other, and its connections serve others as they are.
+            let resets =
+                || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'MyHGM_myconnpoll_reset'");
+            let mut first = log_in(proxy)?;
+            let mut second = beside(proxy, &first)?;
+            let before = resets()?;
+            for client in [&mut first, &mut second] {
+                asked(client, says)?;
+            }
+            for client in [&mut first, &mut second, &mut first, &mut second] {
+                asked(client, plain)?;
+                same(held(proxy, client)?.as_str(), "")?;
+            }
+            same(&resets()?, &before).map_err(|words| format!("{says}: resets: {words}"))?;
+        }
+        // Of what nobody could have the server tell, only a reset is certain; what the session itself has of it is where that is.
+        let all = if vendor == Vendor::MySql { "SET session_track_system_variables = '*'" } else { "DO 0" };
+        leaves_nothing(proxy, &[all, "BEGIN", insert, "ROLLBACK"], "SELECT 1", (&["1"], &["1"]))?;
+        let mut third = log_in(proxy)?;
+        is(&mut third, what, &["NULL", "1"])?;
+        drop(third);
+        // Nor was a server asked where the question would have been the statement that it asks about.
+        proxy.admin("UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME")?;
+        let mut first = log_in(proxy)?;
+        asked(&mut first, "SELECT SQL_CALC_FOUND_ROWS id FROM conf.numbers LIMIT 1")?;
+        asked(&mut first, "INSERT INTO conf.counts SELECT FOUND_ROWS()")?;
+        drop(first);
+        for _ in 0..4 {
+            let mut other = log_in(proxy)?;
+            is(&mut other, "SELECT @of_a_trigger", &["NULL"])?;
+        }
+        Ok(())
+    })
+}
+
+/// What one session wants to be told comes onto a connection that tells all, and goes again.
+fn others_told(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        server.root(&format!("{FIRES}; CREATE TABLE conf.plain (a INT)"))?;
+        narrow(proxy)?;
+        let mut writer = log_in(proxy)?;
+        let mut other = beside(proxy, &writer)?;
+        asked(&mut other, "SET session_track_state_change = 0, session_track_system_variables = ''")?;
+        asked(&mut writer, "INSERT INTO conf.plain VALUES (1)")?;
+        for sql in ["SHOW WARNINGS", "SELECT 1", "SELECT @@warning_count"] {
+            asked(&mut other, sql)?;
+            asked(&mut writer, "INSERT INTO conf.plain VALUES (1)")?;
+            same(held(proxy, &writer)?.as_str(), "")?;
+        }
+        is(&mut other, "SELECT @@session_track_state_change, @@session_track_system_variables", &["0", ""])?;
+        asked(&mut other, "SHOW WARNINGS")?;
+        asked(&mut writer, "INSERT INTO conf.fired VALUES (1)")?;
+        same(held(proxy, &writer)?.as_str(), "Untold")?;
+        is(&mut writer, "SELECT @of_a_trigger", &["secret"])
     })
 }

@@ -337,8 +337,10 @@ impl Backend {
         // Also where the statement sees none: with a BEGIN, or an error, its session keeps the connection, and what is kept is taken for its own.
         let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
         let brings = self.brings_variables(want, sees);
-        let need = sync::whole_need(&self.state, want, brings, foreign, self.ways);
-        let need = if need == Need::Another { self.need_as_made(want, brings, foreign) } else { need };
+        let tracking = self.tracking_for(want, tracking);
+        let ways = self.ways_for(tracking);
+        let need = sync::whole_need(&self.state, want, brings, foreign, ways);
+        let need = if need == Need::Another { self.need_as_made(want, brings, foreign, ways) } else { need };
         self.with_tracking(need, tracking)
     }
 
@@ -351,12 +353,12 @@ impl Backend {
 
     /// The same where the server has no words for the session's character set, but has said what it makes of it.
     #[cold]
-    fn need_as_made(&self, want: &State, brings_variables: bool, foreign: Foreign) -> Need {
+    fn need_as_made(&self, want: &State, brings_variables: bool, foreign: Foreign, ways: Ways) -> Need {
         let crate::Names::Collation(id) = want.names else { return Need::Another };
         let made = self.place.made_of.borrow();
         let Some((_, words)) = made.iter().find(|(of, _)| *of == id) else { return Need::Another };
         let want = State { names: crate::Names::Written(words.clone()), ..want.clone() };
-        sync::whole_need(&self.state, &want, brings_variables, foreign, self.ways)
+        sync::whole_need(&self.state, &want, brings_variables, foreign, ways)
     }
 
     /// Whether the session's user variables are to be brought.
@@ -416,9 +418,10 @@ impl Backend {
                 Need::Reset => self.reset().await?,
                 Need::Another => return Err(BackendFailed::Unfit),
                 Need::Steps { sets, schema } => {
-                    if tracking == Tracking::Off {
+                    if self.tracking_for(want, tracking) == Tracking::Off && self.tells_all() {
                         // What the session sets of it by itself comes after what we take back.
-                        self.track(tracking).await?;
+                        self.track(Tracking::Off).await?;
+                        continue;
                     }
                     let before = self.state.clone();
                     // Of others, who have left it to the pool.
@@ -451,8 +454,12 @@ impl Backend {
                     if schema {
                         self.init_db(&want.schema).await?;
                     }
-                    if tracking == Tracking::On {
+                    if self.tracking_for(want, tracking) == Tracking::On {
                         self.track(tracking).await?;
+                        if self.tracking_for(want, tracking) == Tracking::Off {
+                            // The server has just said that it tells less of its own than the session wants to hear.
+                            continue;
+                        }
                     }
                     return Ok(());
                 }
@@ -560,7 +567,13 @@ impl Backend {
             self.holds.add(Hold::UnknownState);
             return self.prepare_in_schema(statement, way, max).await;
         }
-        let back = sync::whole_need(&then, &now, user, Foreign { statement: false, variables: user, strange: false }, self.ways);
+        let back = sync::whole_need(
+            &then,
+            &now,
+            user,
+            Foreign { statement: false, variables: user, strange: false },
+            self.ways_for(Tracking::Any),
+        );
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
             // A reset would take the statement away again. Prepared as things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);

@@ -109,6 +109,7 @@ impl Pools {
                     after_reset: None,
                     set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE),
                     describes_on_demand: caps::has(hello.caps, caps::OPTIONAL_METADATA),
+                    tells_all: false,
                 };
                 let mut holds = Holds::default();
                 holds.status(hello.status);

@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// How the names of variables begin that say what a server tells of changes.
+const TRACKS: &str = "session_track_";
+
 /// The character set of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
@@ -165,7 +168,14 @@ impl State {
     /// Whether the client has set something of what the server is to tell of changes.
     #[must_use]
     pub fn tracks(&self) -> bool {
-        self.variables().any(|(name, _)| name.starts_with("session_track_"))
+        self.variables().any(|(name, _)| name.starts_with(TRACKS))
+    }
+
+    /// What the client has set of that is of no interest.
+    pub fn track_nothing(&mut self) {
+        let names: Vec<String> =
+            self.variables().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(TRACKS)).collect();
+        names.iter().for_each(|name| self.unset(name));
     }
 
     /// A variable was set. A character set and its collation are one thing with two names: the one that was set last tells both.

@@ -14,6 +14,10 @@ pub const ROLE: &str = "role of the session";
 /// Whether the definitions of columns are left out: a variable that only a connection with `CLIENT_OPTIONAL_RESULTSET_METADATA` has.
 pub(crate) const METADATA: &str = "resultset_metadata";
 
+/// What of its changes a server tells a session. Where it was told to tell all, they are what the session has asked for and not what is set there: it is told
+/// no more (see `track`).
+pub(crate) const TOLD: [&str; 3] = ["session_track_system_variables", "session_track_schema", "session_track_state_change"];
+
 /// The value in a state of what was set to its default where that is not what a connection begins with.
 pub const DEFAULT: &str = "DEFAULT";
 
@@ -70,6 +74,8 @@ pub(crate) struct Ways {
     pub(crate) set_by_login: Caps,
     /// Its login has agreed that definitions of columns may be left out. Another always has them, and cannot be told.
     pub(crate) describes_on_demand: bool,
+    /// Its server tells all, whatever the session has asked for, and goes on doing so.
+    pub(crate) tells_all: bool,
 }
 
 impl Ways {
@@ -151,7 +157,10 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     if have.autocommit != want.autocommit {
         list.push(format!("autocommit={}", u8::from(want.autocommit)));
     }
-    let known = |name: &str| name != METADATA || ways.describes_on_demand;
+    let known = |name: &str| match name {
+        METADATA => ways.describes_on_demand,
+        _ => !(ways.tells_all && TOLD.contains(&name)),
+    };
     for (name, _) in have.variables().filter(|(name, _)| known(name)) {
         if want.variable(name).is_none() {
             if name == ROLE {
@@ -271,8 +280,14 @@ pub(crate) fn reset(have: &State, ways: Ways) -> State {
 mod tests {
     use super::*;
 
-    const MYSQL: Ways =
-        Ways { knows: Collations::Mysql, begun: false, after_reset: None, set_by_login: 0, describes_on_demand: false };
+    const MYSQL: Ways = Ways {
+        knows: Collations::Mysql,
+        begun: false,
+        after_reset: None,
+        set_by_login: 0,
+        describes_on_demand: false,
+        tells_all: false,
+    };
     const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
     const IDLE: Foreign = Foreign { statement: false, variables: true, strange: false };
     const HELD: Foreign = Foreign { variables: false, ..IDLE };
@@ -333,6 +348,20 @@ mod tests {
         for ways in [MYSQL, MARIADB] {
             assert_eq!((steps_on(ways, &plain, &bare), steps_on(ways, &bare, &plain)), (String::new(), String::new()));
         }
+    }
+
+    #[test]
+    fn what_a_session_is_to_be_told_is_not_set_where_all_is_told() {
+        let plain = State::new("a", 45);
+        let mut one = plain.clone();
+        one.set("session_track_schema", "1");
+        one.set("session_track_gtids", "OWN_GTID");
+        assert_eq!(steps(&plain, &one), "SET @@SESSION.session_track_gtids=OWN_GTID, @@SESSION.session_track_schema=1");
+        let all = Ways { tells_all: true, begun: true, ..MYSQL };
+        assert_eq!(steps_on(all, &plain, &one), "SET @@SESSION.session_track_gtids=OWN_GTID");
+        one.unset("session_track_gtids");
+        assert_eq!((steps_on(all, &plain, &one), steps_on(all, &one, &plain)), (String::new(), String::new()));
+        assert_eq!(steps(&one, &plain), "SET @@SESSION.session_track_schema=DEFAULT");
     }
 
     /// Neither COM_RESET_CONNECTION nor MariaDB's COM_CHANGE_USER takes a role away.

@@ -5,8 +5,8 @@
 //! docs/decisions/0020-what-servers-track.md.
 
 use crate::ask::{Answer, without_zeros};
-use crate::sync::Need;
-use crate::{Backend, BackendFailed, Hold, Unreported};
+use crate::sync::{DEFAULT, Need, TOLD, Ways};
+use crate::{Backend, BackendFailed, Hold, State, Unreported};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::caps;
@@ -59,7 +59,6 @@ const WRONG_VALUE: u16 = 1231;
 /// By KILL QUERY.
 pub(crate) const INTERRUPTED: u16 = 1317;
 
-const ASK: &str = "SELECT @@session_track_system_variables, @@session_track_schema, @@session_track_state_change";
 /// MariaDB says what it has not said yet only in the answer to a statement that itself changes something that is tracked.
 const HEAR: &[u8] = b"SET session_track_schema=1";
 /// MySQL says it in any, and would call that SET a change of its own.
@@ -81,6 +80,8 @@ pub(crate) enum Tracks {
 /// How a server tells.
 #[derive(Debug)]
 pub(crate) struct Told {
+    /// The variables of which it tells then: names with commas between, or `*`.
+    names: String,
     /// The statement that makes it tell all.
     turn_on: String,
     /// What it tells sessions that have not asked for anything.
@@ -91,7 +92,39 @@ impl Backend {
     /// What clients of this connection are told of all that the server tells: `None` for everything.
     #[must_use]
     pub fn wish(&self) -> Option<Arc<Wish>> {
-        self.tracking.as_ref().map(|told| told.by_default.clone())
+        let told = self.tracking.as_ref()?;
+        let said = TOLD.map(|name| self.state.variable(name).filter(|value| *value != DEFAULT));
+        if said.iter().all(Option::is_none) {
+            return Some(told.by_default.clone());
+        }
+        let [variables, schema, state] = said;
+        Some(Arc::new(told.by_default.with(variables.map(listed), schema.map(is_on), state.map(is_on))))
+    }
+
+    /// Who wants to be told more than we have a server tell has a connection on which we have asked for nothing.
+    pub(crate) fn tracking_for(&self, want: &State, tracking: Tracking) -> Tracking {
+        let Some(wanted) = want.variable(TOLD[0]).filter(|value| *value != DEFAULT).map(listed) else { return tracking };
+        let tells = |told: &str| {
+            let has = |name: &str| name.is_empty() || told.split(',').any(|known| known.eq_ignore_ascii_case(name));
+            told == "*" || wanted.split(',').map(str::trim).all(has)
+        };
+        let enough = match (&self.tracking, &*self.place.tracks.borrow()) {
+            (Some(told), _) | (None, Tracks::As(told)) => tells(&told.names),
+            (None, Tracks::Unknown) => self.hello.is_mariadb() || tells(OF_MYSQL),
+            (None, Tracks::Not) => true,
+        };
+        if enough { tracking } else { Tracking::Off }
+    }
+
+    /// What is true of this connection while it is so.
+    pub(crate) fn ways_for(&self, tracking: Tracking) -> Ways {
+        Ways { tells_all: self.tells_all() && tracking != Tracking::Off, ..self.ways }
+    }
+
+    /// Whether its server is one that could tell.
+    #[must_use]
+    pub fn could_tell(&self) -> bool {
+        self.may_track()
     }
 
     /// Whether the server tells of every change that it can.
@@ -163,6 +196,7 @@ impl Backend {
             Tracking::On if self.tracking.is_none() && self.may_track() => self.turn_on().await,
             Tracking::Off if self.tracking.is_some() => {
                 self.tracking = None;
+                TOLD.iter().for_each(|name| self.state.unset(name));
                 if matches!(self.ask(TURN_OFF).await?, Answer::Refused(_)) {
                     // What it tells is ours; nobody else shall see it.
                     self.holds.add(Hold::UnknownState);
@@ -205,9 +239,12 @@ impl Backend {
         Ok(())
     }
 
-    /// What it tells a session that says nothing, which is what this connection still is.
+    /// What it tells a session that says nothing.
     async fn ask_for_defaults(&mut self) -> Result<Option<Told>, BackendFailed> {
-        let rows = match self.ask(ASK).await? {
+        // As this connection began, unless its session has said something of it by now.
+        let scope = if TOLD.iter().any(|name| self.state.variable(name).is_some()) { "GLOBAL" } else { "SESSION" };
+        let names = TOLD.map(|name| format!("@@{scope}.{name}")).join(", ");
+        let rows = match self.ask(&format!("SELECT {names}")).await? {
             Answer::Rows(rows) => rows,
             Answer::Refused(UNKNOWN_VARIABLE) => {
                 *self.place.tracks.borrow_mut() = Tracks::Not;
@@ -234,6 +271,18 @@ impl Backend {
                 "SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"
             ),
             by_default: Arc::new(Wish::new(&variables, on(schema), on(state))),
+            names,
         }))
     }
+}
+
+/// The names in what a session has set `session_track_system_variables` to.
+fn listed(value: &str) -> &str {
+    if value.eq_ignore_ascii_case("NULL") { "" } else { value.trim_matches(['\'', '"']) }
+}
+
+/// Whether a session has set a switch to this.
+fn is_on(value: &str) -> bool {
+    let value = value.trim_matches(['\'', '"']);
+    value == "1" || value.eq_ignore_ascii_case("ON") || value.eq_ignore_ascii_case("TRUE")
 }

@@ -112,6 +112,7 @@ impl Session {
             && class.leaves.is_empty()
             && sees(job) != Sees::Variables
             && self.tracking(job) == Tracking::Any
+            && !self.state.tracks()
             && self.held.is_empty()
             && self.state.autocommit
             && self.state.names != Names::Unknown

@@ -44,17 +44,11 @@ impl Session {
             return;
         }
         let class = job.class;
-        let is_numbered = if self.state.tracks() {
-            // The session says what it is told: a COMMIT may be of writes that were not.
-            !class.plain_read
-        } else {
-            // Before what fires triggers the server was asked to tell, and what a transaction ends with was before it.
-            let writes = class.ddl || class.may_write() || class.leaves.intersects(Leaves::SEQUENCE | Leaves::NEXTVAL);
-            // Unless the telling was ended for a statement in between.
-            let ends_telling = || backend.holds.has(Hold::Transaction) && self.tracking(job) == Tracking::Off;
-            writes && !class.ends_transaction || ends_telling()
-        };
-        if is_numbered {
+        // Before what fires triggers the server was asked to tell, and what a transaction ends with was before it.
+        let writes = class.ddl || class.may_write() || class.leaves.intersects(Leaves::SEQUENCE | Leaves::NEXTVAL);
+        // Unless the telling was ended for a statement in between, or the session says what it is told.
+        let may_end = || self.state.tracks() || self.tracking(job) == Tracking::Off;
+        if writes && !class.ends_transaction || backend.holds.has(Hold::Transaction) && may_end() {
             self.entry.last_gtid.replace(LastGtid::Unknown);
         }
     }

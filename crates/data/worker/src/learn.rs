@@ -94,6 +94,9 @@ impl Session {
             backend.has_failed(Unreported::Change);
             // MariaDB does not tell of user variables later.
             backend.strange_variables |= backend.hello.is_mariadb() || !backend.tells_all();
+        } else if may_run_programs(job.class) && backend.could_tell() && !matches!(job.what, What::Prepare(_)) {
+            // Its server was not to be asked, and what its programs have changed nobody knows: it is reset before somebody else has it.
+            backend.strange_variables |= !backend.tells_all();
         }
         if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
             let outer: &[u8] = match job.what {

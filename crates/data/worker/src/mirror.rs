@@ -115,6 +115,8 @@ impl Session {
         let mut state = self.state.clone();
         // Nobody would commit it.
         state.autocommit = true;
+        // Nor does anybody want to be told what it changes.
+        state.track_nothing();
         let pair = mirror.compare.then(|| Rc::new(Pair::new(mirror.leg.hostgroup, job.text)));
         let mut copy = Copy {
             hostgroup: mirror.leg.hostgroup,

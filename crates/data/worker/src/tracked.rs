@@ -30,7 +30,7 @@ impl Session {
             // What is asked for would be that of our own statement.
             return Tracking::Any;
         }
-        if self.state.tracks() || sees_tracking(class, job.sent()) {
+        if sees_tracking(class, job.sent()) {
             return Tracking::Off;
         }
         if may_run_programs(class) && !matches!(job.what, What::Prepare(_)) { Tracking::On } else { Tracking::Any }

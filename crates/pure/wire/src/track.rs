@@ -76,6 +76,17 @@ impl Wish {
         Self { variables: (variables.trim() != "*").then(names), schema, state }
     }
 
+    /// The same where the session has said some of it by itself.
+    #[must_use]
+    pub fn with(&self, variables: Option<&str>, schema: Option<bool>, state: Option<bool>) -> Self {
+        let schema = schema.unwrap_or(self.schema);
+        let state = state.unwrap_or(self.state);
+        match variables {
+            Some(variables) => Self::new(variables, schema, state),
+            None => Self { variables: self.variables.clone(), schema, state },
+        }
+    }
+
     /// Whether this variable is among them.
     #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {
@@ -115,6 +126,10 @@ mod tests {
         assert_eq!(told(Wish::new("time_zone, AUTOCOMMIT", true, false)), 3);
         assert_eq!(told(Wish::new("", false, false)), 1);
         assert_eq!(Wish::new("*", true, true).of(raw), raw);
+        let common = Wish::new("time_zone", true, false);
+        assert_eq!(common.with(None, None, None), common);
+        assert_eq!(common.with(Some("autocommit"), None, Some(true)), Wish::new("autocommit", true, true));
+        assert_eq!(common.with(None, Some(false), None), Wish::new("time_zone", false, false));
     }
 
     #[test]
