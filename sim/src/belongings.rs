@@ -7,8 +7,9 @@
 //! INSERT INTO t VALUES ('tag')                  FOUND_ROWS(), CONNECTION_ID(), GET_LOCK('name', 0), RELEASE_LOCK('name'), CAST('7' AS SIGNED)
 //! SELECT tag FROM t                             SELECT tag FROM ids WHERE id = LAST_INSERT_ID() FOR UPDATE
 //! LOCK TABLES log WRITE, UNLOCK TABLES          SELECT 'tag' FROM warny, … FROM nowhere [FOR UPDATE], SHOW WARNINGS
-//! INSERT INTO ids VALUES ('tag'), …             INSERT INTO fires VALUES ('tag'), CALL change('tag'): they set a variable, and @b,
-//!                                               of which nobody tells more than that something has changed
+//! INSERT INTO ids VALUES ('tag'), …             INSERT INTO fires VALUES ('tag'), CALL change('tag'): they set a variable,
+//!                                               CALL also @b, of which nobody tells, as INSERT INTO hides VALUES ('tag') does:
+//!                                               of that it is told that something has changed
 //!                                               SHOW ERRORS, SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS, SELECT @@warning_count
 //! ```
 
@@ -25,6 +26,8 @@ pub(crate) struct Answer {
     pub(crate) warnings: u16,
     /// A session variable that a program has set, and its value.
     pub(crate) changed: Option<(&'static str, String)>,
+    /// Whether something has changed beside it that has no name.
+    pub(crate) unnamed: bool,
 }
 
 /// What all connections of a server share.
@@ -213,10 +216,14 @@ impl Belongings {
                 let tag = ground.ids.get(&self.insert_id).cloned();
                 Some(Ok(Answer { columns: 1, rows: tag.into_iter().map(|tag| vec![Some(tag)]).collect(), ..Answer::default() }))
             }
-            ["INSERT", "INTO", "fires", "VALUES", _] | ["CALL", _] => {
-                // Of this one nobody tells but that something has changed.
-                self.user.insert("b".to_owned(), Some(quoted(sql)?.to_owned()));
-                Some(Ok(Answer { affected: 1, changed: Some(("time_zone", quoted(sql)?.to_owned())), ..Answer::default() }))
+            ["INSERT", "INTO", table @ ("fires" | "hides"), "VALUES", _] | ["CALL", table] => {
+                let unnamed = *table == "hides";
+                if unnamed || sql.starts_with("CALL") {
+                    // Of this one nobody tells more than that something has changed, and of a CALL not even that.
+                    self.user.insert("b".to_owned(), Some(quoted(sql)?.to_owned()));
+                }
+                let changed = Some(("time_zone", quoted(sql)?.to_owned()));
+                Some(Ok(Answer { affected: 1, changed, unnamed, ..Answer::default() }))
             }
             ["SELECT", tag, "FROM", "warny", ..] => {
                 self.warnings = vec![("Warning", 1292, format!("Truncated incorrect value: {tag}"))];

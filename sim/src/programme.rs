@@ -759,6 +759,8 @@ impl Session<'_> {
 
 /// Whether a server has to be asked what came of it.
 fn leaves_something(words: &str) -> bool {
-    ["CALL ", "INSERT INTO fires", "SET @", "BEGIN", "SET autocommit"].iter().any(|begin| words.starts_with(begin))
+    ["CALL ", "INSERT INTO fires", "INSERT INTO hides", "SET @", "BEGIN", "SET autocommit"]
+        .iter()
+        .any(|begin| words.starts_with(begin))
         || words.contains(" INTO @")
 }

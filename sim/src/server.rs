@@ -657,7 +657,8 @@ impl Guest {
                 if let Some((name, value)) = answer.changed.as_ref().filter(|_| mind.tells_changes()) {
                     let text = |text: &str| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat();
                     let both = [text(name), text(value)].concat();
-                    changes = [&[0, u8::try_from(both.len()).unwrap_or(0)], &both[..], b"\x02\x011"].concat();
+                    let state: &[u8] = if answer.unnamed { b"\x02\x011" } else { b"" };
+                    changes = [&[0, u8::try_from(both.len()).unwrap_or(0)], &both[..], state].concat();
                 }
                 let (affected, insert_id) = (answer.affected, answer.insert_id);
                 writer.ok(&ok::Ok { affected, insert_id, changes: &changes, ..ok::Ok::default() });

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::thread::LocalKey;
 
 /// So many worlds may have a bug before it is seen.
-const SEEDS: u64 = 50;
+const SEEDS: u64 = 150;
 
 /// Plays worlds until the oracles have said all of this.
 fn assert_said(weather: Weather, words: &[&str]) {

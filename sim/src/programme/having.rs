@@ -96,10 +96,14 @@ impl Session<'_> {
                 self.state(self.own.in_transaction).await
             }
             _ => {
-                // Nor of this: what has no name stays where it was set.
-                self.pinned = true;
-                self.keeps += 1;
-                self.agree(&format!("INSERT INTO fires VALUES ('{tag}')")).await?;
+                let hides = self.chance.percent(30);
+                if hides {
+                    // What has no name stays where it was set.
+                    self.pinned = true;
+                    self.keeps += 1;
+                }
+                let table = if hides { "hides" } else { "fires" };
+                self.agree(&format!("INSERT INTO {table} VALUES ('{tag}')")).await?;
                 self.state(self.own.in_transaction).await
             }
         }
