@@ -291,6 +291,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             #[cfg(feature = "planted")]
             let withhold_stale = withhold_stale.filter(|_| !backend::planted::TELL_STALE.get());
             if !answered && withhold_stale.is_some_and(|executed| is_stale(follower.response(), executed)) {
+                if let Some(outcome) = stop.interrupting() {
+                    // What runs here next is not what was to be ended.
+                    settle_interruption(session, backend, outcome).await?;
+                }
                 return Err((Failed::Stale, false));
             }
         }
