@@ -46,10 +46,8 @@ pub(crate) fn at_start(
 ) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
     let mut refused = Vec::new();
     let built = match module.prefix() {
-        None => self::module(engine, now, module).or_else(|refused| {
-            let usual = || refused.clone();
-            if must || module != Module::Rules { Err(usual()) } else { unchecked(engine, now, usual()) }
-        }),
+        None => self::module(engine, now, module)
+            .or_else(|refused| if must || module != Module::Rules { Err(refused) } else { unchecked(engine, now, refused) }),
         Some(prefix) => saved_variables(engine.conn(), prefix)
             .map_err(|error| vec![sql_refusal("global_variables", error)])
             .and_then(|pairs| {
