@@ -296,14 +296,15 @@ fn long_data_left(driver: Driver) -> Outcome {
             narrow(&proxy)?;
             let mut first = log_in(&proxy)?;
             let mut second = beside(&proxy, &first)?;
+            // Each that is prepared takes the place of the one before there: what is executed last by both is the first's.
+            let seconds = prepare_with_one(&mut second, TEXT, 2)?;
             let id = prepare_with_one(&mut first, TEXT, 2)?;
             first.command(&[&b"\x18"[..], &id, &param.to_le_bytes(), b"secret"].concat()).map_err(said)?;
             first.command(&[&b"\x17"[..], &id, execution, values].concat()).map_err(said)?;
             let refused = up_to_eof(&mut first, 2);
             expect(refused.is_err(), || format!("{vendor}: {refused:?}"))?;
-            let id = prepare_with_one(&mut second, TEXT, 2)?;
             for _ in 0..2 {
-                second.command(&[&b"\x17"[..], &id, execution, b"\x03bob\x05\0\0\0\0\0\0\0"].concat()).map_err(said)?;
+                second.command(&[&b"\x17"[..], &seconds, execution, b"\x03bob\x05\0\0\0\0\0\0\0"].concat()).map_err(said)?;
                 let row = up_to_eof(&mut second, 2).map_err(|why| format!("{vendor}, parameter {param}: {why}"))?.pop();
                 let row = row.unwrap_or_default();
                 expect(row.ends_with(b"\x03bob\x05\0\0\0\0\0\0\0"), || format!("{vendor}: {}", row.escape_ascii()))?;
