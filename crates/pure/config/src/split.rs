@@ -9,7 +9,7 @@ pub struct Split {
     pub read_hostgroup: u32,
     /// So many milliseconds after a session may have written, its reads stay with the writer; 0 for none.
     pub after_write_ms: u32,
-    /// Functions and procedures of users that only read: `name`, or `schema.name`.
+    /// Functions and procedures of users that only read: `name`, or `schema.name`. A `*` at the end stands for any rest of the name.
     pub read_only_routines: Box<[Box<str>]>,
 }
 
@@ -24,7 +24,10 @@ impl Split {
     /// for bare ones from a session that is in it.
     #[must_use]
     pub fn only_reads(&self, schema: &[u8], name: &[u8]) -> bool {
-        let same = |listed: &str, called: &[u8]| listed.as_bytes().eq_ignore_ascii_case(called);
+        let same = |listed: &str, called: &[u8]| match listed.strip_suffix('*') {
+            Some(begin) => called.get(..begin.len()).is_some_and(|called| called.eq_ignore_ascii_case(begin.as_bytes())),
+            None => listed.as_bytes().eq_ignore_ascii_case(called),
+        };
         self.read_only_routines.iter().any(|listed| match listed.split_once('.') {
             Some((of, listed)) => of.as_bytes() == schema && same(listed, name),
             None => same(listed, name),
@@ -116,6 +119,24 @@ mod tests {
             ("", "g", false),
             ("Shop", "g", false),
             ("shop", "h", false),
+        ] {
+            assert_eq!(split.only_reads(schema.as_bytes(), name.as_bytes()), listed, "{schema}.{name}");
+        }
+    }
+
+    #[test]
+    fn a_star_at_the_end_stands_for_the_rest_of_a_name() {
+        let split =
+            Split { read_only_routines: Box::new(["get_*".into(), "reports.*".into(), "a*b".into()]), ..Split::default() };
+        for (schema, name, listed) in [
+            ("", "GET_price", true),
+            ("shop", "get_", true),
+            ("shop", "get", false),
+            ("shop", "forget_it", false),
+            ("reports", "anything", true),
+            ("Reports", "anything", false),
+            ("", "anything", false),
+            ("", "aXb", false),
         ] {
             assert_eq!(split.only_reads(schema.as_bytes(), name.as_bytes()), listed, "{schema}.{name}");
         }
