@@ -25,7 +25,11 @@ impl Split {
     #[must_use]
     pub fn only_reads(&self, schema: &[u8], name: &[u8]) -> bool {
         let same = |listed: &str, called: &[u8]| match listed.strip_suffix('*') {
-            Some(begin) => called.get(..begin.len()).is_some_and(|called| called.eq_ignore_ascii_case(begin.as_bytes())),
+            // Without a name is what could not be read.
+            Some(begin) => {
+                !called.is_empty()
+                    && called.get(..begin.len()).is_some_and(|called| called.eq_ignore_ascii_case(begin.as_bytes()))
+            }
             None => listed.as_bytes().eq_ignore_ascii_case(called),
         };
         self.read_only_routines.iter().any(|listed| match listed.split_once('.') {
@@ -137,6 +141,7 @@ mod tests {
             ("Reports", "anything", false),
             ("", "anything", false),
             ("", "aXb", false),
+            ("reports", "", false),
         ] {
             assert_eq!(split.only_reads(schema.as_bytes(), name.as_bytes()), listed, "{schema}.{name}");
         }
