@@ -25,9 +25,9 @@ fn refused(driver: Driver) -> Outcome {
 }
 
 /// Errors of parsing itself, and what a server complains of on the way, before it has read the rest: an alias twice or none, a table that is none to delete
-/// from, ORDER BY beside ROLLUP, a variable, collation or type that it does not know, an alias for what a function is given. After them, nobody knows whether it could have parsed it.
-const IN_PARSING: [&str; 11] =
-    ["1064 ", "1149 ", "1066 ", "1109 ", "1193 ", "1221 ", "1248 ", "1273 ", "1327 ", "1583 ", "4161 "];
+/// from, ORDER BY beside ROLLUP, a variable, character set, collation or type that it does not know, an alias for what a function is given. After them, nobody knows whether it could have parsed it.
+const IN_PARSING: [&str; 12] =
+    ["1064 ", "1149 ", "1066 ", "1109 ", "1115 ", "1193 ", "1221 ", "1248 ", "1273 ", "1327 ", "1583 ", "4161 "];
 
 /// Servers in several modes, to each of which one connection is open.
 struct Servers(Vec<(String, Server, Raw)>);

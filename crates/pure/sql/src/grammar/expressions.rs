@@ -55,6 +55,8 @@ const ENDS: [&str; 32] = [
     "BY", "CALL", "CROSS", "DELETE", "EXCEPT", "FETCH", "FOR", "FROM", "GROUP", "HAVING", "INNER", "INSERT", "INTERSECT", "INTO", "JOIN", "LEFT", "LIMIT",
     "LOCK", "MINUS", "NATURAL", "ON", "ORDER", "OUTER", "PROCEDURE", "RIGHT", "SELECT", "SET", "STRAIGHT_JOIN", "UNION", "UPDATE", "USING", "WHERE",
 ];
+/// Clauses of some versions, which begin with what is a name in others: from there on nothing is said.
+pub(super) const UNREAD: [&str; 3] = ["QUALIFY", "RETURNING", "WINDOW"];
 const JOINS: [&str; 9] = ["CROSS", "INNER", "JOIN", "LEFT", "NATURAL", "OUTER", "RIGHT", "STRAIGHT_JOIN", "USING"];
 
 impl Reader<'_> {
@@ -70,6 +72,9 @@ impl Reader<'_> {
         let mut cases: Vec<bool> = Vec::new();
         loop {
             let what = self.peek();
+            if !matches!(state, State::Wanted { .. }) && frame != Frame::Arguments && what.is_any(&UNREAD) {
+                return Err(Stop::Unsure);
+            }
             let ends = match what {
                 What::End | What::Sign(b')') => true,
                 What::Sign(b',') => !matches!(frame, Frame::Condition | Frame::Join | Frame::Assigned) && cases.is_empty(),

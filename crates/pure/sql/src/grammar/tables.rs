@@ -1,6 +1,6 @@
 //! Lists of tables and joins: behind FROM, UPDATE and USING.
 
-use super::expressions::Frame;
+use super::expressions::{Frame, UNREAD};
 use super::tokens::What;
 use super::{Read, Reader, Stop};
 
@@ -102,6 +102,7 @@ impl Reader<'_> {
             Ok(state)
         };
         match what {
+            _ if what.is_any(&UNREAD) => Err(Stop::Unsure),
             What::Sign(b',') => pass(self, State::Wanted),
             What::Sign(b'(') => {
                 self.at += 1;
