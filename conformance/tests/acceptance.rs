@@ -550,6 +550,30 @@ fn prepared_in_a_schema(driver: Driver) -> Outcome {
     same(&two.proxy.admin(told)?, "conf\tblocked")?;
     two.proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; SELECT 1")?;
 
+    // Each server has its own schema only.
+    two.writer.root("DROP DATABASE conf2")?;
+    two.reader.root("CREATE TABLE conf2.of_this_shard (a INT); DROP DATABASE conf")?;
+    let mut other = Raw::log_in(two.proxy.port, 0)?;
+    other.query("USE conf2")?;
+    for text in [ask, "SELECT CONCAT('rows ', COUNT(*)) FROM of_this_shard", "SELECT DATABASE()"] {
+        let seen = other.prepare(text)?;
+        expect(!seen.contains("#42000"), || format!("{text}: {seen}"))?;
+    }
+    other.query(&format!("PREPARE there {by_name}"))?;
+    other.query("USE conf")?;
+    for _ in 0..2 {
+        on(&other.execute(0, 0, b"")?, &two.reader)?;
+        let seen = other.execute(1, 0, b"")?;
+        expect(seen.contains("rows 0"), || seen)?;
+        on(&other.query("EXECUTE there")?, &two.reader)?;
+        // The schema that it asks for is not there.
+        let refused = other.execute(2, 0, b"")?;
+        expect(refused.contains("Unknown database"), || refused)?;
+        on(&other.query(ask)?, &two.writer)?;
+    }
+    two.writer.root("CREATE DATABASE conf2")?;
+    two.reader.root("CREATE DATABASE conf")?;
+
     // A function that only reads has one of the same name in another schema, which nobody has said so of.
     for server in [&two.writer, &two.reader] {
         for schema in ["conf", "conf2"] {

@@ -166,6 +166,13 @@ impl Session {
         Cow::Owned(state)
     }
 
+    /// Whether it was prepared in another schema than the session is in now, and does not ask for that one. Each of the two may be on servers where the other
+    /// is not.
+    fn means_only_its_own_schema(&self, job: &Job<'_>) -> bool {
+        let own = job.what.prepared_in().is_some_and(|own| !own.is_empty() && *own != self.state.schema);
+        own && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
+    }
+
     /// What routines of users may leave, unless the operator says that they only read.
     /// `before`: what held the connection before this statement.
     pub(crate) fn hold_for_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
@@ -216,7 +223,7 @@ impl Session {
             self.remember_before_reset(backend, job).await?;
         }
         let work = async {
-            let state = self.wanted(backend, job);
+            let mut state = self.wanted(backend, job);
             if knows_what_is_asked(backend, job) && !backend.hello.is_mariadb() && backend.needs_sets(&state, sees) {
                 let message = "The session's variables are not where the warnings of its last statement are, and to set them there would end the warnings: \
                                ask for them without naming a variable";
@@ -237,6 +244,13 @@ impl Session {
                 {
                     backend.holds.add(Hold::ExpiredPassword);
                     return Ok(());
+                }
+                Err(BackendFailed::Sync { code, .. })
+                    if [errors::UNKNOWN_DATABASE.number, errors::DB_ACCESS_DENIED.number].contains(&code)
+                        && self.means_only_its_own_schema(job) =>
+                {
+                    state.to_mut().schema = job.what.prepared_in().unwrap_or(&self.state.schema).clone();
+                    backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await?;
                 }
                 synced => synced?,
             }
