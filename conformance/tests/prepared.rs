@@ -338,7 +338,33 @@ fn long_texts(driver: Driver) -> Outcome {
     same(&ids.len().to_string(), "3")?;
     // What is closed makes room.
     client.command(&[&b"\x19"[..], &ids[0]].concat()).map_err(said)?;
-    prepare_with_one(&mut client, &format!("SELECT LENGTH('{}'), ?", "y".repeat(LEN)), 2).map(drop)
+    prepare_with_one(&mut client, &format!("SELECT LENGTH('{}'), ?", "y".repeat(LEN)), 2).map(drop)?;
+    // Comments, which no server gets, count.
+    let comment = "x".repeat(LEN);
+    for by_name in [false, true] {
+        let mut client = log_in(&proxy)?;
+        let mut taken = 0;
+        let refused = loop {
+            let answer = match by_name {
+                false => prepare_with_one(&mut client, &format!("/* {comment} */ SELECT {taken}, ?"), 2).map(drop),
+                true => client.ask(&format!("PREPARE s{taken} FROM 'SELECT /* {comment} */ {taken}'")).map(drop).map_err(said),
+            };
+            match answer {
+                Ok(()) if taken < 10 => taken += 1,
+                refused => break refused,
+            }
+        };
+        expect(refused.as_ref().is_err_and(|words| words.contains("1461")), || format!("by name {by_name}: {refused:?}"))?;
+        same(&taken.to_string(), "3")?;
+    }
+    let mut client = log_in(&proxy)?;
+    for len in [64, 65, 100_000] {
+        let name = "n".repeat(len);
+        client.ask(&format!("PREPARE {name} FROM 'SELECT {len}'")).map_err(said)?;
+        let rows = client.ask(&format!("EXECUTE {name}")).map_err(said)?;
+        expect(rows == [[len.to_string()]], || format!("{rows:?}"))?;
+    }
+    Ok(())
 }
 
 /// Connectors send PREPARE and EXECUTE of "the last one" in one piece, and see only then that there is none.

@@ -1,6 +1,6 @@
 //! Asking a server what became of variables that were set by expressions: their values travel, not the expressions.
 
-use crate::state::{State, UserValue};
+use crate::state::{State, UserValue, value_len_max};
 use crate::sync::{METADATA, characteristic};
 use crate::track::INTERRUPTED;
 use crate::{Backend, BackendFailed, Hold};
@@ -233,6 +233,7 @@ impl Backend {
                 continue;
             }
             let literal = cells.next().and_then(|(shape, value)| system_literal(*shape, value.as_deref()));
+            let literal = literal.filter(|literal| literal.len() <= value_len_max(name, literal.as_bytes()));
             let place = literal.and_then(|literal| match characteristic(name, &literal) {
                 Some(place) => place.ok(),
                 None => Some((name.as_str(), literal)),

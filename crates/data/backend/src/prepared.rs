@@ -41,6 +41,12 @@ impl Prepared {
         self.meant.is_of(state)
     }
 
+    /// Its text and what decides how it is read, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.sql.len() + self.meant.bytes()
+    }
+
     /// Clients that may execute it, and connections that know it.
     #[must_use]
     pub fn counts(&self) -> (u32, u32) {
@@ -106,8 +112,8 @@ struct Texts {
 /// What a statement takes besides its text.
 const STATEMENT_BYTES: usize = size_of::<Prepared>() + 2 * size_of::<(u64, Rc<Prepared>)>() + 32;
 
-fn bytes_of(sql: &[u8]) -> usize {
-    STATEMENT_BYTES + sql.len()
+fn bytes_of(statement: &Prepared) -> usize {
+    STATEMENT_BYTES + statement.bytes()
 }
 
 impl Statements {
@@ -149,7 +155,7 @@ impl Statements {
             used: Cell::new(now),
             forgotten: Cell::new(false),
         });
-        let bytes = bytes_of(sql);
+        let bytes = bytes_of(&statement);
         let too_many = known.all.len() >= most.statements.max(1) && known.all.len() >= self.next_look.get();
         let too_much = known.bytes + bytes > most.bytes && known.bytes >= self.next_bytes.get();
         if too_many || too_much {
@@ -223,7 +229,7 @@ impl Texts {
         let keep = |most: usize| most - most.div_ceil(8);
         let has_room = |len: usize, bytes: usize| len <= keep(most.statements) && bytes <= keep(most.bytes);
         let unused = self.all.iter().filter(|(_, it)| it.clients.get() == 0);
-        let mut unused: Vec<_> = unused.map(|(_, it)| (it.used.get(), bytes_of(&it.sql))).collect();
+        let mut unused: Vec<_> = unused.map(|(_, it)| (it.used.get(), bytes_of(it))).collect();
         unused.sort_unstable();
         let (mut len, mut bytes, mut last) = (self.all.len(), self.bytes, 0);
         for (used, of_it) in unused {

@@ -84,6 +84,17 @@ impl Collations {
 /// Session variables by lower-case name, values as the client wrote them.
 pub(crate) type Variables = BTreeMap<Box<str>, Box<str>>;
 
+/// How long a literal for a session variable may be to be remembered, in bytes; the longest true value is that of `optimizer_switch`, a kilobyte.
+/// Numbers may have zeros in front of them, and lists may name one thing often. What the server is to tell of is looked through for each statement.
+#[must_use]
+pub fn value_len_max(name: &str, literal: &[u8]) -> usize {
+    match literal.first() {
+        Some(b'\'' | b'"') if name == crate::sync::TOLD[0] => 256,
+        Some(b'\'' | b'"') => 4 << 10,
+        _ => 64,
+    }
+}
+
 /// All user variables of a session take at most so many bytes, names included.
 const USER_VARIABLES_LEN_MAX: usize = 64 << 10;
 
@@ -372,6 +383,14 @@ impl Meant {
             }
         }
         out.push(0);
+    }
+
+    /// What it takes, in bytes, nearly.
+    pub(crate) fn bytes(&self) -> usize {
+        let variables = self.variables.iter().map(|(_, value)| size_of::<(&str, Box<str>)>() + value.len());
+        let literal = |value: &Option<UserValue>| value.as_ref().map_or(0, |value| value.literal.len());
+        let user = self.user.iter().map(|(name, value)| size_of::<(Box<str>, Option<UserValue>)>() + name.len() + literal(value));
+        variables.sum::<usize>() + user.sum::<usize>()
     }
 
     /// Whether the user variables of its session have to be there when it is prepared.

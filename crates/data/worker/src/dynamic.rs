@@ -62,9 +62,13 @@ impl NamedStatements {
         self.0.len()
     }
 
-    /// Of their texts.
+    /// Of their names and texts.
     pub(crate) fn bytes(&self) -> usize {
-        self.0.values().map(|statement| statement.as_named().sql.len()).sum()
+        let taken = |statement: &NamedStatement| {
+            let before = statement.moved.as_ref().map_or(0, |moved| moved.before.bytes());
+            before + statement.prepared.bytes() + statement.asked.as_ref().map_or(0, |text| text.len())
+        };
+        self.0.iter().map(|(name, statement)| name.len() + taken(statement)).sum()
     }
 }
 

@@ -96,9 +96,11 @@ impl ClientStatement {
         self.overflow = false;
     }
 
-    /// Its text and what came ahead for it, in bytes.
+    /// Its text, that of the client where it is another, and what came ahead for it, in bytes.
     fn kept(&self) -> usize {
-        self.prepared.sql.len() + self.long.values().map(|data| data.len() + PARAM_AHEAD).sum::<usize>()
+        self.prepared.bytes()
+            + self.asked().map_or(0, <[u8]>::len)
+            + self.long.values().map(|data| data.len() + PARAM_AHEAD).sum::<usize>()
     }
 
     /// Parameters that the client knows of.

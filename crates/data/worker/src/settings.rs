@@ -155,7 +155,7 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
         Value::Default => Some("DEFAULT"),
         // Whether double quotes make a string or a name, and a backslash escapes, depends on the mode.
         Value::Literal([b'"', ..]) | Value::Expression(_) => None,
-        Value::Literal(text) if text.contains(&b'\\') => None,
+        Value::Literal(text) if text.contains(&b'\\') || text.len() > backend::value_len_max(name, text) => None,
         Value::Literal(text) => std::str::from_utf8(text).ok().filter(|text| text.is_ascii()),
     };
     match literal.map(|literal| (literal, characteristic(name, literal))) {
@@ -291,6 +291,13 @@ mod tests {
             Meaning::Travels(_) => "travels".to_owned(),
             Meaning::Ask(name) | Meaning::AskUser(name) => format!("ask {name}"),
         };
+        let zeros = format!("SET sort_buffer_size = {}1", "0".repeat(100));
+        let twice = format!("SET sql_mode = '{}'", "ANSI,".repeat(1_000));
+        let names = format!("SET session_track_system_variables = '{}'", "time_zone,".repeat(30));
+        assert_eq!(
+            [&zeros, &twice, &names].map(|sql| asked(sql)),
+            ["sort_buffer_size", "sql_mode", "session_track_system_variables"].map(|name| format!("ask {name}"))
+        );
         for (sql, wanted) in [
             ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI')", "ask sql_mode"),
             ("SET sql_mode=\"ANSI\"", "ask sql_mode"),
