@@ -70,7 +70,8 @@
 //! | accepted connections that nobody asked for | 256 (uring), then the listener's backlog |
 //! | polls before the driver gets its turn | 256 |
 //! | messages in a mailbox | its capacity; a full one gives the message back |
-//! | lookups of names at once | 16 in the process |
+//! | lookups of names at once | one of a name on a core, 64 in the process |
+//! | names whose addresses are known | 256 on a core |
 //!
 //! # Invariants
 //!

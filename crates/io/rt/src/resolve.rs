@@ -1,48 +1,95 @@
 //! From a host to addresses. Literal ones need nobody; for names the system's resolver is asked on a helper thread,
 //! because it blocks.
+//!
+//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a name serve for some minutes more. A name that
+//! nobody answers for costs one thread of a core, however many ask for it.
 
 use crate::core::{Instant, Rt};
+use crate::local::Notify;
 use crate::{Address, Driver, mailbox};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// For so long an answer is used again.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// For so long after it an answer serves while the resolver has none.
+const STALE: Duration = Duration::from_secs(300);
+
+/// A resolver that takes longer is not waited for by who knows an answer that may still serve.
+const PATIENCE: Duration = Duration::from_millis(250);
+
 /// So many names are remembered.
 const NAMES_MAX: usize = 256;
 
 /// So many lookups of the process run at once; others wait.
-const LOOKUPS_MAX: usize = 16;
+const LOOKUPS_MAX: usize = 64;
+
+type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 /// What the resolver said lately.
-#[derive(Default)]
-pub(crate) struct Names(RefCell<Vec<Known>>);
+pub(crate) struct Names {
+    known: RefCell<Vec<Rc<Name>>>,
+    lookup: Cell<Lookup>,
+    fresh: Cell<Duration>,
+}
 
-struct Known {
+impl Default for Names {
+    fn default() -> Self {
+        Self { known: RefCell::default(), lookup: Cell::new(ask_system), fresh: Cell::new(FRESH) }
+    }
+}
+
+struct Name {
     host: String,
-    until: Instant,
-    ips: Vec<IpAddr>,
+    ips: RefCell<Vec<IpAddr>>,
+    /// When they were learnt, if they were.
+    learnt: Cell<Option<Instant>>,
+    /// What the last lookup said instead.
+    failed: RefCell<Option<(io::ErrorKind, String)>>,
+    /// A lookup runs.
+    looking: Cell<bool>,
+    done: Notify,
+}
+
+impl Name {
+    fn within(&self, age: Duration, now: Instant) -> Option<Vec<IpAddr>> {
+        self.learnt.get().filter(|learnt| now < *learnt + age).map(|_| self.ips.borrow().clone())
+    }
+
+    fn learn(&self, ips: Vec<IpAddr>, now: Instant) {
+        self.ips.replace(ips);
+        self.learnt.set(Some(now));
+        self.failed.replace(None);
+    }
+
+    fn error(&self) -> io::Error {
+        match &*self.failed.borrow() {
+            Some((kind, words)) => io::Error::new(*kind, words.clone()),
+            None => io::Error::other("the resolver did not answer"),
+        }
+    }
 }
 
 impl Names {
-    fn known(&self, host: &str, now: Instant) -> Option<Vec<IpAddr>> {
-        let mut names = self.0.borrow_mut();
-        names.retain(|k| k.until > now);
-        names.iter().find(|k| k.host == host).map(|k| k.ips.clone())
-    }
-
-    fn learn(&self, host: &str, until: Instant, ips: &[IpAddr]) {
-        let mut names = self.0.borrow_mut();
-        names.retain(|k| k.host != host);
-        if names.len() >= NAMES_MAX {
-            names.remove(0);
+    fn of(&self, host: &str) -> io::Result<Rc<Name>> {
+        let mut known = self.known.borrow_mut();
+        if let Some(name) = known.iter().find(|name| name.host == host) {
+            return Ok(name.clone());
         }
-        names.push(Known { host: host.to_string(), until, ips: ips.to_vec() });
+        if known.len() >= NAMES_MAX {
+            let idle = known.iter().position(|name| !name.looking.get());
+            known.remove(idle.ok_or_else(|| io::Error::other("too many names are being looked up"))?);
+        }
+        let (ips, learnt, failed) = (RefCell::default(), Cell::new(None), RefCell::new(None));
+        let name = Rc::new(Name { host: host.to_owned(), ips, learnt, failed, looking: Cell::new(false), done: Notify::new() });
+        known.push(name.clone());
+        Ok(name)
     }
 }
 
@@ -55,12 +102,36 @@ pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16) -> io::Result<Vec<Ad
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(with_port(vec![ip]));
     }
-    if let Some(ips) = rt.0.names.known(host, rt.now()) {
+    if rt.driver() == Driver::Sim {
+        return Ok(with_port(vec![imagined(host)]));
+    }
+    let name = rt.0.names.of(host)?;
+    let fresh = rt.0.names.fresh.get();
+    if let Some(ips) = name.within(fresh, rt.now()) {
         return Ok(with_port(ips));
     }
-    let ips = if rt.driver() == Driver::Sim { vec![imagined(host)] } else { look_up(rt, host).await? };
-    rt.0.names.learn(host, rt.now() + FRESH, &ips);
-    Ok(with_port(ips))
+    if !name.looking.replace(true) {
+        rt.spawn(look(rt.clone(), name.clone()));
+    }
+    let stale = name.within(fresh + STALE, rt.now());
+    if stale.is_none() {
+        name.done.wait().await;
+    } else if rt.timeout(PATIENCE, name.done.wait()).await.is_err() {
+        return stale.map(with_port).ok_or_else(|| name.error());
+    }
+    let failed = name.failed.borrow().is_some();
+    let ips = if failed { stale } else { Some(name.ips.borrow().clone()) };
+    ips.map(with_port).ok_or_else(|| name.error())
+}
+
+/// Looks a name up, for all who wait for it.
+async fn look(rt: Rt, name: Rc<Name>) {
+    match look_up(&rt, &name.host).await {
+        Ok(ips) => name.learn(ips, rt.now()),
+        Err(error) => drop(name.failed.replace(Some((error.kind(), error.to_string())))),
+    }
+    name.looking.set(false);
+    name.done.notify_all();
 }
 
 /// In the simulator every name has an address: always the same, of the network 10.
@@ -79,10 +150,9 @@ async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
         rt.sleep(Duration::from_millis(5)).await;
     }
     let (tx, rx) = mailbox::channel(1);
-    let name = host.to_string();
+    let (name, lookup) = (host.to_string(), rt.0.names.lookup.get());
     let started = std::thread::Builder::new().name("resolver".into()).stack_size(256 * 1024).spawn(move || {
-        // Any port: without one, the standard library refuses to ask.
-        let found = (name.as_str(), 1).to_socket_addrs().map(|all| all.map(|a| a.ip()).collect::<Vec<_>>());
+        let found = lookup(&name);
         RUNNING.fetch_sub(1, Ordering::AcqRel);
         // Nobody may wait for it any more.
         let _ = tx.try_send(found);
@@ -103,4 +173,101 @@ async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{host}` has no address")));
     }
     Ok(ips)
+}
+
+fn ask_system(name: &str) -> io::Result<Vec<IpAddr>> {
+    // Any port: without one, the standard library refuses to ask.
+    Ok((name, 1).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, run_with};
+    use std::sync::atomic::AtomicBool;
+
+    fn on_a_core(main: impl AsyncFnOnce(Rt)) {
+        let options = Options { driver: Driver::Epoll, ..Options::default() };
+        run_with(options, |rt| async move {
+            rt.0.names.fresh.set(Duration::ZERO);
+            main(rt).await;
+        })
+        .unwrap();
+    }
+
+    fn one() -> Vec<IpAddr> {
+        vec![Ipv4Addr::new(10, 0, 0, 1).into()]
+    }
+
+    #[test]
+    fn what_is_known_serves_while_the_resolver_fails() {
+        static FAILS: AtomicBool = AtomicBool::new(false);
+        fn answer(_: &str) -> io::Result<Vec<IpAddr>> {
+            if FAILS.load(Ordering::Relaxed) { Err(io::Error::other("no resolver")) } else { Ok(one()) }
+        }
+        on_a_core(async |rt| {
+            rt.0.names.lookup.set(answer);
+            let known = rt.resolve("db", 3306).await.unwrap();
+            FAILS.store(true, Ordering::Relaxed);
+            assert_eq!(rt.resolve("db", 3306).await.unwrap(), known);
+            let unknown = rt.resolve("other", 3306).await;
+            assert_eq!(unknown.unwrap_err().to_string(), "no resolver");
+        });
+    }
+
+    #[test]
+    fn a_slow_resolver_is_not_waited_for_and_its_answer_is_not_lost() {
+        static LATE: AtomicBool = AtomicBool::new(false);
+        fn answer(_: &str) -> io::Result<Vec<IpAddr>> {
+            if LATE.load(Ordering::Relaxed) {
+                std::thread::sleep(2 * PATIENCE);
+                return Ok(vec![Ipv4Addr::new(10, 0, 0, 2).into()]);
+            }
+            Ok(one())
+        }
+        on_a_core(async |rt| {
+            rt.0.names.lookup.set(answer);
+            let before = rt.resolve("db", 3306).await.unwrap();
+            LATE.store(true, Ordering::Relaxed);
+            assert_eq!(rt.resolve("db", 3306).await.unwrap(), before);
+            rt.0.names.of("db").unwrap().done.wait().await;
+            rt.0.names.fresh.set(FRESH);
+            assert_eq!(rt.resolve("db", 3306).await.unwrap(), ["10.0.0.2:3306".parse().unwrap()]);
+        });
+    }
+
+    #[test]
+    fn a_name_that_nobody_answers_for_is_looked_up_once_however_many_ask() {
+        static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
+        fn answer(name: &str) -> io::Result<Vec<IpAddr>> {
+            if name == "dead" {
+                LOOKUPS.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            Ok(one())
+        }
+        on_a_core(async |rt| {
+            rt.0.names.lookup.set(answer);
+            for _ in 0..LOOKUPS_MAX + 1 {
+                let asks = rt.clone();
+                rt.spawn(async move { drop(asks.resolve("dead", 3306).await) });
+            }
+            rt.sleep(Duration::from_millis(1)).await;
+            rt.resolve("well", 3306).await.unwrap();
+            // Who came while it was looked up has its answer.
+            rt.resolve("dead", 3306).await.unwrap();
+            assert_eq!(LOOKUPS.load(Ordering::Relaxed), 1);
+        });
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        on_a_core(async |rt| {
+            rt.0.names.lookup.set(|_| Ok(one()));
+            for n in 0..NAMES_MAX + 10 {
+                rt.resolve(&format!("db{n}"), 3306).await.unwrap();
+            }
+            assert_eq!(rt.0.names.known.borrow().len(), NAMES_MAX);
+        });
+    }
 }
