@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,8 +20,11 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("an_account_with_all_its_connections_keeps_nobody_else_from_a_server", full_account),
+        ("an_account_with_all_its_connections_is_not_tried_by_each_who_waits", tried_seldom),
         ("a_server_in_offline_mode_is_left_to_itself", offline),
         ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
+        ("who_waits_for_the_pace_gets_what_comes_free_in_his_turn", paced_beside_others),
+        ("a_server_that_is_full_is_left_to_those_who_have_a_connection", full_beside_another),
         ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
     ])
 }
@@ -83,19 +87,41 @@ fn full_account(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// Error 3032 as a server says it that lets nobody in, for as long as the test lasts.
-fn refuses_all() -> Result<u16, String> {
+/// Many wait for the few connections of an account: whether the server takes one more is tried ten times a second on each core, however many wait.
+fn tried_seldom(driver: Driver) -> Outcome {
+    let (_server, proxy) = two_users(driver, Vendor::MariaDb, "WITH MAX_USER_CONNECTIONS 3")?;
+    set(&proxy, "SET mysql-connect_timeout_server_max=30000")?;
+    let refused = || -> Result<u64, String> {
+        let said = proxy.admin("SELECT SUM(ConnERR) FROM stats_mysql_connection_pool")?;
+        said.trim().parse().map_err(|_| format!("{said:?}"))
+    };
+    let clients: Vec<Raw> = (0..60).map(|_| few(&proxy)).collect::<Result<_, _>>()?;
+    let works: Vec<_> =
+        clients.into_iter().map(|mut client| thread::spawn(move || asked(&mut client, "SELECT SLEEP(0.3)").map(drop))).collect();
+    // All have begun, and been refused.
+    thread::sleep(Duration::from_secs(1));
+    let before = refused()?;
+    thread::sleep(Duration::from_secs(2));
+    let tried = refused()? - before;
+    works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
+    expect((1..=50).contains(&tried), || format!("tried {tried} times in two seconds"))
+}
+
+/// A server that lets nobody in and says why, for as long as the test lasts, and how often it has.
+fn refuses_all(why: &'static [u8]) -> Result<(u16, Arc<AtomicUsize>), String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let words = b"\xff\xd8\x0bThe server is currently in offline mode";
-            let mut packet = vec![words.len() as u8, 0, 0, 0];
-            packet.extend_from_slice(words);
+            let mut packet = vec![why.len() as u8, 0, 0, 0];
+            packet.extend_from_slice(why);
+            count.fetch_add(1, Ordering::Relaxed);
             let _gone = stream.and_then(|mut stream| stream.write_all(&packet));
         }
     });
-    Ok(port)
+    Ok((port, asked))
 }
 
 fn offline(driver: Driver) -> Outcome {
@@ -103,7 +129,8 @@ fn offline(driver: Driver) -> Outcome {
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    let other = format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2000 }}", refuses_all()?);
+    let (port, _) = refuses_all(b"\xff\xd8\x0bThe server is currently in offline mode")?;
+    let other = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}");
     wish.servers = format!("{},\n{other}", wish.servers);
     let proxy = Proxy::start(driver, &wish)?;
     let mut clients: Vec<Raw> = (0..30).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
@@ -183,4 +210,71 @@ fn paced_in_order(driver: Driver) -> Outcome {
     // Those of one second are let in together.
     let late = |(at, n): (usize, &usize)| at.abs_diff(*n) > 3;
     expect(!served.iter().enumerate().any(late), || format!("served as {served:?}"))
+}
+
+/// Those who come again and again have all connections there are: who may open none gets one of them before those who came later.
+fn paced_beside_others(driver: Driver) -> Outcome {
+    let (_server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
+    let mut busy: Vec<Raw> = (0..8).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
+    for statement in ["BEGIN", "COMMIT"] {
+        for client in &mut busy[..4] {
+            asked(client, statement)?;
+        }
+    }
+    set(&proxy, "SET mysql-throttle_connections_per_sec_to_hostgroup=1; SET mysql-connect_timeout_server_max=60000")?;
+    let over = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = busy
+        .into_iter()
+        .map(|mut client| {
+            let over = over.clone();
+            thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    asked(&mut client, "SELECT SLEEP(0.01)")?;
+                }
+                Ok::<_, String>(())
+            })
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(300));
+    let waiting: Vec<_> = (0..15)
+        .map(|_| {
+            let mut client = open(&proxy)?;
+            Ok(thread::spawn(move || {
+                let begun = Instant::now();
+                asked(&mut client, "SELECT SLEEP(0.01), 'served'")?;
+                Ok::<_, String>(begun.elapsed())
+            }))
+        })
+        .collect::<Result<_, String>>()?;
+    let waited: Vec<Duration> =
+        waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    over.store(true, Ordering::Relaxed);
+    busy.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
+    // Connections of their own would come one a second.
+    expect(waited.iter().all(|waited| *waited < Duration::from_secs(3)), || format!("{waited:?}"))
+}
+
+/// The weights send nearly all to a server that takes nobody (error 1040): another has room, and then idle connections.
+fn full_beside_another(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let (port, tried) = refuses_all(b"\xff\x10\x04Too many connections")?;
+    let other = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000, weight = 1000 }}");
+    wish.servers = format!("{},\n{other}", wish.servers);
+    let proxy = Proxy::start(driver, &wish)?;
+    let mut clients: Vec<Raw> = (0..20).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
+    let begun = Instant::now();
+    for statement in ["BEGIN", "COMMIT", "SELECT 1", "SELECT 2", "SELECT 3"] {
+        for client in &mut clients {
+            let begun = Instant::now();
+            asked(client, statement)?;
+            expect(begun.elapsed() < Duration::from_secs(2), || format!("{statement}: {:?}", begun.elapsed()))?;
+        }
+    }
+    // Once a second by each of two cores.
+    let tried = tried.load(Ordering::Relaxed);
+    let at_most = 2 * (begun.elapsed().as_secs() as usize + 2);
+    expect((1..=at_most).contains(&tried), || format!("the full server was tried {tried} times in {:?}", begun.elapsed()))
 }

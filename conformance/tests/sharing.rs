@@ -1,6 +1,8 @@
 //! What sessions and cores share: clients over the cores, connections between them, and connections in flight.
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,9 @@ fn main() {
         ("short_reads_share_connections_and_each_gets_its_own_answer", pipelined),
         ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
         ("who_is_killed_leaves_and_the_neighbours_stay", killed),
+        ("short_reads_are_spread_by_weight_and_leave_a_server_of_weight_zero", weighed),
+        ("who_waits_for_the_pace_of_new_connections_leaves_a_lane_to_the_others", shared_at_a_pace),
+        ("what_a_killed_read_has_found_is_not_that_of_the_one_before", found_when_killed),
         ("sessions_that_wait_keep_nothing_that_another_waits_for", crossing),
         ("found_rows_that_no_connection_knows_any_more_are_not_made_up", found_rows),
         ("a_character_that_ends_like_a_backslash_hides_nothing_of_its_statement", shifting),
@@ -447,6 +452,118 @@ fn killed(driver: Driver) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Two servers of one hostgroup.
+fn weighed(driver: Driver) -> Outcome {
+    let servers = [Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?];
+    for server in &servers {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    let mut wish = wish(&servers[0]);
+    wish.servers = format!(
+        "{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2000 }}",
+        wish.servers, servers[1].port
+    );
+    let proxy = Proxy::start(driver, &wish)?;
+    pipeline(&proxy, &[0], 16)?;
+    let mut first = log_in(&proxy)?;
+    until_shared(&proxy, || (0..20).try_for_each(|n| asked(&mut first, &format!("SELECT {n}")).map(drop)))?;
+    let over = Arc::new(AtomicBool::new(false));
+    let works: Vec<_> = (0..16)
+        .map(|_| {
+            let (mut client, over) = (log_in(&proxy)?, over.clone());
+            Ok(thread::spawn(move || {
+                let mut n = 0;
+                while !over.load(Ordering::Relaxed) {
+                    asked(&mut client, &format!("SELECT {n}"))?;
+                    n += 1;
+                }
+                Ok::<_, String>(())
+            }))
+        })
+        .collect::<Result<_, String>>()?;
+    let asked_of = |server: &Server| -> Result<u64, String> {
+        let sql = format!("SELECT Queries FROM stats_mysql_connection_pool WHERE srv_port = {}", server.port);
+        let said = proxy.admin(&sql)?;
+        said.trim().parse().map_err(|_| format!("{said:?} queries"))
+    };
+    let counted = |pause: u64| {
+        let before = [asked_of(&servers[0])?, asked_of(&servers[1])?];
+        thread::sleep(Duration::from_millis(pause));
+        Ok::<_, String>([asked_of(&servers[0])? - before[0], asked_of(&servers[1])? - before[1]])
+    };
+    thread::sleep(Duration::from_millis(200));
+    let [one, other] = counted(1500)?;
+    let share = one * 100 / (one + other).max(1);
+    expect((35..=65).contains(&share), || format!("{one} and {other}"))?;
+    proxy
+        .admin(&format!("UPDATE mysql_servers SET weight = 0 WHERE port = {}; LOAD MYSQL SERVERS TO RUNTIME", servers[0].port))?;
+    thread::sleep(Duration::from_millis(200));
+    let [one, other] = counted(500)?;
+    expect(one == 0 && other > 0, || format!("{one} where the weight is 0, and {other}"))?;
+    over.store(true, Ordering::Relaxed);
+    works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+}
+
+/// Transactions wait for connections of their own, of which one a second may be opened: short reads go on together.
+fn shared_at_a_pace(driver: Driver) -> Outcome {
+    let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    pipeline(&proxy, &[0], 16)?;
+    let mut first = log_in(&proxy)?;
+    until_shared(&proxy, || (0..20).try_for_each(|n| asked(&mut first, &format!("SELECT {n}")).map(drop)))?;
+    let over = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..40)
+        .map(|_| {
+            let (mut client, over) = (log_in(&proxy)?, over.clone());
+            Ok(thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    asked(&mut client, "SELECT 1")?;
+                }
+                Ok::<_, String>(())
+            }))
+        })
+        .collect::<Result<_, String>>()?;
+    thread::sleep(Duration::from_millis(500));
+    proxy.admin("SET mysql-throttle_connections_per_sec_to_hostgroup = 1; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let writers: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = log_in(&proxy)?;
+            Ok(thread::spawn(move || {
+                asked(&mut client, "BEGIN")?;
+                thread::sleep(Duration::from_secs(3));
+                asked(&mut client, "COMMIT").map(drop)
+            }))
+        })
+        .collect::<Result<_, String>>()?;
+    thread::sleep(Duration::from_secs(1));
+    let before = counted(&proxy, "Millrace_statements_pipelined")?;
+    thread::sleep(Duration::from_secs(2));
+    let shared = counted(&proxy, "Millrace_statements_pipelined")? - before;
+    over.store(true, Ordering::Relaxed);
+    let all = readers.into_iter().chain(writers);
+    all.map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<Vec<()>, String>>()?;
+    expect(shared > 200, || format!("{shared} statements were answered in lanes"))
+}
+
+/// It could not be asked for, and the count of the statement before is not its.
+fn found_when_killed(driver: Driver) -> Outcome {
+    let (server, proxy) = one_of(driver, Vendor::MariaDb)?;
+    pipeline(&proxy, &[0], 16)?;
+    let read = "SELECT id FROM conf.counted LIMIT 7";
+    let mut client = log_in(&proxy)?;
+    until_shared(&proxy, || asked(&mut client, read).map(drop))?;
+    let mut locker = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+    asked(&mut locker, "LOCK TABLES conf.counted WRITE")?;
+    same(asked(&mut client, "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 LIMIT 3")?.len(), 3)?;
+    client.query(read).map_err(|error| error.to_string())?;
+    running(&proxy, 1)?;
+    proxy.admin(&format!("KILL QUERY {}", client.id))?;
+    let said = client.rows();
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1317")), || format!("{said:?}"))?;
+    asked(&mut locker, "UNLOCK TABLES")?;
+    let said = client.ask("SELECT FOUND_ROWS()");
+    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1235")), || format!("{said:?}"))
 }
 
 /// What a statement leaves on its connection, what its session says elsewhere next, and what it asks then.

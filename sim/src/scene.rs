@@ -20,6 +20,7 @@ fn small(cores: u32) -> World {
         depth: 0,
         courier: false,
         bytes_per_second: 0,
+        pace: 0,
         faults: rt::sim::Faults::perfect(),
         ..calm
     }

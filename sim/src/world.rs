@@ -52,6 +52,8 @@ pub struct World {
     pub mariadb: bool,
     /// So many bytes per second a client is sent at most; 0 for no limit.
     pub bytes_per_second: u64,
+    /// How many connections all cores together may open to a server in a second; 0 for no limit.
+    pub pace: u32,
     /// How much more often than in one of a hundred stories somebody says KILL.
     pub kills: u64,
     /// What goes wrong with bytes.
@@ -105,7 +107,22 @@ impl World {
         // They keep theirs as long as they stay, and others need some, too.
         let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
         let mariadb = seed % 3 == 1;
-        Self { seed, weather, clients, cores, connections, users, depth, courier, mariadb, bytes_per_second, kills: 0, faults }
+        let pace = if chance.percent(25) { *chance.one_of(&[1, 2, 5, 20]) } else { 0 };
+        Self {
+            seed,
+            weather,
+            clients,
+            cores,
+            connections,
+            users,
+            depth,
+            courier,
+            mariadb,
+            bytes_per_second,
+            pace,
+            kills: 0,
+            faults,
+        }
     }
 
     /// Whether something breaks at all.
@@ -403,7 +420,9 @@ fn address(text: &str) -> Address {
 /// Two servers, two hostgroups, and the two classic rules.
 fn snapshot(world: &World) -> Snapshot {
     let bytes_per_second = world.bytes_per_second.to_string();
+    let pace = if world.pace == 0 { "1000000".to_owned() } else { world.pace.to_string() };
     let settings = [
+        ("mysql-throttle_connections_per_sec_to_hostgroup", pace.as_str()),
         ("mysql-throttle_max_bytes_per_second_to_client", bytes_per_second.as_str()),
         ("mysql-have_ssl", "false"),
         ("mysql-server_version", if world.mariadb { "10.11.6-MariaDB" } else { "8.0.11" }),

@@ -3,9 +3,10 @@
 use crate::BackendFailed;
 use crate::backend::{Backend, Key};
 use crate::connect::{Attempt, OF_CLIENT};
+use crate::lend::Why;
+use crate::pace::{Rate, Token};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
-use crate::queue::Turn;
 use crate::sync::Need;
 use bridge::Counter;
 use rt::Instant;
@@ -15,41 +16,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the first in line looks again by itself: permits of other cores ring no bell here.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// The same of those behind the first who wait for the pace of new connections: an idle one may fit.
-const LOOK_SELDOM: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// So much longer the first in another core's line must have waited than ours before we leave a server's room to it. Less would have
 /// connections closed here and opened there all the time.
 pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
 /// The same where the connection itself can go there: nothing is closed and opened.
 pub(crate) const LEND_WAY: Duration = Duration::from_millis(5);
 
+/// Who was refused by servers that are full, or has tried in vain often enough, tries again after so long.
+const ASK_FULL_AGAIN: Duration = Duration::from_millis(100);
+
 /// A server answers the question for an insert's id within that, or a new connection is opened meanwhile.
 const LEAVES_WITHIN: Duration = Duration::from_millis(5);
-
-/// So many connections per second are no limit.
-const UNLIMITED: u64 = 1_000_000;
-
-/// Connections opened in the last second, over all cores, and how many may be.
-struct Rate {
-    permits: Arc<Permits>,
-    max: u32,
-}
 
 /// What a place in the line is good for.
 enum Got {
     Idle(Box<Backend>),
-    /// Room for a new connection.
-    Room(Taken),
+    /// Room for a new connection, and what allows it where so many are allowed in a second.
+    Room(Taken, Option<Token>),
 }
 
 /// A permit of a server, given back when dropped.
+/// As long as there is one, a connection is being opened there.
 pub(crate) struct Taken(Option<Rc<Place>>);
 
 impl Taken {
     /// One of a server of which no more than `max` are taken yet.
     pub(crate) fn of(place: &Rc<Place>, max: u32) -> Option<Self> {
-        place.try_take(max).then(|| Self(Some(place.clone())))
+        place.try_take(max).then(|| {
+            place.opening.set(place.opening.get() + 1);
+            Self(Some(place.clone()))
+        })
     }
 
     pub(crate) fn place(&self) -> &Rc<Place> {
@@ -58,7 +55,9 @@ impl Taken {
 
     /// It belongs to a connection from now on.
     pub(crate) fn keep(mut self) {
-        self.0 = None;
+        if let Some(place) = self.0.take() {
+            place.opening.set(place.opening.get().saturating_sub(1));
+        }
     }
 }
 
@@ -79,7 +78,8 @@ impl Drop for Spare {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        if let Some(place) = &self.0 {
+        if let Some(place) = self.0.take() {
+            place.opening.set(place.opening.get().saturating_sub(1));
             place.room.give();
         }
     }
@@ -93,11 +93,25 @@ impl Pools {
         if !group.queue.is_empty() {
             return None;
         }
-        let backend = self.take_shared(&group, want)?;
+        let backend = self.take_shared(&group, want, self.rt.now())?;
+        self.was_at_hand();
+        Some(backend)
+    }
+
+    /// The same, to this server.
+    pub(crate) fn at_once_to(&self, group: &Group, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
+        if want.new_connection || !group.queue.is_empty() || self.is_offered(group, want, self.rt.now()) {
+            return None;
+        }
+        let backend = self.take_from(place, want)?;
+        self.was_at_hand();
+        Some(backend)
+    }
+
+    fn was_at_hand(&self) {
         self.tally.up(Counter::MyhgmPoolGet);
         self.tally.up(Counter::ConnPoolGetConnImmediate);
         self.tally.up(Counter::MyhgmPoolGetOk);
-        Some(backend)
     }
 
     /// Waits until a copy may have a connection, because no client waits for one or will soon. What is taken then has to be taken at once, and the copy counts as one until
@@ -168,15 +182,24 @@ impl Pools {
                 self.tell_in_vain(group, want, waited_ms, last.as_deref());
                 return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last });
             };
-            let room = match got {
+            let (room, token) = match got {
                 Got::Idle(backend) => return Ok(backend),
-                Got::Room(room) => room,
+                Got::Room(room, token) => (room, token),
             };
             if !want.new_connection
                 && self.others_have(room.place())
                 && let Some(backend) = Box::pin(self.borrow(group, want)).await
             {
                 return Ok(backend);
+            }
+            if self.has_just_been_asked(room.place(), want) {
+                // Nobody has to be in its way for whom a connection is idle.
+                drop((room, token));
+                self.rt.sleep(ASK_FULL_AGAIN.min(limit.saturating_sub(self.rt.now() - begun))).await;
+                continue;
+            }
+            if let Some(token) = token {
+                token.use_up(&self.rt);
             }
             let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client: room.place().client_of(want) };
             match Box::pin(self.open(room, want, key)).await {
@@ -185,16 +208,16 @@ impl Pools {
                 Ok(backend) => return Ok(backend),
                 Err(Attempt::Final(failed)) => return Err(failed),
                 Err(Attempt::Again(why) | Attempt::Unreached(why)) => last = Some(why),
-                Err(Attempt::Full(why)) => {
+                Err(Attempt::Full { why, .. }) => {
                     last = Some(why);
-                    full = true;
+                    full = !self.another_may_do(group, want);
                 }
             }
             attempts += 1;
             let quick = attempts <= v.mysql_connect_retries_on_failure && !std::mem::take(&mut full);
-            let pause = if quick { v.mysql_connect_retries_delay } else { 100 };
+            let pause = if quick { Duration::from_millis(v.mysql_connect_retries_delay.max(1)) } else { ASK_FULL_AGAIN };
             let left = limit.saturating_sub(self.rt.now() - begun);
-            self.rt.sleep(Duration::from_millis(pause.max(1)).min(left)).await;
+            self.rt.sleep(pause.min(left)).await;
         }
     }
 
@@ -215,7 +238,7 @@ impl Pools {
             (None, false) if !places.iter().any(|place| place.takes(now) && place.weight() > 0) => {
                 "its servers are shunned after failures to connect".to_owned()
             }
-            (None, false) if self.rate(want).is_some_and(|rate| rate.permits.taken() >= rate.max) => {
+            (None, false) if self.rate(group, want).is_some_and(|rate| rate.is_used_up()) => {
                 "more new connections were wanted than mysql-throttle_connections_per_sec_to_hostgroup, or throttle_connections_per_sec of the hostgroup, allows"
                     .to_owned()
             }
@@ -231,7 +254,7 @@ impl Pools {
     /// Waits in line, if there is one, until there is something for this session; none when the time is over.
     async fn my_turn(&self, group: &Group, want: &Want<'_>, begun: Instant, limit: Duration) -> Option<Got> {
         if group.queue.is_empty() {
-            if let Some(backend) = self.take_shared(group, want) {
+            if let Some(backend) = self.take_shared(group, want, begun) {
                 return Some(Got::Idle(backend));
             }
             let one_could_leave =
@@ -255,8 +278,11 @@ impl Pools {
         let left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
         loop {
             if turn.is_first() {
-                if let Some(backend) = self.take_shared(group, want) {
+                if let Some(backend) = self.take_shared(group, want, begun) {
                     return Some(Got::Idle(backend));
+                }
+                if let Some(place) = &paced {
+                    self.pass_offer(group, place);
                 }
                 let left = left_by.map_or(Duration::ZERO, |by| by - self.rt.now());
                 if !left.is_zero() {
@@ -272,9 +298,10 @@ impl Pools {
                 if slow || self.must_slow_down(group, want, begun) {
                     // Not in the way of those for whom a connection is idle.
                     drop(turn);
-                    // Once: who leaves that line calls the next, and two who leave it and come back would call each other without end.
-                    let place = paced.get_or_insert_with(|| group.paced.join(begun));
-                    self.wait_for_pace(want, place, begun + limit, &mut asked).await;
+                    let place = paced.get_or_insert_with(|| self.stand_aside(group, want, begun));
+                    if let Some(backend) = self.wait_for_pace(group, want, place, begun + limit, &mut asked).await {
+                        return Some(Got::Idle(backend));
+                    }
                     turn = group.queue.join(begun);
                     if self.rt.now() - begun >= limit {
                         return None;
@@ -283,96 +310,55 @@ impl Pools {
                 }
                 group.lanes.ring();
                 told = Some(Told::tell(group, self.line, begun, self.rt.now()));
-                self.ask_now_and_then(want, &mut asked);
+                self.ask_now_and_then(want, Why::NoRoom, &mut asked);
             }
             let left = limit.saturating_sub(self.rt.now() - begun);
             if left.is_zero() {
                 return None;
             }
-            let nap = if told.is_some() { left.min(LOOK_AGAIN) } else { left };
+            if let Some(place) = &paced {
+                // Behind another in this line nobody looks at what was offered in that one.
+                self.pass_offer(group, place);
+            }
+            let nap = if told.is_some() || paced.is_some() { left.min(LOOK_AGAIN) } else { left };
             let _called_or_time_to_look = self.rt.timeout(nap, turn.called()).await;
         }
     }
 
     /// Of connections that would serve. The servers of a hostgroup are alike in whether they are told of clients.
-    fn key_of(&self, group: &Group, want: &Want<'_>) -> Key {
+    pub(crate) fn key_of(&self, group: &Group, want: &Want<'_>) -> Key {
         let client = group.places.borrow().first().and_then(|place| place.client_of(want));
         Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client }
     }
 
-    /// A moment beside the line, in one of their own, for those who may not open a connection yet. The first of them asks the other cores.
-    async fn wait_for_pace(&self, want: &Want<'_>, turn: &Turn<'_>, until: Instant, asked: &mut Option<Instant>) {
-        let first = turn.is_first();
-        if first {
-            self.ask_now_and_then(want, asked);
-        }
-        let nap = if first { LOOK_AGAIN } else { LOOK_SELDOM };
-        let _called_or_time_to_look = self.rt.timeout(nap.min(until - self.rt.now()), turn.called()).await;
-    }
-
     /// Asks the other cores, unless that was a moment ago.
-    fn ask_now_and_then(&self, want: &Want<'_>, asked: &mut Option<Instant>) {
+    pub(crate) fn ask_now_and_then(&self, want: &Want<'_>, why: Why, asked: &mut Option<Instant>) {
         let now = self.rt.now();
         if asked.is_none_or(|asked| now - asked >= LOOK_AGAIN) {
             *asked = Some(now);
-            self.ask_for(want);
+            self.ask_for(want, why);
         }
     }
 
-    /// Whether so many connections were opened in the last second that another has to wait, or others have waited for that longer.
-    fn must_slow_down(&self, group: &Group, want: &Want<'_>, begun: Instant) -> bool {
-        let others_first = || group.paced.first_since().is_some_and(|first| first < begun);
-        self.rate(want).is_some_and(|rate| rate.permits.taken() >= rate.max || others_first())
-    }
-
-    fn take_shared(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
-        if want.new_connection { None } else { self.take_idle(group, want) }
+    /// An idle one that is left to nobody who came before.
+    fn take_shared(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Box<Backend>> {
+        if want.new_connection || self.is_offered(group, want, since) { None } else { self.take_idle(group, want, true) }
     }
 
     fn look(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Got> {
-        if let Some(backend) = self.take_shared(group, want) {
+        if let Some(backend) = self.take_shared(group, want, since) {
             return Some(Got::Idle(backend));
         }
-        let Some(rate) = self.rate(want) else {
-            return self.permitted(group, since).map(|place| Got::Room(Taken(Some(place))));
-        };
-        if !rate.permits.try_take(rate.max) {
+        let rate = self.rate(group, want);
+        if rate.as_ref().is_some_and(Rate::is_used_up) {
             return None;
         }
-        let Some(place) = self.permitted(group, since) else {
-            rate.permits.give();
-            return None;
-        };
-        self.count_for_a_second(rate);
-        Some(Got::Room(Taken(Some(place))))
-    }
-
-    /// It counts for a second, whatever becomes of it.
-    fn count_for_a_second(&self, rate: Rate) {
-        let rt = self.rt.clone();
-        self.rt.spawn(async move {
-            rt.sleep(Duration::from_secs(1)).await;
-            rate.permits.give();
-        });
-    }
-
-    /// Whether one more may be opened in this second; then it counts.
-    pub(crate) fn keeps_pace(&self, want: &Want<'_>) -> bool {
-        let Some(rate) = self.rate(want) else { return true };
-        let may = rate.permits.try_take(rate.max);
-        if may {
-            self.count_for_a_second(rate);
+        let room = self.permitted(group, want, since)?;
+        match rate.map(|rate| rate.take()) {
+            // Another core may have been faster.
+            Some(None) => None,
+            token => Some(Got::Room(room, token.flatten())),
         }
-        may
-    }
-
-    /// How many connections to the hostgroup all cores together may open in a second, if that is limited.
-    fn rate(&self, want: &Want<'_>) -> Option<Rate> {
-        let of_all = want.snapshot.variables.mysql_throttle_connections_per_sec_to_hostgroup;
-        let of_group = want.snapshot.servers.hostgroup(want.hostgroup).map(|group| group.attributes.throttle_connections_per_sec);
-        let max = of_group.map_or(of_all, |max| of_all.min(u64::from(max)));
-        let permits = || self.registry.get(&format!("opened in hostgroup {}", want.hostgroup));
-        (max < UNLIMITED).then(|| Rate { permits: permits(), max: u32::try_from(max).unwrap_or(u32::MAX) })
     }
 
     /// Does somebody on another core wait for the server?
@@ -391,31 +377,54 @@ impl Pools {
         })
     }
 
-    /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody here is closed for it.
-    fn permitted(&self, group: &Group, since: Instant) -> Option<Rc<Place>> {
+    /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody here is closed for it. One that said a moment ago that it takes no
+    /// more is the last that is asked.
+    fn permitted(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Taken> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let mut open: Vec<&Rc<Place>> = places.iter().filter(|p| p.takes(now) && p.weight() > 0).collect();
-        while !open.is_empty() {
-            let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
-            let place = open.swap_remove(at);
-            if self.gives_way(place, Some(since), GIVE_WAY) {
-                continue;
-            }
-            let max = place.server().max_connections;
-            if place.try_take(max) {
-                return Some(place.clone());
-            }
-            // One goes that is for somebody with another user or schema: its room is worth more than itself.
-            if place.make_room(&places, &self.tally) && place.try_take(max) {
-                return Some(place.clone());
+        let (well, full) = places
+            .iter()
+            .filter(|p| p.takes(now) && p.weight() > 0)
+            .partition::<Vec<&Rc<Place>>, _>(|place| !place.said_to_be_full(want.user, now));
+        for mut open in [well, full] {
+            while !open.is_empty() {
+                let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
+                let place = open.swap_remove(at);
+                if self.gives_way(place, Some(since), GIVE_WAY) {
+                    continue;
+                }
+                let max = place.server().max_connections;
+                if let Some(room) = Taken::of(place, max) {
+                    return Some(room);
+                }
+                // One goes that is for somebody with another user or schema: its room is worth more than itself.
+                if place.make_room(&places, &self.tally)
+                    && let Some(room) = Taken::of(place, max)
+                {
+                    return Some(room);
+                }
             }
         }
         None
     }
 
+    /// Whether a server has just said that it takes no more: one at a time asks again, as often as one sleeps between.
+    fn has_just_been_asked(&self, place: &Place, want: &Want<'_>) -> bool {
+        let now = self.rt.now();
+        // Who asks here is being counted.
+        place.has_said_full(want.user, now, ASK_FULL_AGAIN) || place.opening.get() > 1 && place.said_to_be_full(want.user, now)
+    }
+
+    /// Whether a server of the hostgroup has room, and has not just said that it takes no more.
+    fn another_may_do(&self, group: &Group, want: &Want<'_>) -> bool {
+        let now = self.rt.now();
+        let places = group.places.borrow();
+        places.iter().any(|p| p.takes(now) && p.weight() > 0 && !p.is_full() && !p.said_to_be_full(want.user, now))
+    }
+
     /// An idle connection for this session: of the server that the weights choose, else of any; the one that needs least to be brought there.
-    pub(crate) fn take_idle(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
+    /// `opens`: if there is none, one may be opened.
+    pub(crate) fn take_idle(&self, group: &Group, want: &Want<'_>, opens: bool) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
         let takes = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
@@ -429,7 +438,7 @@ impl Pools {
             return Some(backend);
         }
         // Rather a new connection to the chosen server than always the old ones to another, while it has room.
-        if !place.is_full() {
+        if opens && !place.is_full() && !place.said_to_be_full(want.user, now) {
             return None;
         }
         open.into_iter().find_map(|place| self.take_from(place, want))
@@ -503,56 +512,5 @@ impl Drop for Told {
         for permits in &self.0 {
             permits.wait_no_more(self.1);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lend::Word;
-    use crate::{State, testing};
-    use config::{Snapshot, Variables};
-    use std::cell::Cell;
-
-    #[test]
-    fn who_waits_for_the_pace_keeps_no_core_busy() {
-        testing::with_several(|rt, pools, _place| async move {
-            let settings =
-                [("mysql-throttle_connections_per_sec_to_hostgroup", "1"), ("mysql-connect_timeout_server_max", "2000")];
-            let (variables, _) = Variables::build(settings).unwrap();
-            let snapshot = Snapshot { variables: Arc::new(variables), ..Snapshot::default() };
-            // Somebody else has opened as many as may be.
-            assert!(pools.registry.get("opened in hostgroup 0").try_take(1));
-            let words = Rc::new(Cell::new(0));
-            let count = words.clone();
-            let speak = move |_core, word| {
-                assert!(matches!(word, Word::Wanted(_)));
-                count.set(count.get() + 1);
-                Ok(())
-            };
-            pools.meet(vec![1], Box::new(speak));
-            let pools = Rc::new(pools);
-            let waiting: Vec<_> = (0..5)
-                .map(|_| {
-                    let (pools, snapshot) = (pools.clone(), snapshot.clone());
-                    let (tell, told) = rt::local::oneshot();
-                    rt.spawn(async move {
-                        let state = State::new("", 45);
-                        let attributes = wire::connect_attributes::ConnectAttributes::default();
-                        let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
-                        let _nobody = tell.send(pools.acquire(&want).await.err());
-                    });
-                    told
-                })
-                .collect();
-            rt.sleep(Duration::from_secs(1)).await;
-            assert_eq!(pools.group(0).paced.len(), 5);
-            for one in waiting {
-                assert!(matches!(one.await, Some(Some(BackendFailed::Timeout { .. }))));
-            }
-            // The first asks fifty times a second, and each once more that is the first when all give up.
-            assert!((50..110).contains(&words.get()), "{}", words.get());
-            assert!(pools.group(0).paced.is_empty() && pools.group(0).queue.is_empty());
-        });
     }
 }

@@ -68,7 +68,11 @@ pub(crate) enum Attempt {
     /// Nobody was reached at that address: another of the server's may do.
     Unreached(String),
     /// The server is well and takes no more connections, of anybody or of this account: those that are open go on, and one of them may serve.
-    Full(String),
+    Full {
+        /// Nobody else's either.
+        of_all: bool,
+        why: String,
+    },
     /// Nobody will do better: tell the client.
     Final(BackendFailed),
 }
@@ -190,7 +194,8 @@ impl Pools {
                         self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
                     }
                 }
-                if let Attempt::Full(why) = &failed {
+                if let Attempt::Full { of_all, why } = &failed {
+                    place.said_full((!of_all).then_some(want.user), self.rt.now());
                     place.refused();
                     self.tally.up(Counter::ServerConnectionsAborted);
                     if place.may_tell(self.rt.now()) {
@@ -316,7 +321,7 @@ impl Pools {
             Ok(hello) => Ok((conn, hello)),
             Err(Refused::Server { code, state, message }) => Err(match code {
                 // Full: the server (max_connections), or this account (max_user_connections, MAX_CONNECTIONS_PER_HOUR).
-                1040 | 1203 | 1226 => Attempt::Full(format!("error {code}: {message}")),
+                1040 | 1203 | 1226 => Attempt::Full { of_all: code == 1040, why: format!("error {code}: {message}") },
                 // Out of memory or threads, shutting down, blocked, or in offline_mode: another server may do.
                 1041 | 1053 | 1129 | 1135 | 3032 => Attempt::Again(format!("error {code}: {message}")),
                 _ => Attempt::Final(BackendFailed::Refused { code, state, message }),

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::Killing;
-use crate::backend::{Backend, Idle, NOBODY};
+use crate::backend::{Backend, Idle, Key, NOBODY};
 use crate::place::{Place, bump};
 use crate::pools::{Group, Pools, Want};
 use crate::state::State;
@@ -43,6 +43,8 @@ const WIDTH: usize = 4;
 /// A statement joins those before it rather than another lane while they will be answered within this. A server spends least on a statement that it finds
 /// waiting when it has answered the one before, and sleeps between statements on lanes that are nearly empty.
 const WAIT_MAX: Duration = Duration::from_millis(1);
+/// A statement that has taken so many times as long as they do on the average is one that is slow for once.
+const STUCK_AFTER: u64 = 4;
 /// The time that a statement of a lane takes is the mean of about so many.
 const MEAN_OF: u64 = 16;
 /// How many statements a lane has in flight at first.
@@ -114,6 +116,17 @@ pub(crate) struct Lanes {
     pause_until: Cell<Option<Instant>>,
 }
 
+/// Lanes that a statement may join.
+#[derive(Default)]
+struct Found {
+    /// How many serve it, full or not.
+    serving: usize,
+    /// The first that answers within [`WAIT_MAX`].
+    soonest: Option<Rc<Lane>>,
+    /// The one that has fewest in flight.
+    emptiest: Option<Rc<Lane>>,
+}
+
 impl Default for Lanes {
     fn default() -> Self {
         Self { all: RefCell::default(), depth: Cell::new(DEPTH_FIRST), depth_max: Cell::new(0), pause_until: Cell::new(None) }
@@ -126,6 +139,25 @@ impl Lanes {
         for lane in self.all.borrow().iter() {
             lane.news.ring();
         }
+    }
+
+    /// Of those that serve.
+    fn find(&self, depth: usize, now: Instant, serves: impl Fn(&Lane) -> bool) -> Found {
+        let mut found = Found::default();
+        for lane in self.all.borrow().iter().filter(|lane| serves(lane)) {
+            found.serving += 1;
+            let len = lane.len();
+            if len >= depth {
+                continue;
+            }
+            if found.soonest.is_none() && answers_soon(len, lane.pace_ns.get(), lane.head_waits(now)) {
+                found.soonest = Some(lane.clone());
+            }
+            if !lane.is_stuck(now) && found.emptiest.as_ref().is_none_or(|emptiest| len < emptiest.len()) {
+                found.emptiest = Some(lane.clone());
+            }
+        }
+        found
     }
 
     fn went_well(&self) {
@@ -207,11 +239,17 @@ impl Lane {
             && self.own_caps == want.caps & crate::connect::OF_CLIENT
             && self.client == self.place.client_of(want)
             && self.place.takes(now)
+            && self.place.weight() > 0
             && sync::whole_need(&self.state, want.state, false, foreign, self.ways) == Need::Nothing
     }
 
     fn len(&self) -> usize {
         self.flying.borrow().len()
+    }
+
+    /// Whether the first has waited for clearly longer than one does there: who comes behind it waits with it.
+    fn is_stuck(&self, now: Instant) -> bool {
+        self.head_waits(now) > WAIT_MAX.max(Duration::from_nanos(self.pace_ns.get().saturating_mul(STUCK_AFTER)))
     }
 
     fn join(self: &Rc<Self>, text: &[u8], attributes: &Attributes, now: Instant) -> Joined {
@@ -266,38 +304,54 @@ impl Pools {
         let group = self.group(want.hostgroup);
         let now = self.rt.now();
         let lanes = &group.lanes;
-        // Who waits for a connection comes first: lanes run empty and are given back.
+        // Who waits for a connection comes first: lanes run empty and are given back. Where new ones have their pace, one lane goes on.
         if !group.queue.is_empty() || lanes.pause_until.get().is_some_and(|until| now < until) {
             return None;
         }
         lanes.depth_max.set(depth);
-        let depth = lanes.depth.get().min(depth);
-        let (mut serving, mut fewest, mut soonest) = (0, None::<Rc<Lane>>, None::<Rc<Lane>>);
-        for lane in lanes.all.borrow().iter().filter(|lane| lane.serves(want, now)) {
-            serving += 1;
-            let len = lane.len();
-            if soonest.is_none() && len < depth as usize && answers_soon(len, lane.pace_ns.get(), lane.head_waits(now)) {
-                soonest = Some(lane.clone());
-            }
-            if fewest.as_ref().is_none_or(|fewest| len < fewest.len()) {
-                fewest = Some(lane.clone());
-            }
+        let depth = lanes.depth.get().min(depth) as usize;
+        // Servers by their weights, as for any statement; lanes of one server one after the other.
+        let place = self.chosen(&group, now)?;
+        let joins = |lane: Rc<Lane>| lane.join(text, attributes, now);
+        let found = lanes.find(depth, now, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
+        if let Some(lane) = found.soonest {
+            return Some(joins(lane));
         }
-        if let Some(lane) = soonest {
-            return Some(lane.join(text, attributes, now));
-        }
-        if serving >= WIDTH {
-            return fewest.filter(|lane| lane.len() < depth as usize).map(|lane| lane.join(text, attributes, now));
+        if found.serving >= WIDTH {
+            return found.emptiest.map(joins);
         }
         // One more, if a connection is at hand that needs nothing to be done.
-        match self.at_once(want) {
-            Some(backend) if may_be_lane(&backend, want) => Some(self.begin(&group, backend).join(text, attributes, now)),
+        match self.at_once_to(&group, &place, want) {
+            Some(backend) if may_be_lane(&backend, want) => Some(joins(self.begin(&group, backend))),
             Some(backend) => {
                 self.release(backend);
                 None
             }
-            None => fewest.filter(|lane| lane.len() < depth as usize).map(|lane| lane.join(text, attributes, now)),
+            None if found.serving > 0 => found.emptiest.map(joins),
+            // The ordinary way opens one, but not for each who comes meanwhile.
+            None if self.may_open(&place, want, now) && !self.must_slow_down(&group, want, now) => None,
+            None => {
+                let others = lanes.find(depth, now, |lane| lane.serves(want, now));
+                others.soonest.or(others.emptiest).map(joins)
+            }
         }
+    }
+
+    /// The server for a statement, by the weights.
+    fn chosen(&self, group: &Group, now: Instant) -> Option<Rc<Place>> {
+        let places = group.places.borrow();
+        let open = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
+        if let [only] = places.as_slice() {
+            return Some(only).filter(open).cloned();
+        }
+        let open: Vec<_> = places.iter().filter(open).collect();
+        let at = plan::pick_by(&open, |place| place.weight(), self.rt.random())?;
+        Some(open[at].clone())
+    }
+
+    /// Whether a connection may be opened there, and none is being opened.
+    fn may_open(&self, place: &Place, want: &Want<'_>, now: Instant) -> bool {
+        place.opening.get() == 0 && !place.is_full() && !place.said_to_be_full(want.user, now)
     }
 
     fn begin(self: &Rc<Self>, group: &Rc<Group>, mut backend: Box<Backend>) -> Rc<Lane> {
@@ -403,12 +457,13 @@ impl Run {
             }
             let now = self.pools.rt.now();
             let max_age = self.pools.max_age.get();
-            if !max_age.is_zero() && now - backend.opened >= max_age || !lane.place.is_alike(&backend.row) {
+            let is_old = !max_age.is_zero() && now - backend.opened >= max_age;
+            if is_old || !lane.place.is_alike(&backend.row) || lane.place.weight() == 0 {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);
             }
             let head = lane.flying.borrow().front().map(|head| head.since);
-            if head.is_none() && (lane.closed.get() || self.is_wanted() || !lane.place.takes(now)) {
+            if head.is_none() && (lane.closed.get() || self.is_wanted(&backend.key, now) || !lane.place.takes(now)) {
                 return true;
             }
             let patience = match head {
@@ -431,8 +486,16 @@ impl Run {
         }
     }
 
-    fn is_wanted(&self) -> bool {
-        !self.group.queue.is_empty() || self.pools.is_wanted_elsewhere(&self.lane.place)
+    fn is_wanted(&self, key: &Key, now: Instant) -> bool {
+        let group = &self.group;
+        let for_pace = || group.paced.waits_for(key) || group.wishes.wants(key, now);
+        !group.queue.is_empty() || self.pools.is_wanted_elsewhere(&self.lane.place) || for_pace() && self.is_one_of_many(key)
+    }
+
+    /// Whether who may share this lane has another.
+    fn is_one_of_many(&self, key: &Key) -> bool {
+        let same = |lane: &&Rc<Lane>| !lane.closed.get() && *lane.user == *key.user && lane.own_caps == key.caps;
+        self.group.lanes.all.borrow().iter().filter(same).count() > 1
     }
 
     /// The first takes long: those behind it do not wait for it.
@@ -543,5 +606,57 @@ mod tests {
         assert!(!soon(1, u64::MAX));
         // One that is slow for once has nobody join behind it.
         assert!(!answers_soon(1, 25_000, Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn nobody_joins_behind_one_that_is_slow_for_once_while_another_lane_answers() {
+        crate::testing::with_several(|_rt, _pools, place| async move {
+            let at = |us: u64| Instant::from_ns(us * 1000);
+            let lane = |in_flight: u64, since: u64| {
+                let lane = Rc::new(Lane {
+                    place: place.clone(),
+                    local: "10.0.0.1:1".parse().unwrap(),
+                    peer: "10.0.0.1:2".parse().unwrap(),
+                    our_end: "10.0.0.1:1".parse().unwrap(),
+                    thread_id: 1,
+                    caps: 0,
+                    user: "app".into(),
+                    own_caps: 0,
+                    client: None,
+                    state: State::new("", 45),
+                    ways: Ways {
+                        knows: crate::state::Collations::Mysql,
+                        begun: false,
+                        after_reset: None,
+                        set_by_login: 0,
+                        describes_on_demand: false,
+                        tells_all: false,
+                    },
+                    outgoing: RefCell::default(),
+                    outgoing_n: Cell::new(0),
+                    flying: RefCell::default(),
+                    pace_ns: Cell::new(300_000),
+                    closed: Cell::new(false),
+                    left_behind: Cell::new(false),
+                    killing: RefCell::default(),
+                    news: Bell::new(),
+                });
+                for _ in 0..in_flight {
+                    drop(lane.join(b"SELECT 1", &Attributes::NONE, at(since)));
+                }
+                lane
+            };
+            let found = |lanes: &[&Rc<Lane>], now| {
+                let all = Lanes::default();
+                all.all.borrow_mut().extend(lanes.iter().map(|lane| Rc::clone(lane)));
+                all.find(16, at(now), |_| true)
+            };
+            let (slow, busy) = (lane(1, 0), lane(6, 4_500));
+            let one = found(&[&slow, &busy], 5_000);
+            assert!(one.soonest.is_none() && one.serving == 2);
+            assert!(one.emptiest.is_some_and(|lane| Rc::ptr_eq(&lane, &busy)));
+            assert!(found(&[&slow], 5_000).emptiest.is_none());
+            assert!(found(&[&slow], 1_100).emptiest.is_some());
+        });
     }
 }

@@ -4,6 +4,7 @@
 //! the idle connections of the core that asked; its permit travels with it.
 
 use crate::Unreported;
+use crate::acquire::LEND_WAY;
 use crate::backend::{Backend, Idle, Key};
 use crate::connect::OF_CLIENT;
 use crate::place::Place;
@@ -60,22 +61,27 @@ pub struct Met {
 #[derive(Debug, Clone)]
 pub struct Wanted {
     hostgroup: u32,
-    user: Arc<str>,
+    pub(crate) user: Arc<str>,
     caps: Caps,
     /// Of the asking core; 0 when nobody waits for the answer itself.
     number: u64,
     why: Why,
 }
 
-/// Why it is wanted.
+/// Why somebody asks the other cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
-    /// Somebody stands in line: no room is left at its servers, and one that fits nobody is to be closed for it.
-    Waits,
-    /// Somebody could open one.
-    Opens,
+pub(crate) enum Why {
+    /// It would open one.
+    Spare,
     /// For a copy, of which no client may know.
     Copies,
+    /// No room is left at its servers: one that fits nobody is to be closed for it.
+    NoRoom,
+    /// So many were opened in this second. Nothing is to be closed for that; what comes free is for it before those who have waited less.
+    Pace {
+        /// Since when it waits.
+        since: Instant,
+    },
 }
 
 /// A connection on its way. Dropped, it is closed and its permit given back.
@@ -206,23 +212,49 @@ struct Wish {
 pub(crate) struct Wishes(RefCell<Vec<Wish>>);
 
 impl Wishes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
     fn remember(&self, core: u32, wanted: Wanted, now: Instant) {
         let mut all = self.0.borrow_mut();
-        // One for each core: who waits first there.
-        all.retain(|wish| wish.core != core && now - wish.at < REMEMBERED);
+        // One for each core, reason and kind: who waits first there.
+        let same = |wish: &Wish| {
+            let (one, other) = (&wish.wanted, &wanted);
+            let reason = std::mem::discriminant(&one.why) == std::mem::discriminant(&other.why);
+            wish.core == core && reason && one.caps == other.caps && one.user == other.user
+        };
+        all.retain(|wish| !same(wish) && now - wish.at < REMEMBERED);
         if all.len() < WISHES_MAX {
             all.push(Wish { core, wanted, at: now });
         }
     }
 
-    /// The oldest wish that this connection would grant.
-    fn take_for(&self, backend: &Backend, now: Instant) -> Option<(u32, Wanted)> {
+    /// Whether somebody there waits for the pace, whom a connection of this kind would serve.
+    pub(crate) fn wants(&self, key: &Key, now: Instant) -> bool {
+        let is_wanted = |wish: &Wish| {
+            let wanted = &wish.wanted;
+            matches!(wanted.why, Why::Pace { .. })
+                && now - wish.at < REMEMBERED
+                && key.client.is_none()
+                && key.caps == wanted.caps
+                && *key.user == *wanted.user
+        };
+        self.0.borrow().iter().any(is_wanted)
+    }
+
+    /// The oldest wish that this connection would grant, of those that are older than who waits here since then: `room` says it of those who want room.
+    fn take_for(&self, backend: &Backend, now: Instant, room: bool, since: Option<Instant>) -> Option<(u32, Wanted)> {
         let mut all = self.0.borrow_mut();
         if all.is_empty() {
             return None;
         }
         all.retain(|wish| now - wish.at < REMEMBERED);
-        let at = all.iter().position(|wish| is_fit(backend, &wish.wanted))?;
+        let is_first = |why| match why {
+            Why::Pace { since: theirs } => since.is_none_or(|since| theirs + LEND_WAY < since),
+            Why::Spare | Why::Copies | Why::NoRoom => room,
+        };
+        let at = all.iter().position(|wish| is_first(wish.wanted.why) && is_fit(backend, &wish.wanted))?;
         let wish = all.remove(at);
         Some((wish.core, wish.wanted))
     }
@@ -269,9 +301,9 @@ impl Pools {
     }
 
     /// Asks all others. Nobody waits for the answers: what comes joins the idle connections here, and the line is called.
-    pub(crate) fn ask_for(&self, want: &Want<'_>) {
+    pub(crate) fn ask_for(&self, want: &Want<'_>, why: Why) {
         if !want.new_connection {
-            self.ask(want, 0, Why::Waits);
+            self.ask(want, 0, why);
         }
     }
 
@@ -294,11 +326,11 @@ impl Pools {
         let asked = Rc::new(Asked { number, unanswered: Cell::new(0), bell: Notify::new() });
         self.neighbours.asked.borrow_mut().push(asked.clone());
         let _until_it_ends = Asking { pools: self, number };
-        asked.unanswered.set(self.ask(want, number, Why::Opens));
+        asked.unanswered.set(self.ask(want, number, Why::Spare));
         let until = self.rt.now() + ANSWER;
         while asked.unanswered.get() > 0 && self.rt.now() < until {
             let _late = self.rt.timeout(until - self.rt.now(), asked.bell.wait()).await;
-            if let Some(backend) = self.take_idle(group, want) {
+            if let Some(backend) = self.take_idle(group, want, true) {
                 return Some(backend);
             }
         }
@@ -327,23 +359,19 @@ impl Pools {
         if wanted.why == Why::Copies && !group.has_spare() {
             return;
         }
-        if !group.queue.is_empty() {
-            refuse(&wanted);
-            if wanted.why == Why::Waits {
-                group.wishes.remember(from, wanted, now);
-            }
-            return;
+        let is_offered = || group.paced.is_offered(&Key { user: (&*wanted.user).into(), caps: wanted.caps, client: None }, now);
+        let wanted_here = !group.queue.is_empty() || !group.paced.is_empty() && is_offered();
+        let spare = if wanted_here { None } else { self.spare(&group, &wanted) };
+        if let Some(backend) = spare {
+            return self.lend(from, backend, wanted.number);
         }
-        match self.spare(&group, &wanted) {
-            Some(backend) => self.lend(from, backend, wanted.number),
-            None => {
-                refuse(&wanted);
-                if wanted.why == Why::Waits {
-                    self.make_room(&group);
-                    group.wishes.remember(from, wanted, now);
-                }
-            }
+        refuse(&wanted);
+        match wanted.why {
+            Why::Spare | Why::Copies => return,
+            Why::NoRoom if !wanted_here => self.make_room(&group),
+            Why::NoRoom | Why::Pace { .. } => {}
         }
+        group.wishes.remember(from, wanted, now);
     }
 
     /// The idle connection that was used longest ago, of those that fit.
@@ -372,9 +400,15 @@ impl Pools {
         }
     }
 
-    /// A connection that was just given back: to the core that has waited for it, if one has.
-    pub(crate) fn pass_on(&self, group: &Group, backend: Box<Backend>) -> Option<Box<Backend>> {
-        match group.wishes.take_for(&backend, self.rt.now()) {
+    /// A connection that was just given back: to the core that has waited for it, if one has for longer than who waits here since then. `room`: others have, for room.
+    pub(crate) fn pass_on(
+        &self,
+        group: &Group,
+        backend: Box<Backend>,
+        room: bool,
+        since: Option<Instant>,
+    ) -> Option<Box<Backend>> {
+        match group.wishes.take_for(&backend, self.rt.now(), room, since) {
             Some((core, wanted)) => {
                 self.lend(core, backend, wanted.number);
                 None
@@ -387,9 +421,7 @@ impl Pools {
     pub(crate) fn is_about_to_be_asked_for(&self, group: &Group, place: &Place, backend: &Backend) -> bool {
         let now = self.rt.now().as_ns();
         let just_now = |since: u64| now.saturating_sub(since) < JUST_NOW.as_nanos() as u64;
-        group.wishes.0.borrow().is_empty()
-            && may_travel(backend)
-            && place.room.of_server.waits_elsewhere(self.line).is_some_and(just_now)
+        group.wishes.is_empty() && may_travel(backend) && place.room.of_server.waits_elsewhere(self.line).is_some_and(just_now)
     }
 
     fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {
@@ -483,7 +515,12 @@ impl Pools {
             self.tally.up(Counter::ServerConnectionsConnected);
             // The permit is the new one's.
             lent.permit = None;
+            let key = backend.key.clone();
             place.idle.borrow_mut().push(Box::new(backend));
+            if number == 0 {
+                // Else it is for who asked.
+                group.paced.offer(&key);
+            }
         }
         drop(lent);
         group.queue.call();

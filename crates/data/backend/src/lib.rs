@@ -15,6 +15,7 @@ mod lend;
 mod linger;
 mod meant;
 mod own;
+mod pace;
 mod passwords;
 mod ping;
 mod place;

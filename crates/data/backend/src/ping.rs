@@ -36,7 +36,11 @@ impl Pools {
                 } else if backend.place.keeps() && backend.place.is_alike(&backend.row) {
                     backend.since = since;
                     let place = backend.place.clone();
+                    let key = (!group.paced.is_empty()).then(|| backend.key.clone());
                     place.idle.borrow_mut().push(backend);
+                    if let Some(key) = key {
+                        group.paced.offer(&key);
+                    }
                 }
                 group.queue.call();
             });

@@ -22,6 +22,9 @@ pub struct Place {
     pub(crate) room: Room,
     /// Connections that its hostgroup may have, to all servers together.
     pub(crate) group_max: Cell<u32>,
+    pub(crate) full: room::Full,
+    /// Connections that are being opened to it here.
+    pub(crate) opening: Cell<u32>,
     shunned_until: Cell<Option<Instant>>,
     failures: Cell<u64>,
     failures_since: Cell<Option<Instant>>,
@@ -87,6 +90,8 @@ impl Place {
             idle: RefCell::default(),
             room,
             group_max: Cell::new(room::UNLIMITED),
+            full: room::Full::default(),
+            opening: Cell::new(0),
             shunned_until: Cell::new(None),
             failures: Cell::new(0),
             failures_since: Cell::new(None),

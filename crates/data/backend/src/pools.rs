@@ -6,6 +6,7 @@ use crate::backend::{Backend, Idle};
 use crate::lane::Lanes;
 use crate::lend::{Neighbours, Wishes};
 use crate::linger::{Lingering, Lingers};
+use crate::pace::pace_of;
 use crate::place::Place;
 use crate::queue::Queue;
 use crate::room::{self, Room};
@@ -132,6 +133,10 @@ pub(crate) struct Group {
     pub(crate) paced: Queue,
     /// Copies for mirrors that have one of its connections, over all cores.
     pub(crate) copies: OnceCell<Arc<Permits>>,
+    /// Connections opened in the last second, over all cores; counted where that is limited.
+    pub(crate) opened: OnceCell<Arc<Permits>>,
+    /// How many may be, as the last configuration says.
+    pub(crate) pace_max: Cell<Option<u64>>,
     /// When other cores were last asked for a connection for a copy.
     pub(crate) asked_for_spare: Cell<Option<rt::Instant>>,
     pub(crate) lanes: Lanes,
@@ -233,6 +238,8 @@ impl Pools {
             // A row says it for its hostgroup, whatever the variable says.
             let own = snapshot.servers.hostgroup(*id).map(|h| &h.attributes).filter(|attributes| attributes.row().is_some());
             group.warms.set(own.map_or(snapshot.variables.mysql_connection_warming, |attributes| attributes.connection_warming));
+            group.pace_max.set(Some(pace_of(snapshot, *id)));
+            group.paced.call();
             group.queue.call();
         }
         drop(groups);
@@ -260,7 +267,8 @@ impl Pools {
             && backend.conn.is_idle();
         let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
         let group = self.group(hostgroup);
-        let since = group.queue.first_since();
+        let paced = group.paced.first_since_for(&backend.key);
+        let since = [group.queue.first_since(), paced].into_iter().flatten().min();
         // Opened for a client of its own, while servers were still told who that is.
         let stranger = backend.key.client.is_some() && place.proxy_protocol.get() == 0;
         // Others shall not have in clear what is to be encrypted since.
@@ -270,8 +278,9 @@ impl Pools {
             // A LOAD has lowered a limit: it goes, whoever waits.
             kept = None;
         }
-        if kept.is_some() && self.gives_way(&place, since, LEND_WAY) {
-            kept = kept.and_then(|backend| self.pass_on(&group, backend));
+        if kept.is_some() && !group.wishes.is_empty() {
+            let room = self.gives_way(&place, since, LEND_WAY);
+            kept = kept.and_then(|backend| self.pass_on(&group, backend, room, since));
             if kept.is_none() {
                 // It is on its way to who has waited longest.
                 return group.queue.call();
@@ -283,7 +292,11 @@ impl Pools {
             Some(backend) => {
                 self.note_modes(&backend);
                 self.tally.up(Counter::MyhgmPoolPush);
+                let key = paced.is_some().then(|| backend.key.clone());
                 place.idle.borrow_mut().push(backend);
+                if let Some(key) = key {
+                    group.paced.offer(&key);
+                }
             }
             None => self.tally.up(Counter::MyhgmPoolDestroy),
         }

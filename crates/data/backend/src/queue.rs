@@ -2,50 +2,131 @@
 //!
 //! Only the first of the line looks for a connection; the others sleep, so that thousands who wait cost nothing while they do.
 
+use crate::backend::Key;
+use hashbrown::HashMap;
 use rt::Instant;
 use rt::local::Notify;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The line of a hostgroup.
 #[derive(Default)]
-pub(crate) struct Queue(RefCell<VecDeque<Rc<Ticket>>>);
+pub(crate) struct Queue {
+    line: RefCell<Line>,
+    /// Those of them who wait for connections of a kind, by the kind: thousands may wait, and each command asks.
+    kinds: RefCell<HashMap<Key, Rc<Kind>>>,
+}
+
+type Line = VecDeque<Rc<Ticket>>;
+
+/// Who waits for connections of one kind.
+#[derive(Default)]
+struct Kind {
+    line: RefCell<Line>,
+    /// How many of them were offered one.
+    offered: Cell<usize>,
+}
 
 struct Ticket {
     since: Instant,
     called: Notify,
+    /// Of the connections that would serve, where these may be offered; `None` where only a new one will do.
+    kind: Option<(Key, Rc<Kind>)>,
+    /// One of them may be idle, and this one has not looked yet.
+    offered: Cell<bool>,
+}
+
+/// Where a ticket of that time would stand, behind those of the same time.
+fn behind(line: &Line, since: Instant) -> usize {
+    line.partition_point(|other| other.since <= since)
+}
+
+/// Where this one stands.
+fn place_of(line: &Line, ticket: &Rc<Ticket>) -> Option<usize> {
+    let first = line.partition_point(|other| other.since < ticket.since);
+    (first..line.len()).find(|at| Rc::ptr_eq(&line[*at], ticket))
+}
+
+impl Kind {
+    /// Calls the first from this place on who was not called for another.
+    fn offer_from(&self, at: usize) {
+        let line = self.line.borrow();
+        if let Some(next) = line.range(at.min(line.len())..).find(|ticket| !ticket.offered.get()) {
+            next.offered.set(true);
+            self.offered.set(self.offered.get() + 1);
+            next.called.notify_one();
+        }
+    }
+
+    fn is_offered(&self, before: Instant) -> bool {
+        let came_before = |ticket: &&Rc<Ticket>| ticket.since < before;
+        self.offered.get() > 0 && self.line.borrow().iter().take_while(came_before).any(|ticket| ticket.offered.get())
+    }
 }
 
 impl Queue {
     /// Does nobody wait?
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.line.borrow().is_empty()
     }
 
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
+        self.line.borrow().len()
     }
 
     /// Since when the first waits.
     pub(crate) fn first_since(&self) -> Option<Instant> {
-        self.0.borrow().front().map(|ticket| ticket.since)
+        self.line.borrow().front().map(|ticket| ticket.since)
     }
 
     /// Calls the first: something may be free.
     pub(crate) fn call(&self) {
-        if let Some(first) = self.0.borrow().front() {
+        if let Some(first) = self.line.borrow().front() {
             first.called.notify_one();
         }
     }
 
+    /// Whether somebody waits for connections of this kind.
+    pub(crate) fn waits_for(&self, key: &Key) -> bool {
+        self.kinds.borrow().contains_key(key)
+    }
+
+    /// Since when the first waits for those of this kind.
+    pub(crate) fn first_since_for(&self, key: &Key) -> Option<Instant> {
+        self.kinds.borrow().get(key)?.line.borrow().front().map(|ticket| ticket.since)
+    }
+
+    /// One of this kind is idle: calls the first who waits for it and was not called for another.
+    pub(crate) fn offer(&self, key: &Key) {
+        if let Some(kind) = self.kinds.borrow().get(key) {
+            kind.offer_from(0);
+        }
+    }
+
+    /// Whether somebody who came before is about to look at what is idle of this kind.
+    pub(crate) fn is_offered(&self, key: &Key, before: Instant) -> bool {
+        self.kinds.borrow().get(key).is_some_and(|kind| kind.is_offered(before))
+    }
+
     /// Stand in line behind all who came before `since`: who failed to connect comes back to where it was.
     pub(crate) fn join(&self, since: Instant) -> Turn<'_> {
-        let ticket = Rc::new(Ticket { since, called: Notify::new() });
-        let mut line = self.0.borrow_mut();
-        let at = line.iter().rposition(|other| other.since <= since).map_or(0, |at| at + 1);
-        line.insert(at, ticket.clone());
+        self.join_for(since, None)
+    }
+
+    /// The same, for connections of this kind.
+    pub(crate) fn join_for(&self, since: Instant, key: Option<Key>) -> Turn<'_> {
+        let kind = key.map(|key| {
+            let kind = self.kinds.borrow_mut().entry(key.clone()).or_default().clone();
+            (key, kind)
+        });
+        let ticket = Rc::new(Ticket { since, called: Notify::new(), kind, offered: Cell::new(false) });
+        let insert = |line: &mut Line| line.insert(behind(line, since), ticket.clone());
+        insert(&mut self.line.borrow_mut());
+        if let Some((_, kind)) = &ticket.kind {
+            insert(&mut kind.line.borrow_mut());
+        }
         Turn { queue: self, ticket }
     }
 }
@@ -58,23 +139,66 @@ pub(crate) struct Turn<'a> {
 
 impl Turn<'_> {
     pub(crate) fn is_first(&self) -> bool {
-        self.queue.0.borrow().front().is_some_and(|first| Rc::ptr_eq(first, &self.ticket))
+        self.queue.line.borrow().front().is_some_and(|first| Rc::ptr_eq(first, &self.ticket))
     }
 
-    /// Resolves when it is the first and something may be free.
+    /// Of those who wait for connections of this kind.
+    pub(crate) fn is_first_of_its_kind(&self) -> bool {
+        let kind = self.ticket.kind.as_ref();
+        kind.is_some_and(|(_, kind)| kind.line.borrow().front().is_some_and(|first| Rc::ptr_eq(first, &self.ticket)))
+    }
+
+    /// Resolves when it is the first and something may be free, or was offered something.
     pub(crate) async fn called(&self) {
         self.ticket.called.wait().await;
     }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.ticket.since
+    }
+
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.ticket.kind.as_ref().map(|(key, _)| key)
+    }
+
+    /// Whether it was offered something, which ends with that.
+    pub(crate) fn has_looked(&self) -> bool {
+        let offered = self.ticket.offered.take();
+        if let Some((_, kind)) = self.ticket.kind.as_ref().filter(|_| offered) {
+            kind.offered.set(kind.offered.get().saturating_sub(1));
+        }
+        offered
+    }
+
+    /// Offers what is idle to the next behind it who waits for the same.
+    pub(crate) fn offer_next(&self) {
+        if let Some((_, kind)) = &self.ticket.kind {
+            let at = place_of(&kind.line.borrow(), &self.ticket);
+            kind.offer_from(at.map_or(0, |at| at + 1));
+        }
+    }
+}
+
+/// Takes a ticket out of a line; where it stood.
+fn leave(line: &RefCell<Line>, ticket: &Rc<Ticket>) -> Option<usize> {
+    let mut line = line.borrow_mut();
+    let at = place_of(&line, ticket)?;
+    line.remove(at).map(|_| at)
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut line = self.queue.0.borrow_mut();
-        // Who leaves is the first, but for those who give up.
-        if let Some(at) = line.iter().position(|other| Rc::ptr_eq(other, &self.ticket)) {
-            line.remove(at);
+        leave(&self.queue.line, &self.ticket);
+        if let Some((key, kind)) = &self.ticket.kind {
+            let at = leave(&kind.line, &self.ticket);
+            if self.has_looked() {
+                // Without a look: it is the next one's.
+                kind.offer_from(at.unwrap_or(0));
+            }
+            if kind.line.borrow().is_empty() {
+                self.queue.kinds.borrow_mut().remove(key);
+            }
         }
-        drop(line);
         self.queue.call();
     }
 }
@@ -100,6 +224,60 @@ mod tests {
         assert_eq!(queue.first_since(), Some(at(3)));
         drop(three);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_is_offered_goes_down_the_line_to_those_who_want_it() {
+        let queue = Queue::default();
+        let key = |user: &str| Some(Key { user: user.into(), caps: 0, client: None });
+        let ours = Key { user: "ours".into(), caps: 0, client: None };
+        let one = queue.join_for(at(1), key("ours"));
+        let _other = queue.join_for(at(2), key("other"));
+        let _new = queue.join_for(at(3), None);
+        let (two, three) = (queue.join_for(at(4), key("ours")), queue.join_for(at(5), key("ours")));
+        assert_eq!(queue.first_since_for(&ours), Some(at(1)));
+        queue.offer(&ours);
+        assert!(queue.is_offered(&ours, at(9)) && !queue.is_offered(&ours, at(1)));
+        // Another comes free before the first has looked.
+        queue.offer(&ours);
+        assert!(one.has_looked() && !one.has_looked());
+        assert!(queue.is_offered(&ours, at(9)) && !queue.is_offered(&ours, at(4)));
+        // Who leaves without a look passes it on.
+        drop(two);
+        assert!(three.has_looked() && !queue.is_offered(&ours, at(9)));
+        // The last has nobody behind it.
+        three.offer_next();
+        assert!(!queue.is_offered(&ours, at(9)));
+        one.offer_next();
+        assert!(three.has_looked());
+        drop((one, three));
+        assert!(!queue.waits_for(&ours));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested, and nothing runs here")]
+    fn thousands_who_wait_cost_nobody_anything() {
+        let key = |user: &str| Key { user: user.into(), caps: 0, client: None };
+        let (ours, other) = (key("ours"), key("other"));
+        let time = |waiting: u64| {
+            let queue = Queue::default();
+            let others: Vec<_> = (0..waiting).map(|n| queue.join_for(at(n), Some(ours.clone()))).collect();
+            let last = queue.join_for(at(waiting), Some(other.clone()));
+            let begun = std::time::Instant::now();
+            for _ in 0..20_000 {
+                assert!(!queue.is_offered(&ours, at(waiting)) && !queue.is_offered(&other, at(waiting)));
+                assert!(queue.waits_for(&other) && queue.first_since_for(&other) == Some(at(waiting)));
+                queue.offer(&other);
+                assert!(last.has_looked());
+                last.offer_next();
+            }
+            let took = begun.elapsed();
+            drop(others);
+            assert!(queue.len() == 1 && !queue.waits_for(&ours));
+            took
+        };
+        let (few, many) = (time(2), time(10_000));
+        assert!(many < few * 20, "{few:?} with two in line, {many:?} with ten thousand");
     }
 
     #[test]

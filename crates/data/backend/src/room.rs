@@ -7,11 +7,38 @@ use crate::pools::Group;
 use bridge::{Counter, HostgroupPoolRow};
 use rt::Instant;
 use rt::permits::{Permits, Registry};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A hostgroup without a limit of its own.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
+
+/// A server that has said that it takes no more connections is believed for so long, where others may be asked.
+const BELIEVED: Duration = Duration::from_secs(1);
+/// Accounts of which a place remembers that.
+const ACCOUNTS_MAX: usize = 64;
+
+/// Whom a server takes no more connections of, as it has said, and when: `None` is anybody.
+#[derive(Default)]
+pub(crate) struct Full(RefCell<Vec<(Option<Box<str>>, Instant)>>);
+
+impl Full {
+    fn said(&self, user: Option<&str>, now: Instant) {
+        let mut all = self.0.borrow_mut();
+        all.retain(|(whose, since)| whose.as_deref() != user && now - *since < BELIEVED);
+        if all.len() == ACCOUNTS_MAX {
+            all.remove(0);
+        }
+        all.push((user.map(Into::into), now));
+    }
+
+    fn is_for(&self, user: &str, now: Instant, believed: Duration) -> bool {
+        let all = self.0.borrow();
+        all.iter().any(|(whose, since)| now - *since < believed && whose.as_deref().is_none_or(|whose| whose == user))
+    }
+}
 
 /// What one connection counts in: at its server, and in its hostgroup, whether or not that has a limit (it may get one).
 #[derive(Clone)]
@@ -37,6 +64,21 @@ impl Room {
 }
 
 impl Place {
+    /// It has said that it takes no more connections, of this user or (`None`) of anybody.
+    pub(crate) fn said_full(&self, user: Option<&str>, now: Instant) {
+        self.full.said(user, now);
+    }
+
+    /// Whether it said so a moment ago.
+    pub(crate) fn said_to_be_full(&self, user: &str, now: Instant) -> bool {
+        self.has_said_full(user, now, BELIEVED)
+    }
+
+    /// Whether it said so within that time, which is no longer than a second.
+    pub(crate) fn has_said_full(&self, user: &str, now: Instant, within: Duration) -> bool {
+        self.full.is_for(user, now, within)
+    }
+
     /// Room for a connection, unless the server has `max` or its hostgroup as many as it may.
     pub(crate) fn try_take(&self, max: u32) -> bool {
         if !self.room.of_group.try_take(self.group_max.get()) {
@@ -201,5 +243,28 @@ mod tests {
         // Everything is elsewhere.
         assert!(!is_spare(0, 0, 0, 4));
         assert!(is_spare(0, 0, 0, 0), "there is no server");
+    }
+
+    #[test]
+    fn a_server_that_is_full_is_believed_for_a_second_by_those_whom_it_means() {
+        let full = Full::default();
+        let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        full.said(Some("few"), at(0));
+        assert!(
+            full.is_for("few", at(999), BELIEVED)
+                && !full.is_for("few", at(1000), BELIEVED)
+                && !full.is_for("other", at(1), BELIEVED)
+        );
+        full.said(None, at(500));
+        assert!(
+            full.is_for("other", at(600), BELIEVED)
+                && full.is_for("few", at(1400), BELIEVED)
+                && !full.is_for("other", at(1500), BELIEVED)
+        );
+        for user in 0..1000 {
+            full.said(Some(&user.to_string()), at(2000));
+        }
+        assert_eq!(full.0.borrow().len(), ACCOUNTS_MAX);
+        assert!(full.is_for("999", at(2001), BELIEVED));
     }
 }

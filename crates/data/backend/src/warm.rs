@@ -86,8 +86,11 @@ impl Pools {
             new_connection: true,
             like: None,
         };
-        while self.may_warm(group, place) && !self.is_wanted_elsewhere(place) && self.keeps_pace(&want) {
+        while self.may_warm(group, place) && !self.is_wanted_elsewhere(place) {
             let Some(room) = Taken::of(place, self.kept_free(group, place)) else { return };
+            if !self.keeps_pace(group, &want) {
+                return;
+            }
             let key = Key { user: who.user.as_ref().into(), caps: who.caps, client: None };
             match Box::pin(self.open(room, &want, key)).await {
                 Ok(backend) => {
