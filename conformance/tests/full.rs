@@ -13,7 +13,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::clients::Login;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::trials::{self, expect, same, soon};
 
 type Outcome = Result<(), String>;
 
@@ -25,6 +25,8 @@ fn main() {
         ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
         ("who_waits_for_the_pace_gets_what_comes_free_in_his_turn", paced_beside_others),
         ("a_server_that_is_full_is_left_to_those_who_have_a_connection", full_beside_another),
+        ("a_server_that_is_full_takes_nothing_from_the_others_of_a_full_hostgroup", full_beside_full),
+        ("a_server_that_says_nothing_takes_nothing_from_the_others_of_a_full_hostgroup", silent_beside_full),
         ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
     ])
 }
@@ -277,4 +279,63 @@ fn full_beside_another(driver: Driver) -> Outcome {
     let tried = tried.load(Ordering::Relaxed);
     let at_most = 2 * (begun.elapsed().as_secs() as usize + 2);
     expect((1..=at_most).contains(&tried), || format!("the full server was tried {tried} times in {:?}", begun.elapsed()))
+}
+
+/// By the weights half of the connections of its hostgroup are a server's that takes nobody: the other's are not closed for it.
+fn full_beside_full(driver: Driver) -> Outcome {
+    let (port, tried) = refuses_all(b"\xff\x10\x04Too many connections")?;
+    let (slow, opened) = beside(driver, port, 3)?;
+    // Once a second on each of two cores it is tried whether it takes one again.
+    let tried = tried.load(Ordering::Relaxed);
+    expect((1..=10).contains(&tried), || format!("the full server was tried {tried} times"))?;
+    expect(opened <= 10 && slow == 0, || format!("{opened} connections to the other were opened, {slow} statements were slow"))
+}
+
+/// The same of one that takes connections and says nothing.
+fn silent_beside_full(driver: Driver) -> Outcome {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let (slow, opened) = beside(driver, port, 8)?;
+    drop(listener);
+    // Each of two cores tries it once in ten seconds.
+    expect(opened <= 4 && slow <= 2, || format!("{opened} connections to the other were opened, {slow} statements were slow"))
+}
+
+/// A server has all connections of a full hostgroup, and another comes back there. How many of its statements in so many seconds were slow, and how many connections were opened.
+fn beside(driver: Driver, port: u16, seconds: u64) -> Result<(u64, u64), String> {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let other = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}");
+    wish.servers = format!("{},\n{other}", wish.servers);
+    let proxy = Proxy::start(driver, &wish)?;
+    let status = |status: &str| {
+        proxy.admin(&format!(
+            "UPDATE mysql_servers SET status = '{status}' WHERE hostgroup_id = 0 AND port = {port}; LOAD MYSQL SERVERS TO RUNTIME"
+        ))
+    };
+    let number = |column: &str| -> Result<u64, String> {
+        let sql = format!("SELECT {column} FROM stats_mysql_connection_pool WHERE hostgroup = 0 AND srv_port = {}", server.port);
+        let said = proxy.admin(&sql)?;
+        said.trim().parse().map_err(|_| format!("{column}: {said:?}"))
+    };
+    proxy.admin(
+        "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, free_connections_pct, connection_warming, hostgroup_settings) \
+         VALUES (0, 100, 1, '{\"max_connections\": 4}')",
+    )?;
+    status("OFFLINE_HARD")?;
+    let mut clients: Vec<Raw> = (0..4).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
+    asked(&mut clients[0], "SELECT 1")?;
+    soon("4", || Ok(number("ConnUsed + ConnFree")?.to_string()))?;
+    status("ONLINE")?;
+    let (opened, begun, mut slow) = (number("ConnOK")?, Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        for client in &mut clients {
+            let begun = Instant::now();
+            asked(client, "SELECT 1")?;
+            slow += u64::from(begun.elapsed() > Duration::from_millis(300));
+        }
+    }
+    Ok((slow, number("ConnOK")? - opened))
 }

@@ -1,6 +1,7 @@
 //! Settings of a hostgroup, `mysql_hostgroup_attributes`: how many connections it may have.
 #![forbid(unsafe_code)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ fn main() {
         ("all_servers_of_a_hostgroup_together_have_no_more_connections_than_it_may_have", crowded),
         ("who_waits_for_a_hostgroup_is_served_in_the_order_in_which_they_came", in_order),
         ("the_limit_of_a_hostgroup_is_changed_while_it_is_in_use", changed),
+        ("a_server_that_returns_to_a_full_hostgroup_gets_its_share", returned),
+        ("a_server_that_returns_to_a_full_hostgroup_gets_its_share_of_what_many_share", returned_to_lanes),
         ("an_idle_connection_to_another_server_makes_room_in_its_hostgroup", idle_elsewhere),
     ])
 }
@@ -112,6 +115,113 @@ fn crowded(driver: Driver) -> Outcome {
     let others = proxy
         .admin("SELECT max_connections, used, connections = used + free FROM stats_mysql_hostgroup_pool WHERE hostgroup = 1")?;
     same(others.trim(), &format!("NULL\t{}\t1", MAX * 2))
+}
+
+/// The other server has all connections of the hostgroup, by clients that come one after another and by more than there are connections.
+fn returned(driver: Driver) -> Outcome {
+    let (servers, proxy) = two(driver)?;
+    settle(&proxy, "{\"max_connections\": 4}")?;
+    proxy.admin(
+        "UPDATE mysql_hostgroup_attributes SET free_connections_pct = 100, connection_warming = 1; LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    let status = |status: &str| {
+        proxy.admin(&format!(
+            "UPDATE mysql_servers SET status = '{status}' WHERE hostgroup_id = 0 AND port = {}; LOAD MYSQL SERVERS TO RUNTIME",
+            servers[1].port
+        ))
+    };
+    let per_server = |column: &str| -> Result<String, String> {
+        let said = proxy.admin(&format!(
+            "SELECT {column} FROM stats_mysql_connection_pool WHERE hostgroup = 0 ORDER BY srv_port = {}",
+            servers[1].port
+        ))?;
+        Ok(said.trim().replace('\n', " "))
+    };
+    for crowd in [false, true] {
+        status("OFFLINE_HARD")?;
+        let mut clients: Vec<Raw> = (0..8).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+        asked(&mut clients[0], "SELECT 1")?;
+        // The others are opened ahead.
+        soon("4 0", || per_server("ConnUsed + ConnFree"))?;
+        status("ONLINE")?;
+        // Until the other has its half; then they stay as they are.
+        let mut opened = None;
+        let all_opened = || -> Result<u64, String> {
+            Ok(per_server("ConnOK")?.split(' ').filter_map(|number| number.parse::<u64>().ok()).sum())
+        };
+        for turn in 0..400 {
+            if crowd {
+                for client in &mut clients {
+                    client.query("SELECT SLEEP(0.005)").map_err(|error| error.to_string())?;
+                }
+                for client in &mut clients {
+                    client.rows().map_err(|error| error.to_string())?;
+                }
+            } else {
+                for client in &mut clients {
+                    asked(client, "SELECT @@port")?;
+                }
+            }
+            if turn % 20 == 0 && opened.is_none() && per_server("ConnUsed + ConnFree")? == "2 2" {
+                opened = Some(all_opened()?);
+            }
+            if opened.is_some() && turn % 20 == 19 {
+                break;
+            }
+        }
+        same(&per_server("ConnUsed + ConnFree")?, "2 2")?;
+        let (before, after) = (opened.unwrap_or_default(), all_opened()?);
+        expect(after <= before + 4, || format!("crowd: {crowd}: {before} connections were opened, then {after}"))?;
+    }
+    Ok(())
+}
+
+/// The other server has all connections of the hostgroup, and short reads in flight on them without a pause.
+fn returned_to_lanes(driver: Driver) -> Outcome {
+    let (servers, proxy) = two(driver)?;
+    settle(&proxy, "{\"max_connections\": 4, \"pipelining\": 16}")?;
+    let status = |status: &str| {
+        proxy.admin(&format!(
+            "UPDATE mysql_servers SET status = '{status}' WHERE hostgroup_id = 0 AND port = {}; LOAD MYSQL SERVERS TO RUNTIME",
+            servers[1].port
+        ))
+    };
+    let per_server = |column: &str| -> Result<Vec<u64>, String> {
+        let said = proxy.admin(&format!(
+            "SELECT {column} FROM stats_mysql_connection_pool WHERE hostgroup = 0 ORDER BY srv_port = {}",
+            servers[1].port
+        ))?;
+        said.split_whitespace().map(|number| number.parse().map_err(|_| format!("{said:?}"))).collect()
+    };
+    status("OFFLINE_HARD")?;
+    let over = Arc::new(AtomicBool::new(false));
+    let works: Vec<_> = (0..24)
+        .map(|_| {
+            let (mut client, over) = (log_in(&proxy)?, over.clone());
+            Ok(thread::spawn(move || -> Outcome {
+                let mut n = 0;
+                while !over.load(Ordering::Relaxed) {
+                    asked(&mut client, &format!("SELECT {n}"))?;
+                    n += 1;
+                }
+                Ok(())
+            }))
+        })
+        .collect::<Result<_, String>>()?;
+    thread::sleep(Duration::from_secs(1));
+    same(&per_server("ConnUsed + ConnFree")?[1].to_string(), "0")?;
+    status("ONLINE")?;
+    // Its two, or as many as there are, and half of the statements then.
+    soon("true", || {
+        let open = per_server("ConnUsed + ConnFree")?;
+        let before = per_server("Queries")?;
+        thread::sleep(Duration::from_millis(300));
+        let after = per_server("Queries")?;
+        let (one, other) = (after[0] - before[0], after[1] - before[1]);
+        Ok((open[1] > 0 && other * 100 / (one + other).max(1) >= 30).to_string())
+    })?;
+    over.store(true, Ordering::Relaxed);
+    works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
 }
 
 fn in_order(driver: Driver) -> Outcome {

@@ -7,6 +7,7 @@ use crate::lend::Why;
 use crate::pace::{Rate, Token};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
+use crate::room::Shares;
 use crate::sync::Need;
 use bridge::Counter;
 use rt::Instant;
@@ -195,6 +196,7 @@ impl Pools {
             if self.has_just_been_asked(room.place(), want) {
                 // Nobody has to be in its way for whom a connection is idle.
                 drop((room, token));
+                attempts += 1;
                 self.rt.sleep(ASK_FULL_AGAIN.min(limit.saturating_sub(self.rt.now() - begun))).await;
                 continue;
             }
@@ -378,15 +380,18 @@ impl Pools {
     }
 
     /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody here is closed for it. One that said a moment ago that it takes no
-    /// more is the last that is asked.
+    /// more is among the last that are asked.
     fn permitted(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Taken> {
         let now = self.rt.now();
         let places = group.places.borrow();
         let (well, full) = places
             .iter()
             .filter(|p| p.takes(now) && p.weight() > 0)
-            .partition::<Vec<&Rc<Place>>, _>(|place| !place.said_to_be_full(want.user, now));
-        for mut open in [well, full] {
+            .partition::<Vec<&Rc<Place>>, _>(|place| !place.comes_last(want.user, now));
+        // What another has to give up is for those that have too few.
+        let shares = Shares::to_give(&places, now);
+        let (short, well) = well.into_iter().partition(|place| shares.as_ref().is_some_and(|shares| shares.is_short(place)));
+        for mut open in [short, well, full] {
             while !open.is_empty() {
                 let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
                 let place = open.swap_remove(at);
@@ -398,7 +403,7 @@ impl Pools {
                     return Some(room);
                 }
                 // One goes that is for somebody with another user or schema: its room is worth more than itself.
-                if place.make_room(&places, &self.tally)
+                if place.make_room(&places, now, &self.tally)
                     && let Some(room) = Taken::of(place, max)
                 {
                     return Some(room);
@@ -437,8 +442,8 @@ impl Pools {
         if let Some(backend) = self.take_from(place, want) {
             return Some(backend);
         }
-        // Rather a new connection to the chosen server than always the old ones to another, while it has room.
-        if opens && !place.is_full() && !place.said_to_be_full(want.user, now) {
+        // Rather a new connection to the chosen server than always the old ones to another, while it has room, or another has some of its.
+        if opens && place.may_have_more(&places, want.user, now) {
             return None;
         }
         open.into_iter().find_map(|place| self.take_from(place, want))

@@ -13,6 +13,7 @@ use crate::Killing;
 use crate::backend::{Backend, Idle, Key, NOBODY};
 use crate::place::{Place, bump};
 use crate::pools::{Group, Pools, Want};
+use crate::room::Shares;
 use crate::state::State;
 use crate::sync::{self, Foreign, Need, Ways};
 use bridge::Counter;
@@ -158,6 +159,20 @@ impl Lanes {
             }
         }
         found
+    }
+
+    /// A server that has too few connections of a full hostgroup gets one that is a lane of another which has too many: the one with fewest statements runs empty. One
+    /// at a time.
+    fn give_up_for(&self, place: &Place, places: &[Rc<Place>], now: Instant) {
+        let Some(shares) = Shares::of(places, now).filter(|shares| shares.is_short(place)) else { return };
+        let all = self.all.borrow();
+        let of_others = || all.iter().filter(|lane| shares.is_over(&lane.place));
+        if !of_others().any(|lane| lane.closed.get())
+            && let Some(lane) = of_others().min_by_key(|lane| lane.len())
+        {
+            lane.closed.set(true);
+            lane.news.ring();
+        }
     }
 
     fn went_well(&self) {
@@ -329,8 +344,11 @@ impl Pools {
             }
             None if found.serving > 0 => found.emptiest.map(joins),
             // The ordinary way opens one, but not for each who comes meanwhile.
-            None if self.may_open(&place, want, now) && !self.must_slow_down(&group, want, now) => None,
+            None if self.may_open(&group, &place, want, now) && !self.must_slow_down(&group, want, now) => None,
             None => {
+                if !place.comes_last(want.user, now) {
+                    lanes.give_up_for(&place, &group.places.borrow(), now);
+                }
                 let others = lanes.find(depth, now, |lane| lane.serves(want, now));
                 others.soonest.or(others.emptiest).map(joins)
             }
@@ -350,8 +368,8 @@ impl Pools {
     }
 
     /// Whether a connection may be opened there, and none is being opened.
-    fn may_open(&self, place: &Place, want: &Want<'_>, now: Instant) -> bool {
-        place.opening.get() == 0 && !place.is_full() && !place.said_to_be_full(want.user, now)
+    fn may_open(&self, group: &Group, place: &Place, want: &Want<'_>, now: Instant) -> bool {
+        place.opening.get() == 0 && place.may_have_more(&group.places.borrow(), want.user, now)
     }
 
     fn begin(self: &Rc<Self>, group: &Rc<Group>, mut backend: Box<Backend>) -> Rc<Lane> {

@@ -11,6 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// So long after an attempt to connect has failed nothing is taken from other servers for this one.
+const FAILED_LATELY: Duration = Duration::from_secs(10);
+
 /// A server of a hostgroup, on this core.
 pub struct Place {
     row: RefCell<Arc<Server>>,
@@ -209,6 +212,11 @@ impl Place {
             self.shunned_until.set(Some(now + recovery));
             self.idle.borrow_mut().clear();
         }
+    }
+
+    /// The last attempt to connect has failed, a moment ago. Nobody need try again where others can serve.
+    pub(crate) fn has_failed(&self, now: Instant) -> bool {
+        self.failures.get() > 0 && self.failures_since.get().is_some_and(|since| now - since < FAILED_LATELY)
     }
 
     pub(crate) fn begin_use(&self) {

@@ -74,6 +74,11 @@ impl Place {
         self.has_said_full(user, now, BELIEVED)
     }
 
+    /// Whether others are asked first: it said so a moment ago, or could not be connected to, where an idle connection of another is closed to open one.
+    pub(crate) fn comes_last(&self, user: &str, now: Instant) -> bool {
+        self.said_to_be_full(user, now) || self.group_max.get() != UNLIMITED && self.has_failed(now)
+    }
+
     /// Whether it said so within that time, which is no longer than a second.
     pub(crate) fn has_said_full(&self, user: &str, now: Instant, within: Duration) -> bool {
         self.full.is_for(user, now, within)
@@ -125,6 +130,11 @@ impl Place {
         self.server().max_connections.min(self.group_max.get())
     }
 
+    /// Whether a connection to it may be opened for this user, if one of another server that has too many is closed for it. `all`: the servers of the hostgroup.
+    pub(crate) fn may_have_more(&self, all: &[Rc<Self>], user: &str, now: Instant) -> bool {
+        !self.comes_last(user, now) && (!self.is_full() || Shares::to_give(all, now).is_some_and(|shares| shares.is_short(self)))
+    }
+
     /// Closes what is idle and too much.
     pub(crate) fn shrink(&self) {
         while self.is_over() {
@@ -139,15 +149,16 @@ impl Place {
 
 impl Place {
     /// Closes the idle connection that keeps another from being opened to this server: one of its own, or, where only the hostgroup is full, the one of
-    /// all its servers that was used longest ago. Whether there may be room now.
-    pub(crate) fn make_room(&self, all: &[Rc<Self>], tally: &Tally) -> bool {
+    /// all its servers that was used longest ago, rather of those that have more than their weight says. Whether there may be room now.
+    pub(crate) fn make_room(&self, all: &[Rc<Self>], now: Instant, tally: &Tally) -> bool {
         if !self.is_full() {
             return true;
         }
         let oldest = |place: &Self| place.idle.borrow().first().map(|backend| backend.since);
         let of = if self.taken() < self.server().max_connections {
+            let shares = Shares::all(all, now);
             let idle = all.iter().filter_map(|place| Some((oldest(place)?, &**place)));
-            idle.min_by_key(|(since, _)| *since).map(|(_, place)| place)
+            idle.min_by_key(|(since, place)| (!shares.is_over(place), *since)).map(|(_, place)| place)
         } else {
             oldest(self).map(|_| self)
         };
@@ -157,6 +168,47 @@ impl Place {
         drop(closed);
         true
     }
+}
+
+/// What the servers of a full hostgroup should have of its connections, by their weights.
+pub(crate) struct Shares {
+    /// Of all servers that take work.
+    weights: u64,
+}
+
+impl Shares {
+    /// None where there is room.
+    pub(crate) fn of(all: &[Rc<Place>], now: Instant) -> Option<Self> {
+        all.first()?.is_group_full().then(|| Self::all(all, now))
+    }
+
+    fn all(all: &[Rc<Place>], now: Instant) -> Self {
+        let working = all.iter().filter(|place| place.takes(now));
+        Self { weights: working.map(|place| u64::from(place.weight())).sum() }
+    }
+
+    /// The same, where a server that has too many has one idle here.
+    pub(crate) fn to_give(all: &[Rc<Place>], now: Instant) -> Option<Self> {
+        let gives = |shares: &Self, place: &Place| !place.idle.borrow().is_empty() && shares.is_over(place);
+        Self::of(all, now).filter(|shares| all.iter().any(|place| gives(shares, place)))
+    }
+
+    /// Whether it has fewer than it should, and room of its own, and none is being opened to it.
+    pub(crate) fn is_short(&self, place: &Place) -> bool {
+        place.taken() < place.server().max_connections
+            && place.opening.get() == 0
+            && (u64::from(place.taken()) + 1) * self.weights <= due(place)
+    }
+
+    /// Whether it has more than its weight says, if all servers that take work have so much.
+    pub(crate) fn is_over(&self, place: &Place) -> bool {
+        u64::from(place.taken()) * self.weights > due(place)
+    }
+}
+
+/// The connections that are a server's by its weight, times all weights.
+fn due(place: &Place) -> u64 {
+    u64::from(place.group_max.get()) * u64::from(place.weight())
 }
 
 impl Group {
@@ -221,10 +273,10 @@ impl Group {
 }
 
 /// Whether one of `idle` connections here, or of those that are `left` to be opened, is more than a quarter of `most`; where the others are other cores', and what they do is not
-/// known, whether one of those here is more than a quarter of this core's `own`.
+/// known, whether one of those here is more than a quarter of this core's `own`, or the only one.
 fn is_spare(idle: u64, own: u64, left: u64, most: u64) -> bool {
     // Where none can be had at all, whoever asks for one hears why.
-    most == 0 || idle + left > most / 4 || idle > own / 4 && own < most
+    most == 0 || idle + left > most / 4 || own < most && (idle > own.div_ceil(4) || (idle, own) == (1, 1))
 }
 
 #[cfg(test)]
@@ -239,7 +291,7 @@ mod tests {
         // All are open and idle: a quarter of them on each of four cores, an eighth on each of eight; one on each.
         assert!(is_spare(25, 25, 0, 100) && is_spare(12, 12, 0, 100) && is_spare(1, 1, 0, 4) && is_spare(1, 1, 0, 8));
         // Clients have most of what is here.
-        assert!(!is_spare(6, 25, 0, 100) && is_spare(7, 25, 0, 100) && !is_spare(0, 1, 0, 4));
+        assert!(!is_spare(7, 25, 0, 100) && is_spare(8, 25, 0, 100) && !is_spare(0, 1, 0, 4) && !is_spare(1, 3, 0, 4));
         // Everything is elsewhere.
         assert!(!is_spare(0, 0, 0, 4));
         assert!(is_spare(0, 0, 0, 0), "there is no server");
