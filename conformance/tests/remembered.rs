@@ -2,6 +2,9 @@
 //! that of a direct connection, or an error that says that nobody knows.
 #![forbid(unsafe_code)]
 
+use std::thread;
+use std::time::Duration;
+
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw::Raw;
@@ -16,6 +19,8 @@ fn main() {
     trials::run(&[
         ("counts_in_texts_are_those_of_the_session", in_texts),
         ("counts_in_prepared_statements_are_those_of_the_session", in_prepared),
+        ("a_prepared_connection_id_is_the_sessions_own", number_in_prepared),
+        ("warnings_that_mysql_does_not_prepare_are_asked_for_by_a_text", warnings_by_text),
         ("what_nobody_knows_is_said_and_not_made_up", unknown),
     ])
 }
@@ -187,6 +192,43 @@ fn in_texts(driver: Driver) -> Outcome {
         three.say("SELECT id FROM conf.types")?;
         three.both("COM_RESET_CONNECTION", |raw| raw.ask(b"\x1F", Expect::Simple))?;
         three.say("SELECT FOUND_ROWS() + 0")
+    })
+}
+
+/// Libraries that prepare every statement (PDO, DBD::MariaDB, Connector/J) are told the number by which the session is ended, too.
+fn number_in_prepared(driver: Driver) -> Outcome {
+    each(driver, 2, |_, [_, twin], proxy| {
+        let mut three = Three::log_in(twin, proxy)?;
+        let told = |raw: &mut Raw| -> Result<String, String> {
+            raw.prepare("SELECT CONNECTION_ID() AS me")?;
+            let said = raw.execute(0, 0, b"")? + &raw.execute(0, 0, b"")?;
+            // A row, the third packet: no error, no NULL, the number.
+            let row = format!("3 {}", [&[0, 0], &raw.id.to_le_bytes()[..]].concat().escape_ascii());
+            Ok(said.replace(&row, "its number"))
+        };
+        three.disturb()?;
+        let (wanted, found) = (told(&mut three.direct)?, told(&mut three.client)?);
+        expect(wanted.matches("its number").count() == 2, || wanted.clone())?;
+        expect(found == wanted, || format!("{found}\ninstead of\n{wanted}"))
+    })
+}
+
+/// As libraries do it that prepare what they can, also when they take their time.
+fn warnings_by_text(driver: Driver) -> Outcome {
+    each(driver, 2, |vendor, [_, twin], proxy| {
+        let mut three = Three::log_in(twin, proxy)?;
+        if vendor == Vendor::MariaDb {
+            return Ok(());
+        }
+        three.say("SELECT no_such_column")?;
+        // Longer than mysql-handle_warnings_delay_ms.
+        thread::sleep(Duration::from_millis(100));
+        three.disturb()?;
+        three.both("it is prepared", |raw| raw.prepare("SHOW WARNINGS"))?;
+        three.say("SHOW WARNINGS")?;
+        three.both("it is prepared again", |raw| raw.prepare("SHOW WARNINGS"))?;
+        thread::sleep(Duration::from_millis(100));
+        three.say("SHOW WARNINGS")
     })
 }
 

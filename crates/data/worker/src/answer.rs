@@ -103,8 +103,10 @@ pub(crate) fn in_a_line(core: &Core) -> String {
     let up = (core.rt.now() - core.began).as_secs();
     let per_second = questions as f64 / up.max(1) as f64;
     let threads = core.roster.len();
+    // MariaDB does not count those.
+    let flushes = if core.epoch().claims_mariadb() { "" } else { "Flush tables: 0  " };
     format!(
-        "Uptime: {up}  Threads: {threads}  Questions: {questions}  Slow queries: {slow}  Opens: 0  Open tables: 0  \
+        "Uptime: {up}  Threads: {threads}  Questions: {questions}  Slow queries: {slow}  Opens: 0  {flushes}Open tables: 0  \
          Queries per second avg: {per_second:.3}"
     )
 }

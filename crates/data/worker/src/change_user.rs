@@ -122,7 +122,8 @@ impl Session {
         self.through = through;
         self.show_who();
         let mut payload = Vec::new();
-        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: self.flags(), warnings: 0, info: b"", changes: &[] };
+        let schema = wire::track::schema(&self.state.schema);
+        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: self.flags(), warnings: 0, info: b"", changes: &schema };
         ok.write(&mut payload, self.caps);
         let framed = self.client.frame(&payload);
         self.hand_over(framed).await

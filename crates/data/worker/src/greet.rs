@@ -268,13 +268,15 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         }
     }
     let mut payload = Vec::with_capacity(16);
+    // Servers tell who comes in which schema that is, and so do we: C's library goes back there when it connects anew.
+    let schema = wire::track::schema(entered.login.database.as_deref().or(user.default_schema.as_deref()).unwrap_or(""));
     let first = wire::ok::Ok {
         affected: 0,
         insert_id: 0,
         status: answer::flags(true) | core.pools.own_modes().flags,
         warnings: 0,
         info: b"",
-        changes: &[],
+        changes: &schema,
     };
     first.write(&mut payload, entered.login.caps);
     if conn.reply(&payload).await.is_err() {

@@ -11,6 +11,7 @@ use sql::words::{Kind, Token, Words};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use wire::execute::Value;
 use wire::response::Response;
 use wire::resultset::Column;
 use wire::status;
@@ -74,7 +75,12 @@ impl Session {
         let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
         let (columns, values): (Vec<_>, Vec<_>) = items.into_iter().map(|(_, column, value)| (column, value)).unzip();
         writer.columns(&columns);
-        writer.text_row(values.iter().map(|value| Some(value.as_bytes())));
+        if matches!(job.what, What::Execute(_)) {
+            writer.binary_row(&columns, &values.into_iter().map(Value::Uint).collect::<Vec<_>>());
+        } else {
+            let words: Vec<String> = values.iter().map(u64::to_string).collect();
+            writer.text_row(words.iter().map(|value| Some(value.as_bytes())));
+        }
         writer.end(u16::try_from(warnings).unwrap_or(u16::MAX));
         self.turn.sent = writer.last_seq();
         self.entry.recall.set(Recall::of_one_row());
@@ -85,14 +91,23 @@ impl Session {
     }
 
     /// What a SELECT asks for, as columns and their values, if all of them are known.
-    fn known(&self, job: &Job<'_>) -> Option<Vec<(Known, Column, String)>> {
+    fn known(&self, job: &Job<'_>) -> Option<Vec<(Known, Column, u64)>> {
         let class = job.class;
         let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
-        if !asks || class.multi || !matches!(job.what, What::Query(_)) || !job.is_as_written() {
+        let is_prepared = match job.what {
+            What::Query(_) => false,
+            What::Execute(execution) if !execution.is_bulk() && !execution.opens_cursor() => true,
+            _ => return None,
+        };
+        if !asks || class.multi || !job.is_as_written() {
             return None;
         }
         let items = items(job.text)?;
         let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
+        // What is prepared has FOUND_ROWS() in its text: see `counted`.
+        if is_prepared && !only_ours {
+            return None;
+        }
         // A connection that is kept knows better, if it saw that statement and sees this one.
         let hostgroup = job.plan.hostgroup();
         let knows = self.held.iter().any(|(of, backend)| of == hostgroup && self.knows_found_rows(backend));
@@ -101,8 +116,8 @@ impl Session {
         }
         let mariadb = job.epoch.claims_mariadb();
         let value = |what| match what {
-            Known::FoundRows => self.found_rows().map(|rows| rows.to_string()),
-            Known::ConnectionId => Some(self.entry.id.to_string()),
+            Known::FoundRows => self.found_rows().map(u64::from),
+            Known::ConnectionId => Some(u64::from(self.entry.id)),
         };
         items.iter().map(|(what, name)| Some((*what, column(*what, name, mariadb), value(*what)?))).collect()
     }

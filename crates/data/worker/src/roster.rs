@@ -68,6 +68,8 @@ pub(crate) struct Entry {
     info_len: Cell<u8>, // <= INFO_MAX
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
+    /// It was another client who ended it, and no operator.
+    pub(crate) by_client: Cell<bool>,
     pub(crate) interrupted: Cell<bool>,
     /// The server of the running statement is cut off.
     pub(crate) cut: Cell<bool>,
@@ -112,6 +114,7 @@ impl Entry {
             info: Cell::new([0; INFO_MAX]),
             info_len: Cell::new(0),
             killed: Cell::new(false),
+            by_client: Cell::new(false),
             interrupted: Cell::new(false),
             cut: Cell::new(false),
             leaves: Cell::new(false),
@@ -291,6 +294,7 @@ impl Roster {
         if owner.is_some_and(|owner| *owner != **entry.user.borrow()) {
             return Killed::NotYours;
         }
+entry.by_client.set(owner.is_some());
         entry.is_told(if statement_only { Kills::Statement } else { Kills::Session });
         Killed::Done
     }
@@ -300,7 +304,12 @@ impl Roster {
         let is_his = |entry: &&Rc<Entry>| {
             entry.id != but && **entry.user.borrow() == *user && host.is_none_or(|host| entry.client.0 == host)
         };
-        self.0.borrow().values().filter(is_his).inspect(|entry| entry.is_told(does)).count() as u64
+        let all = self.0.borrow();
+        let told = all.values().filter(is_his).inspect(|entry| {
+            entry.by_client.set(true);
+            entry.is_told(does);
+        });
+        told.count() as u64
     }
 
     /// Sessions with an open transaction, and sessions that are bound to their user's hostgroup, as of the end of their last commands.

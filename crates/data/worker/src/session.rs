@@ -192,7 +192,8 @@ impl Session {
     /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy drains.
     fn may_go_on(&mut self) -> Result<(), Ended> {
         if self.entry.killed.get() {
-            return Err(Ended::Told(killed()));
+            // Servers tell an idle client nothing of a KILL, and PHP logs a warning for each packet that comes unasked.
+            return Err(if self.entry.by_client.get() { Ended::Broken } else { Ended::Told(killed()) });
         }
         if self.leave_cut_off() {
             return Err(Ended::Told(cut_off()));

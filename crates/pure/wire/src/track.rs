@@ -40,6 +40,18 @@ pub fn changes(raw: &[u8]) -> impl Iterator<Item = Change<'_>> {
     })
 }
 
+/// The change that tells of this schema, as [`changes`] reads it; nothing where there is none.
+#[must_use]
+pub fn schema(name: &str) -> Vec<u8> {
+    let (mut block, mut out) = (Vec::new(), Vec::new());
+    if !name.is_empty() {
+        block.lenenc_bytes(name.as_bytes());
+        out.u8(0x01);
+        out.lenenc_bytes(&block);
+    }
+    out
+}
+
 fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     let mut r = Reader::new(block);
     Some(match kind {
@@ -130,6 +142,13 @@ mod tests {
         assert_eq!(common.with(None, None, None), common);
         assert_eq!(common.with(Some("autocommit"), None, Some(true)), Wish::new("autocommit", true, true));
         assert_eq!(common.with(None, Some(false), None), Wish::new("time_zone", false, false));
+    }
+
+    #[test]
+    fn a_schema_is_told_if_there_is_one() {
+        assert_eq!(schema("test"), b"\x01\x05\x04test");
+        assert_eq!(changes(&schema("größe")).collect::<Vec<_>>(), [Change::Schema("größe".as_bytes())]);
+        assert_eq!(schema(""), b"");
     }
 
     #[test]
