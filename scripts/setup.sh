@@ -25,6 +25,10 @@ missing() { printf 'MISSING: %s\n' "$*" >&2; }
 needs_build="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config /usr/include/openssl/ssl.h:libssl-dev make:make"
 needs_servers="mariadbd:mariadb-server-core mariadb:mariadb-client-core setpriv:util-linux openssl:openssl"
 needs_clients="python3:python3 python3-venv?:python3-venv go:golang-go node:nodejs npm:npm javac:default-jdk-headless mvn:maven /etc/ssl/certs/ca-certificates.crt:ca-certificates"
+needs_php="php:php-cli php-mysql?:php-mysql"
+needs_c="/usr/include/mariadb/mysql.h:libmariadb-dev"
+needs_ruby="ruby:ruby ruby-mysql2?:ruby-mysql2"
+needs_perl="perl:perl dbd-mysql?:libdbd-mysql-perl dbd-mariadb?:libdbd-mariadb-perl"
 needs_bench="sysbench:sysbench haproxy:haproxy python3:python3"
 needs_fuzz="c++:g++"
 
@@ -32,6 +36,10 @@ there() { # is it?
   case $1 in
     /*) [ -e "$1" ] ;;
     python3-venv\?) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
+    php-mysql\?) php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);' >/dev/null 2>&1 ;;
+    ruby-mysql2\?) ruby -rmysql2 -e '' 2>/dev/null ;;
+    dbd-mysql\?) perl -MDBD::mysql -e '' 2>/dev/null ;;
+    dbd-mariadb\?) perl -MDBD::MariaDB -e '' 2>/dev/null ;;
     *) command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] ;;
   esac
 }
@@ -92,8 +100,12 @@ case $mode in
     install "$needs_servers" || missing "MariaDB, so the conformance tests against it are skipped"
     "$here/get-mariadb-plugins.sh" || missing "MariaDB's auth_ed25519, so no server asks for it"
     install "$needs_clients" || missing "some client languages, so their conformance tests are skipped"
+    install "$needs_php" || missing "PHP with mysqli and PDO, so their conformance tests are skipped"
+    install "$needs_c" || missing "libmariadb to compile with, so its conformance tests are skipped"
+    install "$needs_ruby" || missing "Ruby with mysql2, so its conformance tests are skipped"
+    install "$needs_perl" || missing "Perl with DBD::mysql and DBD::MariaDB, so their conformance tests are skipped"
     "$here/get-mysql.sh" || missing "MySQL, so the conformance tests against it and with its client are skipped"
-    for client in python go node java; do
+    for client in python go node java php c ruby perl; do
       "$here/clients.sh" "$client" >/dev/null || missing "the $client clients, so their conformance tests are skipped"
     done
     ;;

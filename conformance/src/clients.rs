@@ -39,6 +39,20 @@ pub enum Client {
     MariaDbNode,
     /// MariaDB Connector/J.
     MariaDbJava,
+    /// PHP's mysqli.
+    PhpMysqli,
+    /// PHP's PDO, which writes parameters into texts.
+    PhpPdo,
+    /// PHP's PDO, which has the server prepare every statement.
+    PhpPdoPrepared,
+    /// MariaDB's library for C.
+    C,
+    /// mysql2 for Ruby.
+    Ruby,
+    /// DBD::mysql, which writes parameters into texts.
+    DbdMySql,
+    /// DBD::MariaDB, which has the server prepare statements.
+    DbdMariaDb,
 }
 
 /// All of them.
@@ -54,6 +68,13 @@ pub const ALL: &[Client] = &[
     Client::Rust,
     Client::MariaDbNode,
     Client::MariaDbJava,
+    Client::PhpMysqli,
+    Client::PhpPdo,
+    Client::PhpPdoPrepared,
+    Client::C,
+    Client::Ruby,
+    Client::DbdMySql,
+    Client::DbdMariaDb,
 ];
 
 impl fmt::Display for Client {
@@ -70,6 +91,13 @@ impl fmt::Display for Client {
             Self::Rust => "mysql_async",
             Self::MariaDbNode => "node_mariadb",
             Self::MariaDbJava => "mariadb_connector_j",
+            Self::PhpMysqli => "php_mysqli",
+            Self::PhpPdo => "php_pdo",
+            Self::PhpPdoPrepared => "php_pdo_prepared",
+            Self::C => "libmariadb",
+            Self::Ruby => "ruby_mysql2",
+            Self::DbdMySql => "dbd_mysql",
+            Self::DbdMariaDb => "dbd_mariadb",
         })
     }
 }
@@ -169,6 +197,10 @@ impl Client {
             Self::Go => built("go").err(),
             Self::Node | Self::MariaDbNode => built("node").err(),
             Self::Java | Self::MariaDbJava => built("java").err(),
+            Self::PhpMysqli | Self::PhpPdo | Self::PhpPdoPrepared => built("php").err(),
+            Self::C => built("c").err(),
+            Self::Ruby => built("ruby").err(),
+            Self::DbdMySql | Self::DbdMariaDb => built("perl").err(),
         }
     }
 
@@ -202,6 +234,13 @@ impl Client {
                 command
             }
             Self::Rust => Command::new(rust_client()?),
+            Self::PhpMysqli => php("mysqli")?,
+            Self::PhpPdo => php("pdo")?,
+            Self::PhpPdoPrepared => php("pdo-prepared")?,
+            Self::C => Command::new(built("c")?.join("client")),
+            Self::Ruby => script("ruby", "client.rb", &[])?,
+            Self::DbdMySql => script("perl", "client.pl", &["mysql"])?,
+            Self::DbdMariaDb => script("perl", "client.pl", &["mariadb"])?,
         })
     }
 
@@ -304,9 +343,11 @@ fn shorten(words: &str) -> String {
 
 /// The folder of a built client; built on the first call by the script that also setup uses.
 fn built(name: &'static str) -> Result<PathBuf, String> {
-    static BUILT: [(&str, OnceLock<Result<PathBuf, String>>); 4] =
-        [("python", OnceLock::new()), ("go", OnceLock::new()), ("node", OnceLock::new()), ("java", OnceLock::new())];
-    let Some((_, cell)) = BUILT.iter().find(|(known, _)| *known == name) else { return Err(format!("no client {name}")) };
+    const NAMES: [&str; 8] = ["python", "go", "node", "java", "php", "c", "ruby", "perl"];
+    static BUILT: [OnceLock<Result<PathBuf, String>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    let Some((cell, _)) = BUILT.iter().zip(NAMES).find(|(_, known)| *known == name) else {
+        return Err(format!("no client {name}"));
+    };
     cell.get_or_init(|| {
         let mut command = Command::new(cache::root().join("scripts/clients.sh"));
         let (fine, words) = output(command.arg(name), RUN_AT_MOST * 2)?;
@@ -318,6 +359,23 @@ fn built(name: &'static str) -> Result<PathBuf, String> {
 fn python(kind: &str) -> Result<Command, String> {
     let mut command = Command::new(built("python")?.join("venv/bin/python"));
     command.arg("-B").arg(cache::root().join("conformance/clients/python/client.py")).arg(kind);
+    Ok(command)
+}
+
+fn php(kind: &str) -> Result<Command, String> {
+    let mut command = Command::new("php");
+    // Its own complaints are no rows; a result of 100 MB is one; and what files are read is for the scenarios to say.
+    command
+        .args(["-d", "display_errors=stderr", "-d", "memory_limit=-1", "-d", "mysqli.allow_local_infile=1"])
+        .arg(built("php")?.join("client.php"))
+        .arg(kind);
+    Ok(command)
+}
+
+/// A programme that is its own source, by its language.
+fn script(language: &'static str, file: &str, arguments: &[&str]) -> Result<Command, String> {
+    let mut command = Command::new(language);
+    command.arg(built(language)?.join(file)).args(arguments);
     Ok(command)
 }
 

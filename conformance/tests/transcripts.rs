@@ -37,6 +37,10 @@ enum Between {
     ThroughPacked,
 }
 
+/// C's library, and what is made of it or like it.
+const HAVE_CALLS: &[Client] =
+    &[Client::PhpMysqli, Client::PhpPdo, Client::PhpPdoPrepared, Client::C, Client::Ruby, Client::DbdMySql, Client::DbdMariaDb];
+
 /// Before every run.
 const AS_THEY_WERE: &str =
     "DROP DATABASE IF EXISTS conf3; DELETE FROM conf.child; DELETE FROM conf.scratch; TRUNCATE conf.counted";
@@ -59,10 +63,12 @@ struct Stand {
 }
 
 impl Stand {
-    /// Files may be loaded.
+    /// Files may be loaded, and clients that name no character set have the server's: PHP takes the one of the greeting.
     fn wish(&self) -> Wish {
         let mut wish = Wish::in_front_of(&self.server);
-        wish.variables.push_str("    enable_load_data_local_infile = true\n");
+        wish.variables.push_str("    enable_load_data_local_infile = true\n    default_charset = \"utf8mb4\"\n");
+        let collation = if self.server.vendor == Vendor::MariaDb { "utf8mb4_general_ci" } else { "utf8mb4_unicode_ci" };
+        wish.variables.push_str(&format!("    default_collation_connection = \"{collation}\"\n"));
         wish
     }
 
@@ -250,7 +256,7 @@ fn main() {
                 }
                 // What is packed on the way to a server, or carried from socket to socket, differs by what is said, hardly by who says it.
                 let some = [Client::MariaDbCli, Client::MySqlCli, Client::Java, Client::Rust].contains(client);
-                let by_size = ["connect", "large", "multi", "prepared", "session", "types"].contains(&name.as_str());
+                let by_size = ["connect", "calls", "large", "multi", "prepared", "session", "types"].contains(&name.as_str());
                 if matches!(between, Between::Packed | Between::Through(_)) && !some && !by_size {
                     continue;
                 }
@@ -272,6 +278,14 @@ fn main() {
                 }
                 // Where it may not become somebody else, it waits for ever, also before a server.
                 if *client == Client::MariaDbNode && name == "lifetime" {
+                    continue;
+                }
+                // Calls that the others do not have.
+                let has_calls = HAVE_CALLS.contains(client);
+                if name == "calls" && !has_calls {
+                    continue;
+                }
+                if has_calls && !worth(*client, between, &name) {
                     continue;
                 }
                 // Nothing in it is asked twice, or it writes more than it asks.
@@ -310,6 +324,22 @@ fn main() {
     // exit() runs no destructors; the servers and proxies have to go first.
     drop(stands);
     conclusion.exit();
+}
+
+/// Whether a scenario tells more by one of those who [`HAVE_CALLS`]: they differ in what they say, and how Millrace speaks with the kernel and with servers does not
+/// depend on that.
+fn worth(client: Client, between: Between, scenario: &str) -> bool {
+    let first = [Client::PhpMysqli, Client::C].contains(&client);
+    match between {
+        Between::Millrace(Driver::Uring) => first || !["compressed", "large"].contains(&scenario),
+        Between::Shared => {
+            (first || client == Client::PhpPdoPrepared)
+                && ["calls", "counts", "lifetime", "prepared", "session", "transactions"].contains(&scenario)
+        }
+        Between::Relay => first,
+        Between::Millrace(Driver::Epoll) | Between::Packed => first && scenario == "calls",
+        _ => false,
+    }
 }
 
 /// One of each list after the other: tests of one server wait for each other, those of two servers run side by side.
