@@ -294,7 +294,7 @@ impl Roster {
         if owner.is_some_and(|owner| *owner != **entry.user.borrow()) {
             return Killed::NotYours;
         }
-entry.by_client.set(owner.is_some());
+        entry.by_client.set(owner.is_some());
         entry.is_told(if statement_only { Kills::Statement } else { Kills::Session });
         Killed::Done
     }
