@@ -96,7 +96,8 @@ impl Session {
         let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
         let is_prepared = match job.what {
             What::Query(_) => false,
-            What::Execute(execution) if !execution.is_bulk() && !execution.opens_cursor() => true,
+            // Who wants a cursor is told by the flags that there is none.
+            What::Execute(execution) if !execution.is_bulk() => true,
             _ => return None,
         };
         if !asks || class.multi || !job.is_as_written() {

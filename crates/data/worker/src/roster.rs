@@ -203,9 +203,12 @@ impl Entry {
     }
 
     /// It is to end, or what it runs is.
-    fn is_told(&self, does: Kills) {
+    fn is_told_by(&self, client: bool, does: Kills) {
         match does {
-            Kills::Session => self.killed.set(true),
+            Kills::Session => {
+                self.by_client.set(client);
+                self.killed.set(true);
+            }
             Kills::Statement => self.interrupted.set(true),
             Kills::Nothing => return,
         }
@@ -294,8 +297,7 @@ impl Roster {
         if owner.is_some_and(|owner| *owner != **entry.user.borrow()) {
             return Killed::NotYours;
         }
-        entry.by_client.set(owner.is_some());
-        entry.is_told(if statement_only { Kills::Statement } else { Kills::Session });
+        entry.is_told_by(owner.is_some(), if statement_only { Kills::Statement } else { Kills::Session });
         Killed::Done
     }
 
@@ -304,12 +306,7 @@ impl Roster {
         let is_his = |entry: &&Rc<Entry>| {
             entry.id != but && **entry.user.borrow() == *user && host.is_none_or(|host| entry.client.0 == host)
         };
-        let all = self.0.borrow();
-        let told = all.values().filter(is_his).inspect(|entry| {
-            entry.by_client.set(true);
-            entry.is_told(does);
-        });
-        told.count() as u64
+        self.0.borrow().values().filter(is_his).inspect(|entry| entry.is_told_by(true, does)).count() as u64
     }
 
     /// Sessions with an open transaction, and sessions that are bound to their user's hostgroup, as of the end of their last commands.
