@@ -213,7 +213,8 @@ fn number_in_prepared(driver: Driver) -> Outcome {
         // Who asks for a cursor gets the row at once, as of other statements for which servers open none.
         let plain = three.client.execute(0, 0, b"")?;
         let by_cursor = three.client.execute(0, 1, b"")?;
-        expect(by_cursor == plain, || format!("{by_cursor}\ninstead of\n{plain}"))
+        expect(by_cursor == plain, || format!("{by_cursor}\ninstead of\n{plain}"))?;
+        number_and_more(proxy)
     })
 }
 
@@ -222,7 +223,7 @@ fn warnings_by_text(driver: Driver) -> Outcome {
     each(driver, 2, |vendor, [_, twin], proxy| {
         let mut three = Three::log_in(twin, proxy)?;
         if vendor == Vendor::MariaDb {
-            return Ok(());
+            return prepared_by_mariadb(twin, proxy);
         }
         three.say("SELECT no_such_column")?;
         // Longer than mysql-handle_warnings_delay_ms.
@@ -234,6 +235,29 @@ fn warnings_by_text(driver: Driver) -> Outcome {
         thread::sleep(Duration::from_millis(100));
         three.say("SHOW WARNINGS")
     })
+}
+
+/// It does prepare it, whatever Millrace says to be.
+fn prepared_by_mariadb(twin: &Server, proxy: &Proxy) -> Outcome {
+    proxy.admin("SET mysql-server_version = '8.0.11'; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let mut three = Three::log_in(twin, proxy)?;
+    // From then on the connection stays, however silent the client is.
+    three.both("it is prepared", |raw| raw.prepare("SHOW WARNINGS"))?;
+    three.say("INSERT IGNORE INTO conf.kept VALUES ('no number')")?;
+    thread::sleep(Duration::from_millis(100));
+    three.both("it is executed", |raw| raw.execute(0, 0, b""))?;
+    let shown = three.client.execute(0, 0, b"")?;
+    expect(shown.contains("no number"), || shown.clone())
+}
+
+/// What a rule has made of the question is what is answered.
+fn number_and_more(proxy: &Proxy) -> Outcome {
+    let rule = "(2, 1, '^SELECT CONNECTION_ID\\(\\) AS me$', 'SELECT CONNECTION_ID() AS me, 7 AS seven', 1)";
+    let columns = "(rule_id, active, match_pattern, replace_pattern, apply)";
+    proxy.admin(&format!("INSERT INTO mysql_query_rules {columns} VALUES {rule}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+    let mut client = Raw::log_in(proxy.port, caps::DEPRECATE_EOF)?;
+    let (prepared, executed) = (client.prepare("SELECT CONNECTION_ID() AS me")?, client.execute(0, 0, b"")?);
+    expect(prepared.contains("seven") && executed.contains("seven"), || format!("{prepared}\n{executed}"))
 }
 
 const PREPARED: &[&str] = &[

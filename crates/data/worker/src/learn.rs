@@ -37,16 +37,25 @@ impl Session {
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
         let found_rows = backend.holds.has(Hold::FoundRows);
         backend.holds.after(job.class, &answered);
-        if matches!(job.what, What::Prepare(_)) {
+        let is_prepared = matches!(job.what, What::Prepare(_));
+        if is_prepared {
             // Nothing was selected yet.
             backend.holds.put(Hold::FoundRows, found_rows);
+        }
+        // MySQL prepares no SHOW WARNINGS; the error is what another one shows.
+        let reads_warnings = job.class.reads.intersects(Reads::WARNINGS) && !(is_prepared && error);
+        if error && !reads_warnings {
+            backend.holds.add(Hold::Diagnostics);
+        } else if is_prepared && reads_warnings {
+            // Only a server can answer what is executed.
+            self.entry.asks_servers_for_warnings.set(true);
         }
         if error || response.warnings() > 0 {
             (backend.warnings_left, backend.others_warnings) = (true, false);
         } else if backend.warnings_left && surely_ends_warnings(job) {
             (backend.warnings_left, backend.others_warnings) = (false, false);
         }
-        if !job.class.reads.intersects(Reads::WARNINGS) {
+        if !reads_warnings {
             if warned && !backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb() && leaves_warnings(job) {
                 backend.holds.add(Hold::Diagnostics);
             } else {

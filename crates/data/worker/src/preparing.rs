@@ -9,8 +9,7 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
-use sql::words::Words;
-use sql::{Class, Leaves, Lexing, Reads};
+use sql::{Class, Leaves, Lexing};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
@@ -104,11 +103,7 @@ impl Session {
         let rewritten = self.rewritten(epoch, sql);
         let moved = rewritten.as_ref().and_then(|(_, made)| Moved::new(made.params_before, &made.params));
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
-        let mut class = quiet(self.lexing().class(sql));
-        // MySQL prepares no SHOW WARNINGS. What clients ask anew by a text then are the warnings of that error, whichever server has it to tell.
-        if !epoch.claims_mariadb() && Words::new(sql).next().is_some_and(|first| first.is("SHOW")) {
-            class.reads = class.reads.without(Reads::WARNINGS);
-        }
+        let class = quiet(self.lexing().class(sql));
         let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
         let preparing = Preparing { client, moved, naming: None, statement: OnceCell::new(), outline };
         self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing)).await

@@ -103,7 +103,8 @@ impl Session {
         if !asks || class.multi || !job.is_as_written() {
             return None;
         }
-        let items = items(job.text)?;
+        // A rule may have made another statement of what is prepared.
+        let items = items(if is_prepared { job.sent() } else { job.text })?;
         let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
         // What is prepared has FOUND_ROWS() in its text: see `counted`.
         if is_prepared && !only_ours {

@@ -48,7 +48,8 @@ enum Form {
 impl Session {
     /// A stage: answers from what the session was told, if no connection knows better.
     pub(crate) async fn recall_warnings(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        if !job.class.reads.intersects(Reads::WARNINGS) {
+        // Who prepares it asks nothing yet.
+        if !job.class.reads.intersects(Reads::WARNINGS) || matches!(job.what, What::Prepare(_)) {
             return Ok(ControlFlow::Continue(()));
         }
         let plain = matches!(job.what, What::Query(_)) && job.is_as_written() && !job.class.multi;
@@ -135,8 +136,11 @@ impl Session {
     /// A statement is over: the warnings before it are, too, unless it leaves them.
     pub(crate) fn settle_warnings(&mut self, job: &Job<'_>) {
         let idle = self.held.is_empty() && self.entry.warnings.borrow().is_none();
+        // Where MySQL does not prepare it, the error is what the next is about.
+        let is_not_prepared = self.turn.failed && matches!(job.what, What::Prepare(_));
+        let reads = job.class.reads.intersects(Reads::WARNINGS) && !is_not_prepared;
         // COM_INIT_DB is no statement to a server.
-        if idle || job.class.reads.intersects(Reads::WARNINGS) || matches!(job.what, What::Raw([0x02, ..], _)) {
+        if idle || reads || matches!(job.what, What::Raw([0x02, ..], _)) {
             return;
         }
         let statement = self.entry.statement.get();
