@@ -38,6 +38,7 @@ cargo test --workspace --no-run $planted || failed=1
 programme() {
   local words
   words=$(cargo test --workspace --no-fail-fast $1 2>&1) || words+=$'\n'"FAILED: cargo test --workspace $1"
+  words+=$'\n'"took $SECONDS s: cargo test --workspace $1"
   flock "$log" tee -a "$log" <<<"$words"
 }
 export -f programme
@@ -57,6 +58,7 @@ fi | xargs -d '\n' -P 2 -I ONE bash -c 'programme "ONE"'
 ! grep '^FAILED: ' "$log" || failed=1
 
 echo
+grep '^took [0-9]* s: ' "$log" | sort -k2,2nr | head -n 12 | cut -c1-120
 grep -E '^(MISSING|SKIPPED):' "$log" | sort -u
 awk -v failed="$failed" '
   /^test result:/ {

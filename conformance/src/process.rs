@@ -183,6 +183,7 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
     let out = reader(child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
     let err = reader(child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
     let until = Instant::now() + at_most;
+    let mut pause_ms = 1;
     let (fine, late) = loop {
         match child.try_wait() {
             Ok(Some(status)) => break (status.success(), false),
@@ -191,7 +192,10 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
                 let _ = child.wait();
                 break (false, true);
             }
-            Ok(None) => thread::sleep(Duration::from_millis(5)),
+            Ok(None) => {
+                thread::sleep(Duration::from_millis(pause_ms));
+                pause_ms = 5.min(pause_ms + 1);
+            }
             Err(error) => return Err(format!("{command:?}: {error}")),
         }
     };
