@@ -14,6 +14,7 @@ fn main() {
         ("a_firewall_is_learned_explained_and_protects", a_firewall_is_learned_explained_and_protects),
         ("prepared_statements_are_looked_at_when_prepared_and_when_executed", prepared_statements_are_looked_at),
         ("what_is_prepared_behind_a_comment_is_counted_as_the_firewall_asks_for_it", counted_with_comments),
+        ("options_of_the_statistics_neither_allow_nor_forbid", options_of_the_statistics),
         ("users_and_addresses_have_modes_of_their_own", users_and_addresses_have_modes_of_their_own),
         ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
         ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
@@ -456,6 +457,88 @@ fn prepared((_server, proxy): (Server, Proxy)) -> Outcome {
     let said = client.ask(b"\x02conf2", wire::response::Expect::Simple)?;
     expect(!said.contains("Firewall"), || said.clone())?;
     holds(&client.query("SELECT 5, 6")?, blocked)
+}
+
+/// A LOAD of any option of the digests leaves allowed what was, as text and prepared, and refused what was. What was counted under it is learned as the firewall has it.
+fn options_of_the_statistics(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    server.root(
+        "CREATE TABLE conf.t_1 (a INT, b INT, c INT); CREATE TABLE conf.t_2 LIKE conf.t_1; CREATE TABLE conf.T_1 LIKE conf.t_1; \
+         CREATE TABLE conf.secrets (password VARCHAR(20)); INSERT INTO conf.secrets VALUES ('hunter2')",
+    )?;
+    let mut client = Raw::log_in(proxy.port, 0)?;
+    let long = format!("SELECT a FROM conf.t_1 WHERE {}a = c", "a = b OR b = c OR ".repeat(150));
+    let allowed = ["SELECT a FROM conf.t_1 WHERE b IN (1,2,3,4,5) AND c=NULL", &long];
+    let refused = [
+        "SELECT a FROM conf.t_2 WHERE b IN (1,2,3,4,5) AND c=NULL",
+        "SELECT a FROM conf.T_1 WHERE b IN (1,2,3,4,5) AND c=NULL",
+        "SELECT a FROM conf.t_1 WHERE b IN (1,2,3,4,5) AND c=1",
+        "SELECT a FROM conf.t_1 WHERE b IN (1,2) AND c=NULL",
+        "SELECT a FROM conf.t_1 WHERE b IN (1,2,3,4,5) AND c=NULL UNION SELECT password FROM conf.secrets",
+        &format!("{long} UNION SELECT password FROM conf.secrets"),
+        "SELECT 1",
+    ];
+    let blocked = "#42000Firewall blocked this query";
+    for sql in allowed {
+        client.query(sql)?;
+    }
+    proxy.admin(&format!("{DETECTING}LEARN MYSQL FIREWALL FROM DIGESTS"))?;
+    for sql in allowed.iter().chain(&refused) {
+        client.prepare(sql)?;
+    }
+    proxy.admin(&format!("{PROTECTING}{ON}"))?;
+    let mut holds = |when: &str| {
+        for (at, sql) in allowed.into_iter().enumerate() {
+            for said in [client.query(sql)?, client.execute(at, 0, b"")?] {
+                expect(!said.contains("#42"), || format!("{when}: {sql:.80}: {said:.200}"))?;
+            }
+        }
+        for (at, sql) in refused.into_iter().enumerate() {
+            for said in [client.query(sql)?, client.execute(allowed.len() + at, 0, b"")?] {
+                expect(said.contains(blocked), || format!("{when}: {sql:.80}: {said:.200}"))?;
+            }
+        }
+        Ok::<_, String>(())
+    };
+    holds("as usual")?;
+    for (name, value) in [
+        ("", ""),
+        ("_no_digits", "true"),
+        ("_lowercase", "true"),
+        ("_replace_null", "true"),
+        ("_keep_comment", "true"),
+        ("_normalize_digest_text", "true"),
+        ("_track_hostname", "true"),
+        ("_grouping_limit", "1"),
+        ("_groups_grouping_limit", "1"),
+        ("_max_digest_length", "16"),
+        ("_max_digest_length", "65536"),
+        ("_max_query_length", "16"),
+    ] {
+        let name = format!("mysql-query_digests{name}");
+        let value = if value.is_empty() { "false" } else { value };
+        let was = proxy.admin(&format!("SELECT variable_value FROM global_variables WHERE variable_name = '{name}'"))?;
+        proxy.admin(&format!("SET {name} = '{value}'; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+        holds(&format!("{name} = {value}"))?;
+        proxy.admin(&format!("SET {name} = '{was}'; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+    }
+    // What the statistics count as one is learned as what the firewall saw first, and the answer says that there may be more.
+    proxy.admin(
+        "SET mysql-query_digests_no_digits = 'true'; SET mysql-query_digests_lowercase = 'true'; SET mysql-query_digests_max_digest_length = 16; \
+         SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; DELETE FROM mysql_firewall_whitelist_rules; \
+         SELECT COUNT(*) FROM stats_mysql_query_digest_reset",
+    )?;
+    let one = "INSERT INTO conf.t_1 VALUES (1, 2, 3)";
+    command_line(proxy.port, "app", "secret", &["conf"], one)?;
+    command_line(proxy.port, "app", "secret", &["conf"], "INSERT INTO conf.t_2 VALUES (1, 2, 3)")?;
+    proxy.admin(&format!("LEARN MYSQL FIREWALL FROM DIGESTS; {PROTECTING}{ON}"))?;
+    command_line(proxy.port, "app", "secret", &["conf"], one)?;
+    refused_as(&proxy, "INSERT INTO conf.t_2 VALUES (1, 2, 3)")?;
+    refused_as(&proxy, "INSERT INTO conf.T_1 VALUES (1, 2, 3)")
+}
+
+fn refused_as(proxy: &Proxy, sql: &str) -> Outcome {
+    refused(command_line(proxy.port, "app", "secret", &["conf"], sql), BLOCKED)
 }
 
 fn users_and_addresses_have_modes_of_their_own(driver: Driver) -> Outcome {

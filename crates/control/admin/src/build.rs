@@ -8,7 +8,7 @@ use config::{
     Alone, FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, Help, HostgroupAttributesRow,
     Refusal, ServerRow, SslParamsRow,
 };
-use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variables};
+use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variable, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ fn usable(pairs: Vec<(String, Vec<u8>)>) -> (Pairs, Vec<Refusal>) {
 }
 
 fn not_utf8(name: &str) -> Vec<Refusal> {
-    let column = config::Variable::named(name).map_or("", |known| known.name);
+    let column = Variable::named(name).map_or("", |known| known.name);
     vec![Refusal { table: "global_variables", row: name.into(), column, words: "must be a text in UTF-8".into() }]
 }
 
@@ -262,7 +262,7 @@ fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
     Ok(making(next, move |next, help| {
         let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
         next.firewall = Arc::new(firewall);
-        Ok([everybody_is_refused(next), names_look_alike(next), unseen(next)].concat())
+        Ok([everybody_is_refused(next), others_are_counted(next), unseen(next)].concat())
     }))
 }
 
@@ -276,23 +276,30 @@ fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
     Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
 }
 
-/// Options of digests with which a rule for one table allows others.
-fn names_look_alike(next: &Snapshot) -> Vec<Refusal> {
+/// Options with which the statistics have other digests than the rules of the firewall.
+fn others_are_counted(next: &Snapshot) -> Vec<Refusal> {
     let v = &next.variables;
-    if !v.mysql_firewall_whitelist_enabled {
+    if !v.mysql_firewall_whitelist_enabled || v.digest_options().are_as_whole() {
         return Vec::new();
     }
-    let options = [
-        ("mysql-query_digests_no_digits", v.mysql_query_digests_no_digits, "t_1 and t_2"),
-        ("mysql-query_digests_lowercase", v.mysql_query_digests_lowercase, "T and t"),
-    ];
-    let notice = |column, names| {
+    let notice = |column: &'static str| {
+        let variable = Variable::named(column)?;
+        let (is, always) = (variable.text(v), variable.default);
         let words = format!(
-            "is true: {names} are one name in a digest, so a rule of the firewall that allows one of them allows the other"
+            "is {is}: the digests of the statistics are not those of the firewall, for which it is always {always}; LEARN MYSQL FIREWALL, \
+             stats_mysql_firewall and EXPLAIN ROUTE have those"
         );
-        Refusal { table: "global_variables", row: String::new(), column, words }
+        (is != always).then(|| Refusal { table: "global_variables", row: String::new(), column, words })
     };
-    options.into_iter().filter(|(_, is_on, _)| *is_on).map(|(column, _, names)| notice(column, names)).collect()
+    let names = [
+        "mysql-query_digests_grouping_limit",
+        "mysql-query_digests_groups_grouping_limit",
+        "mysql-query_digests_keep_comment",
+        "mysql-query_digests_lowercase",
+        "mysql-query_digests_no_digits",
+        "mysql-query_digests_replace_null",
+    ];
+    names.into_iter().filter_map(notice).collect()
 }
 
 fn of_user(name: &str) -> String {
@@ -339,10 +346,9 @@ fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<R
     if !old.mysql_firewall_whitelist_enabled {
         notices.extend(everybody_is_refused(next));
     }
-    let digests =
-        |v: &Variables| (v.mysql_firewall_whitelist_enabled, v.mysql_query_digests_no_digits, v.mysql_query_digests_lowercase);
+    let digests = |v: &Variables| (v.mysql_firewall_whitelist_enabled, v.digest_options());
     if digests(&old) != digests(&next.variables) {
-        notices.extend(names_look_alike(next));
+        notices.extend(others_are_counted(next));
     }
     Ok(notices)
 }

@@ -79,7 +79,7 @@ fn a_firewall_that_nobody_has_told_anything_is_switched_on_with_a_warning() {
 }
 
 #[test]
-fn options_that_make_tables_look_alike_are_told_while_the_firewall_is_on() {
+fn options_that_change_digests_are_told_while_the_firewall_is_on() {
     testing::with(Options::default(), |bench| async move {
         let info = async |sql: &str| match bench.ask(View::Admin, sql).await {
             Ok(Reply::Done { info, .. }) => info,
@@ -90,14 +90,17 @@ fn options_that_make_tables_look_alike_are_told_while_the_firewall_is_on() {
         bench.run("SET mysql-query_digests_no_digits = 'true'").await;
         assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, "");
         bench.run("SET mysql-firewall_whitelist_enabled = 1").await;
-        let digits = "mysql-query_digests_no_digits is true: t_1 and t_2 are one name in a digest, so a rule of the firewall that allows one of them \
-                      allows the other";
+        let digits = "mysql-query_digests_no_digits is true: the digests of the statistics are not those of the firewall, for which it is always \
+                      false; LEARN MYSQL FIREWALL, stats_mysql_firewall and EXPLAIN ROUTE have those";
         assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, digits);
         assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, "");
         assert_eq!(info("LOAD MYSQL FIREWALL TO RUNTIME").await, digits);
-        bench.script("SET mysql-query_digests_no_digits = 'false'; SET mysql-query_digests_lowercase = 'true'").await;
-        let lower = info("LOAD MYSQL VARIABLES TO RUNTIME").await;
-        assert!(lower.starts_with("mysql-query_digests_lowercase is true: T and t are one name"), "{lower}");
+        bench.script("SET mysql-query_digests_no_digits = 'false'; SET mysql-query_digests_grouping_limit = 5").await;
+        let groups = info("LOAD MYSQL VARIABLES TO RUNTIME").await;
+        assert!(groups.starts_with("mysql-query_digests_grouping_limit is 5:") && groups.contains("always 3;"), "{groups}");
+        // Lengths change no digest of the firewall's.
+        bench.script("SET mysql-query_digests_grouping_limit = 3; SET mysql-query_digests_max_digest_length = 100").await;
+        assert_eq!(info("LOAD MYSQL VARIABLES TO RUNTIME").await, "");
     });
 }
 

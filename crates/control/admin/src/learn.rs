@@ -17,15 +17,36 @@ struct Known {
     /// Empty if it is not known.
     client: String,
     schema: String,
-    digest: String,
-    text: String,
+    /// The firewall's.
+    digest: u64,
     /// `None`: it follows from the rules.
     flag: Option<u32>,
+    /// As the statistics have it: rules are asked with that.
+    counted: u64,
+    text: String,
 }
 
-/// What is known of whether digests show all that a server reads, by user, schema and digest; as [`bridge::DigestRow::shown`].
+/// A user's digest in a schema: user, schema, digest.
+type Key = (String, String, u64);
+
+/// What is known of whether digests show all that a server reads; as [`bridge::DigestRow::shown`].
 #[derive(Default)]
-struct Sights(BTreeMap<(String, String, String), Option<bool>>);
+struct Sights(BTreeMap<Key, Option<bool>>);
+
+/// All that is known of what ran.
+#[derive(Default)]
+struct Seen {
+    known: BTreeSet<Known>,
+    sights: Sights,
+    /// The firewall's digests of those of the statistics.
+    guarded: BTreeMap<Key, u64>,
+    /// Digests of the firewall that are one of several for the same digest of the statistics.
+    alike: BTreeSet<Key>,
+    /// Digests that only the history has, which does not say how they were made.
+    only_history: BTreeSet<Key>,
+    /// Those that cannot be the firewall's.
+    not_learned: BTreeSet<Key>,
+}
 
 impl Sights {
     fn add(&mut self, known: &Known, shown: Option<bool>) {
@@ -35,13 +56,17 @@ impl Sights {
 }
 
 impl Known {
-    fn of([user, client, schema]: [&str; 3], digest: u64, text: &str, flag: Option<u32>) -> Self {
+    fn of([user, client, schema]: [&str; 3], digest: u64, (counted, text): (u64, &str), flag: Option<u32>) -> Self {
         let [user, client, schema, text] = [user, client, schema, text].map(str::to_owned);
-        Self { user, client, schema, digest: format!("0x{digest:016X}"), text, flag }
+        Self { user, client, schema, digest, flag, counted, text }
     }
 
-    fn key(&self) -> (String, String, String) {
-        (self.user.clone(), self.schema.clone(), self.digest.clone())
+    fn key(&self) -> Key {
+        (self.user.clone(), self.schema.clone(), self.digest)
+    }
+
+    fn counted(&self) -> Key {
+        (self.user.clone(), self.schema.clone(), self.counted)
     }
 }
 
@@ -54,19 +79,19 @@ impl Shared {
                          LEARN MYSQL FIREWALL FOR user";
             return Err(Said::Sql(words.into()));
         }
-        let (known, sights) = self.known(lesson.from).await?;
+        let seen = self.known(lesson.from).await?;
         let snapshot = self.snapshot.borrow();
         let mut doubtful = 0;
-        let (mut hidden, mut partly) = (BTreeSet::new(), BTreeSet::new());
+        let [mut hidden, mut partly, mut alike, mut unsure] = [const { BTreeSet::new() }; 4];
         let added = self.engine.borrow().transaction(|conn| {
             let mut insert = conn.prepare(
                 "INSERT OR IGNORE INTO main.mysql_firewall_whitelist_rules \
                  (active, username, client_address, schemaname, flagIN, digest, comment) VALUES (1, ?1, ?2, ?3, ?4, ?5, 'learned')",
             )?;
             let mut added = 0;
-            for known in &known {
+            for known in &seen.known {
                 let Some(addresses) = guarded.get(&known.user) else { continue };
-                match sights.0.get(&known.key()) {
+                match seen.sights.0.get(&known.key()) {
                     Some(Some(false)) => {
                         hidden.insert(known.key());
                         continue;
@@ -77,7 +102,14 @@ impl Shared {
                 let (flag, certain) = known.flag.map_or_else(|| flag(&snapshot, known), |flag| (flag, true));
                 let mut of_this = 0;
                 for address in rows_for(addresses, &known.client) {
-                    of_this += insert.execute((&known.user, address, &known.schema, flag, &known.digest))?;
+                    let digest = format!("0x{:016X}", known.digest);
+                    of_this += insert.execute((&known.user, address, &known.schema, flag, digest))?;
+                }
+                if seen.alike.contains(&known.key()) && known.flag.is_none() {
+                    alike.insert(known.key());
+                }
+                if seen.only_history.contains(&known.key()) && of_this > 0 {
+                    unsure.insert(known.key());
                 }
                 added += of_this as u64;
                 doubtful += u64::from(!certain && of_this > 0);
@@ -97,19 +129,44 @@ impl Shared {
         if !partly.is_empty() {
             info += &format!("; of {} statements that is so with some of their texts, which stay refused", partly.len());
         }
+        if !alike.is_empty() {
+            info += &format!(
+                "; {} digests of the statistics may be those of statements that the firewall tells apart: of each, one is allowed, and others \
+                 stay refused until FROM DETECTED has learned them",
+                alike.len()
+            );
+        }
+        if !unsure.is_empty() {
+            info += &format!(
+                "; {} digests are known from the history only, which does not say with which mysql-query_digests options they were made: under \
+                 others than the usual ones they allow nothing",
+                unsure.len()
+            );
+        }
+        let not_learned = seen.not_learned.iter().filter(|(user, ..)| guarded.contains_key(user)).count();
+        if not_learned > 0 {
+            info += &format!(
+                "; left out: {not_learned} digests of the history, because their texts were cut or mysql-query_digests options are not the usual \
+                 ones: the firewall has others for them"
+            );
+        }
         Ok(Reply::Done { affected: added, info })
     }
 
     /// What was seen, by whatever source; and what is known of what digests do not show.
-    async fn known(&self, from: Option<Source>) -> Result<(BTreeSet<Known>, Sights), Said> {
+    async fn known(&self, from: Option<Source>) -> Result<Seen, Said> {
         let from = |source| from.is_none_or(|from| from == source);
-        let (mut known, mut sights) = (BTreeSet::new(), Sights::default());
+        let mut seen = Seen::default();
         if let Report::Digests(rows) = self.cores.ask(Ask::Digests).await? {
             for row in rows {
-                let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.digest, &row.text, None);
-                sights.add(&one, row.shown);
+                let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.guarded, (row.digest, &row.text), None);
+                seen.sights.add(&one, row.shown);
+                seen.guarded.insert(one.counted(), row.guarded);
+                if row.alike {
+                    seen.alike.insert(one.key());
+                }
                 if from(Source::Digests) {
-                    known.insert(one);
+                    seen.known.insert(one);
                 }
             }
         }
@@ -121,36 +178,48 @@ impl Shared {
                 if !detected && !is_unshown(row.action) {
                     continue;
                 }
-                let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.digest, &row.text, Some(row.flag));
-                sights.add(&one, Some(detected));
+                let whose = [&*row.user, &*row.client_address, &*row.schema];
+                let one = Known::of(whose, row.digest, (row.digest, &row.text), Some(row.flag));
+                seen.sights.add(&one, Some(detected));
                 if from(Source::Detected) && row.action != plan::Action::BlockedUnshown.name() {
-                    known.insert(one);
+                    seen.known.insert(one);
                 }
             }
         }
         if from(Source::History) {
-            history(self.engine.borrow().conn(), &mut known)?;
+            let are_usual = self.snapshot.borrow().variables.digest_options().are_as_whole();
+            history(self.engine.borrow().conn(), &mut seen, are_usual)?;
         }
-        Ok((known, sights))
+        Ok(seen)
     }
 }
 
-fn history(conn: &Connection, known: &mut BTreeSet<Known>) -> Result<(), SqlError> {
+/// Texts of the history that are as long were cut, or may have been.
+const CUT: usize = 2048;
+
+/// The history has the digests of the statistics. Which ones the firewall has for them is known of those that the statistics have now. `are_usual`: the others may be
+/// the same.
+fn history(conn: &Connection, seen: &mut Seen, are_usual: bool) -> Result<(), SqlError> {
     let mut select = conn.prepare(
         "SELECT DISTINCT username, client_address, schemaname, digest, digest_text FROM stats_history.history_mysql_query_digest",
     )?;
     let rows = select.query_map([], |row| {
-        Ok(Known {
-            user: row.get(0)?,
-            client: row.get(1)?,
-            schema: row.get(2)?,
-            digest: row.get(3)?,
-            text: row.get(4)?,
-            flag: None,
-        })
+        let text = |at| row.get::<_, String>(at);
+        Ok(([text(0)?, text(1)?, text(2)?], text(3)?, text(4)?))
     })?;
     for row in rows {
-        known.insert(row?);
+        let ([user, client, schema], digest, text) = row?;
+        let Ok(counted) = u64::from_str_radix(digest.trim_start_matches("0x"), 16) else { continue };
+        let mut one = Known { user, client, schema, digest: counted, flag: None, counted, text };
+        match seen.guarded.get(&one.key()) {
+            Some(guarded) => one.digest = *guarded,
+            None if are_usual && one.text.len() < CUT => drop(seen.only_history.insert(one.key())),
+            None => {
+                seen.not_learned.insert(one.key());
+                continue;
+            }
+        }
+        seen.known.insert(one);
     }
     Ok(())
 }
@@ -184,8 +253,8 @@ fn rows_for<'a>(addresses: &'a BTreeSet<String>, client: &'a str) -> impl Iterat
 
 /// The flag with which the rules in force end for it, and whether its digest alone tells.
 fn flag(snapshot: &Snapshot, known: &Known) -> (u32, bool) {
-    let Ok(hash) = u64::from_str_radix(known.digest.trim_start_matches("0x"), 16) else { return (0, false) };
-    route::flag_at_end(snapshot, &known.user, &known.schema, &known.client, plan::Digest { hash, text: known.text.as_bytes() })
+    let digest = plan::Digest { hash: known.counted, text: known.text.as_bytes() };
+    route::flag_at_end(snapshot, &known.user, &known.schema, &known.client, digest)
 }
 
 #[cfg(test)]
@@ -231,6 +300,7 @@ mod tests {
                 )
             };
             let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL FROM HISTORY").await.unwrap();
+            // The statistics know more of it.
             assert_eq!(learned, Reply::Done { affected: 0, info: format!("0 rules added in memory; {}", left_out(1)) });
             let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
             let words = format!(
@@ -240,6 +310,69 @@ mod tests {
             assert_eq!(learned, Reply::Done { affected: 3, info: words });
             let rules = bench.rows("SELECT digest FROM mysql_firewall_whitelist_rules ORDER BY digest").await.concat().join(" ");
             assert_eq!(rules.replace("0x000000000000000", "#"), "#1 #3 #6");
+        });
+    }
+
+    #[test]
+    fn what_the_statistics_do_not_tell_apart_is_learned_as_the_firewall_has_it_and_that_is_said() {
+        let reports = |ask: Ask, _: bool| match ask {
+            Ask::Digests => Some(Report::Digests(vec![
+                bridge::DigestRow { guarded: 0x11, alike: true, ..digest("u", "", 1, "select ? from t_?") },
+                bridge::DigestRow { guarded: 0x12, ..digest("u", "", 2, "SELECT a FROM t") },
+            ])),
+            Ask::Alarms => Some(Report::Alarms(vec![alarm(0x13, "detected")])),
+            _ => None,
+        };
+        testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
+            let history = |digest: u64, text: &str| {
+                format!(
+                    "INSERT INTO stats_history.history_mysql_query_digest VALUES (1, 0, 's', 'u', '', '0x{digest:016X}', '{text}', 1, 1, 1, 1, 1, 1, 0, 0);"
+                )
+            };
+            let long = "x".repeat(2048);
+            bench
+                .script(&format!(
+                    "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'u', '', 'DETECTING', '');
+                     INSERT INTO mysql_query_rules (rule_id, active, digest, flagOUT) VALUES (1, 1, '0x2', 7);
+                     LOAD MYSQL QUERY RULES TO RUNTIME; {} {} {}",
+                    history(2, "SELECT a FROM t"),
+                    history(3, "SELECT b FROM t"),
+                    history(4, &long)
+                ))
+                .await;
+            let info = async |sql: &str| match bench.ask(View::Admin, sql).await {
+                Ok(Reply::Done { info, .. }) => info,
+                other => panic!("{other:?}"),
+            };
+            let rules = async || {
+                let rows = bench.rows("SELECT flagIN, digest FROM mysql_firewall_whitelist_rules ORDER BY digest").await;
+                rows.into_iter().map(|row| row.join(" ").replace("0x00000000000000", "#")).collect::<Vec<_>>()
+            };
+            let alike = "; 1 digests of the statistics may be those of statements that the firewall tells apart: of each, one is allowed, and \
+                         others stay refused until FROM DETECTED has learned them";
+            let unsure = "; 1 digests are known from the history only, which does not say with which mysql-query_digests options they were \
+                          made: under others than the usual ones they allow nothing";
+            let left = |n| {
+                format!(
+                    "; left out: {n} digests of the history, because their texts were cut or mysql-query_digests options are not the usual \
+                     ones: the firewall has others for them"
+                )
+            };
+            assert_eq!(info("LEARN MYSQL FIREWALL FROM DIGESTS").await, format!("2 rules added in memory{alike}"));
+            // Rules are asked with the digest of the statistics.
+            assert_eq!(rules().await, ["0 #11", "7 #12"]);
+            assert_eq!(info("LEARN MYSQL FIREWALL FROM DETECTED").await, "1 rules added in memory");
+            assert_eq!(info("LEARN MYSQL FIREWALL FROM HISTORY").await, format!("1 rules added in memory{unsure}{}", left(1)));
+            assert_eq!(rules().await, ["0 #03", "0 #11", "7 #12", "9 #13"]);
+            bench.script("DELETE FROM mysql_firewall_whitelist_rules; SET mysql-query_digests_lowercase = 'true'; LOAD MYSQL VARIABLES TO RUNTIME").await;
+            assert_eq!(info("LEARN MYSQL FIREWALL FROM HISTORY").await, format!("1 rules added in memory{}", left(2)));
+            assert_eq!(rules().await, ["7 #12"]);
+            // What would be allowed is replayed by the same digests.
+            bench.script("SET mysql-firewall_whitelist_enabled = 'true'; LOAD MYSQL VARIABLES TO RUNTIME").await;
+            bench.script("UPDATE mysql_firewall_whitelist_users SET mode = 'PROTECTING'").await;
+            let told = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await;
+            let told: Vec<_> = told.iter().map(|row| (row[9].as_str(), row[11].contains("blocked"))).collect();
+            assert_eq!(told, [("no", true), ("yes", false)]);
         });
     }
 

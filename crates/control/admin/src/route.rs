@@ -137,13 +137,15 @@ impl Replayed {
     fn of(snapshot: &Snapshot, facts: &SessionFacts<'_>, row: &DigestRow) -> Self {
         let text = row.text.as_bytes();
         let found = snapshot.rewrites.find(&facts.user.username, facts.schema, text, sql::Lexing::Escapes);
+        let shaped = |digest| (sql::Shape { digest, is_shown: row.shown.unwrap_or(true) }, row.shown.is_some() && !row.alike);
         let Some((rewrite_id, made)) = found.filter(|_| !facts.user.fast_forward) else {
-            let replay = plan::replay(snapshot, facts, Digest { hash: row.digest, text }, row.shown);
+            let replay = plan::replay(snapshot, facts, Digest { hash: row.digest, text }, shaped(row.guarded));
             return Self { template: None, replay };
         };
         let mut text = Vec::new();
         let hash = sql::digest(&made.text, &snapshot.variables.digest_options(), &mut text);
-        let mut replay = plan::replay(snapshot, facts, Digest { hash, text: &text }, row.shown);
+        let whole = sql::digest(&made.text, &sql::DigestOptions::WHOLE, &mut Vec::new());
+        let mut replay = plan::replay(snapshot, facts, Digest { hash, text: &text }, shaped(whole));
         // Whether a statement fits depends on its values, too.
         replay.certain = false;
         Self { template: Some((rewrite_id, made.text.into())), replay }

@@ -48,6 +48,8 @@ pub(crate) fn digest_row(user: &str, client_address: &str, digest: u64, text: &s
         digest,
         text: text.into(),
         shown: Some(true),
+        guarded: digest,
+        alike: false,
         count: 1,
         first_seen: 1,
         last_seen: 1,

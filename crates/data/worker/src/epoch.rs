@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub(crate) struct Epoch {
     pub(crate) snapshot: Snapshot,
     pub(crate) digest: DigestOptions,
+    /// Whether the statistics may have one digest where the firewall has several.
+    pub(crate) digests_alike: bool,
     /// Whether statements must be digested: see [`Snapshot::needs_digests`].
     pub(crate) digests: bool,
     /// Whether statements share connections in flight in some hostgroup.
@@ -28,11 +30,12 @@ impl Epoch {
     pub(crate) fn new(snapshot: &Snapshot) -> Self {
         let snapshot = snapshot.clone();
         let digest = snapshot.variables.digest_options();
+        let digests_alike = !digest.are_as_whole();
         let digests = snapshot.needs_digests();
         let hits = Rc::new(RefCell::new(vec![0; snapshot.rules.chain().len()]));
         let pipelines = snapshot.servers.iter().any(|hostgroup| hostgroup.attributes.pipelining > 1);
         let logs = snapshot.logs();
-        Self { snapshot, digest, digests, pipelines, logs, hits, memo: Rc::default() }
+        Self { snapshot, digest, digests_alike, digests, pipelines, logs, hits, memo: Rc::default() }
     }
 
     /// The one after this. Only a LOAD of rules begins to count them anew.

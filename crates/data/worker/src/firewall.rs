@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::stats::{Alarmed, Raised};
 use bridge::Counter;
 use plan::{Action, Alarm, AnsiQuotes};
-use sql::Lexing;
+use sql::{DigestOptions, Lexing, Shape};
 
 impl Session {
     /// Whether somebody seems to have put one of several statements behind the other: taken apart, nothing of that would be seen.
@@ -13,16 +13,15 @@ impl Session {
         epoch.snapshot.variables.mysql_automatic_detect_sqli && sql::injection(text, self.lexing()).is_some()
     }
 
-    /// Whether the digest of a statement shows all that a server reads, for those who learn from digests. Nothing is held against a statement because the server's
-    /// mode is not known.
-    pub(crate) fn is_shown(&self, epoch: &Epoch, sent: &[u8], lexing: Lexing) -> bool {
+    /// What the firewall knows a statement by, for those who learn from digests. Nothing is held against a statement because the server's mode is not known.
+    pub(crate) fn shape(&self, sent: &[u8], lexing: Lexing) -> Shape {
         let quotes = self.ansi_quotes();
-        sql::is_shown(sent, lexing, quotes != AnsiQuotes::Unknown && quotes.may_be(), &epoch.digest)
+        sql::shape(sent, lexing, quotes != AnsiQuotes::Unknown && quotes.may_be(), &mut Vec::new())
     }
 
-    /// `schema`: the one that it was decided by. `rewritten`: what would be sent, if that is not what the client sent. `text` is the digest's, of what the client sent.
+    /// `schema`: the one that it was decided by. `sent`: what would be sent.
     #[cold]
-    pub(crate) fn raise(&self, epoch: &Epoch, alarm: &Alarm, schema: &str, rewritten: Option<&[u8]>, text: Option<&[u8]>) {
+    pub(crate) fn raise(&self, epoch: &Epoch, alarm: &Alarm, schema: &str, sent: &[u8]) {
         let tally = &self.core.tally;
         let counter = match alarm.action {
             Action::Detected | Action::DetectedUnshown => Some(Counter::FirewallDetected),
@@ -44,33 +43,32 @@ impl Session {
             client_address: &self.entry.client.0,
             schema,
             flag: alarm.flag,
-            digest: alarm.digest.unwrap_or_default(),
+            digest: alarm.digest,
             action: alarm.action,
             fingerprint: alarm.fingerprint.as_deref().unwrap_or_default(),
             now_s: self.core.rt.wall_us() / 1_000_000,
         };
         let text = || {
             let mut digest = Vec::new();
-            let shown = rewritten.map(|rewritten| {
-                sql::digest(rewritten, &epoch.digest, &mut digest);
-                &*digest
-            });
-            String::from_utf8_lossy(shown.or(text).unwrap_or_default()).into_owned()
+            sql::digest(sent, &DigestOptions::WHOLE, &mut digest);
+            // For people. Rows are bounded by their number, so they may not be long.
+            digest.truncate(epoch.digest.max_digest_length);
+            String::from_utf8_lossy(&digest).into_owned()
         };
         let Raised { kept, told } = self.core.alarms.raise(&alarmed, text);
         if !kept {
             tally.up(Counter::FirewallAlarmsDropped);
         }
         if told {
-            self.core.note(&words(&alarmed, alarm.digest));
+            self.core.note(&words(&alarmed));
         }
     }
 }
 
 /// ProxySQL's words, which scripts look for; the statement itself is not among them.
-fn words(alarmed: &Alarmed<'_>, digest: Option<u64>) -> String {
-    let digest = digest.map_or_else(|| "unknown".to_owned(), |digest| format!("0x{digest:016X}"));
-    let Alarmed { user, client_address, fingerprint, .. } = alarmed;
+fn words(alarmed: &Alarmed<'_>) -> String {
+    let Alarmed { user, client_address, fingerprint, digest, .. } = alarmed;
+    let digest = format!("0x{digest:016X}");
     let unshown = if alarmed.action.shows() == Some(false) { ": a server may read what its digest does not show" } else { "" };
     match alarmed.action {
         Action::Injection => {

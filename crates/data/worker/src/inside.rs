@@ -7,7 +7,7 @@ use crate::statement::What;
 use plan::{Action, Alarm, Answer, Guarded, Plan};
 use sql::dynamic::Dynamic;
 use sql::words::Words;
-use sql::{Class, Leaves};
+use sql::{Class, DigestOptions, Leaves};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Session {
         let statement = plan::Statement { text: &text, digest, comment: None, prepared: None, guarded: Guarded::Text };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {
-            self.raise(epoch, alarm, self.schema_of(epoch, class, prepared_in), Some(&text), None);
+            self.raise(epoch, alarm, self.schema_of(epoch, class, prepared_in), &text);
         }
         if let Some(Answer::Refuse(words)) = judged.answer {
             plan.answer = Some(Answer::Refuse(words));
@@ -69,10 +69,10 @@ impl Session {
         }
         let row = epoch.snapshot.firewall.mode(&self.user.username, &self.entry.client.0);
         let Some(action) = Action::of_unlisted(row.map_or(config::Mode::Protecting, |(mode, _)| mode), true) else { return };
-        let digest = epoch.digests.then(|| sql::digest(sent, &epoch.digest, &mut Vec::new()));
+        let digest = sql::digest(sent, &DigestOptions::WHOLE, &mut Vec::new());
         let alarm = Alarm { action, fingerprint: None, flag: 0, digest };
         if plan.alarm.is_none() {
-            self.raise(epoch, &alarm, schema, Some(sent), None);
+            self.raise(epoch, &alarm, schema, sent);
         }
         if action == Action::Blocked {
             let words = format!("{}: the proxy cannot read the text that is to be prepared", v.mysql_firewall_whitelist_errormsg);

@@ -19,7 +19,7 @@ use cache::Writing;
 use config::{Rules, User};
 use net::{NetError, Secret};
 use rt::Chunk;
-use sql::{Class, Leaves, Lexing, Reads};
+use sql::{Class, DigestOptions, Leaves, Lexing, Reads, Shape};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -434,14 +434,16 @@ impl Copy {
             client_address: if v.mysql_query_digests_track_hostname { &self.client_address } else { "" },
             digest,
             text: &text,
-            // The client's row knows more.
-            shown: Some(true),
+            shape: None,
+            alike: epoch.digests_alike || text.len() >= epoch.digest.max_digest_length,
             time_us,
             now_s: core.rt.wall_us() / 1_000_000,
             rows_affected: 0,
             rows_sent: 0,
         };
-        if !core.digests.count(&seen, Bounds::of(v), || true) {
+        // Of what it shows the client's row knows more.
+        let shape = || Shape { digest: sql::digest(self.text(), &DigestOptions::WHOLE, &mut Vec::new()), is_shown: true };
+        if !core.digests.count(&seen, Bounds::of(v), shape) {
             core.tally.up(Counter::DigestsDropped);
         }
         core.scratch.give(text);

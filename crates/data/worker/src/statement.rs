@@ -166,15 +166,7 @@ impl Session {
             self.core.tally.add(Counter::ExpressionsGivenUp, given_up);
         }
         if let Some(alarm) = &plan.alarm {
-            let sent = what.sent(&plan, text);
-            let rewritten = (!std::ptr::eq(sent, text)).then_some(sent);
-            self.raise(
-                epoch,
-                alarm,
-                self.schema_of(epoch, class, what.prepared_in()),
-                rewritten,
-                digested.as_ref().map(|digested| &*digested.text),
-            );
+            self.raise(epoch, alarm, self.schema_of(epoch, class, what.prepared_in()), what.sent(&plan, text));
         }
         if plan.answer.is_none() && may_hold_others(epoch, class, what) {
             let sent = what.sent(&plan, text).to_vec();
@@ -401,13 +393,14 @@ impl Session {
                 client_address: if v.mysql_query_digests_track_hostname { &self.entry.client.0 } else { "" },
                 digest: hash,
                 text: &text,
-                shown: plan.alarm.as_ref().and_then(|alarm| alarm.action.shows()),
+                shape: plan.alarm.as_ref().and_then(|alarm| alarm.shape()),
+                alike: epoch.digests_alike || text.len() >= epoch.digest.max_digest_length,
                 time_us,
                 now_s: self.core.rt.wall_us() / 1_000_000,
                 rows_affected: told.rows_affected,
                 rows_sent: told.rows_sent,
             };
-            if !self.core.digests.count(&seen, Bounds::of(v), || self.is_shown(epoch, sent, self.lexing_of(job.what))) {
+            if !self.core.digests.count(&seen, Bounds::of(v), || self.shape(sent, self.lexing_of(job.what))) {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }

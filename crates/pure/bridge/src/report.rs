@@ -194,6 +194,10 @@ pub struct DigestRow {
     pub text: Arc<str>,
     /// Whether it shows all that a server reads, of the statements that were looked at; `None` if of some only.
     pub shown: Option<bool>,
+    /// The firewall's digest of one of them.
+    pub guarded: u64,
+    /// Others may have another digest to the firewall.
+    pub alike: bool,
     /// Times.
     pub count: u64,
     /// Unix seconds.
@@ -477,6 +481,10 @@ fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
             Some(&i) => {
                 let x = &mut a[i];
                 x.count += row.count;
+                x.alike |= row.alike || x.guarded != row.guarded;
+                if x.shown == Some(false) && row.shown != Some(false) {
+                    x.guarded = row.guarded;
+                }
                 x.shown = x.shown.filter(|shown| row.shown == Some(*shown));
                 x.first_seen = x.first_seen.min(row.first_seen);
                 x.last_seen = x.last_seen.max(row.last_seen);
@@ -590,6 +598,8 @@ mod tests {
             digest: 7,
             text: "SELECT ?".into(),
             shown: Some(count < 4),
+            guarded: count,
+            alike: false,
             count,
             first_seen,
             last_seen: first_seen,
@@ -611,6 +621,11 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].count, rows[0].first_seen, rows[0].max_time_us), (5, 5, 10));
         assert_eq!((rows[0].shown, rows[1].shown), (Some(true), None));
+        assert_eq!((rows[0].guarded, rows[0].alike, rows[1].guarded), (2, true, 1));
+        let mut shown = Report::Digests(vec![digest("v", 4, 1)]);
+        shown.merge(Report::Digests(vec![digest("v", 1, 1)]));
+        let Report::Digests(rows) = shown else { panic!("digests stay digests") };
+        assert_eq!(rows[0].guarded, 1, "the one that a rule can allow");
     }
 
     #[test]

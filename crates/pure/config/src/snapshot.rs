@@ -30,11 +30,11 @@ impl Snapshot {
         Self { rules: Arc::new(self.rules.for_core(&|| ())), ..self.clone() }
     }
 
-    /// Whether statements must be digested, for the statistics, for a rule or for the firewall.
+    /// Whether statements must be digested, for the statistics or for a rule. The firewall digests by itself.
     #[must_use]
     pub fn needs_digests(&self) -> bool {
         let v = &self.variables;
-        v.mysql_query_digests || v.mysql_firewall_whitelist_enabled || self.rules.needs_digest()
+        v.mysql_query_digests || self.rules.needs_digest()
     }
 
     /// Whether a statement whose rules do not say is written to the events log; `None` if none is at all.

@@ -1,8 +1,9 @@
 //! The firewall: statements that none of its rules name, and statements that look like an injection.
 
 use crate::trace::Trace;
-use crate::{Answer, By, Case, Guarded, Plan, Statement};
-use config::{Mode, Snapshot};
+use crate::{Answer, By, Case, Guarded, Plan};
+use config::Mode;
+use sql::Shape;
 use std::sync::Arc;
 
 /// What the firewall noticed.
@@ -14,8 +15,16 @@ pub struct Alarm {
     pub fingerprint: Option<Box<str>>,
     /// The flag with which the chain ended: a rule of the firewall would have to name it.
     pub flag: u32,
-    /// The digest of what would be sent: a rule of the firewall would have to name it.
-    pub digest: Option<u64>,
+    /// The digest of what would be sent, as [`sql::Shape`] has it: a rule of the firewall would have to name it.
+    pub digest: u64,
+}
+
+impl Alarm {
+    /// What the firewall knows the statement by, if it has looked whether that is all that a server reads.
+    #[must_use]
+    pub fn shape(&self) -> Option<Shape> {
+        self.action.shows().map(|is_shown| Shape { digest: self.digest, is_shown })
+    }
 }
 
 /// What is known of whether `ANSI_QUOTES` is in a session's `sql_mode`: whether double quotes make a name.
@@ -128,12 +137,11 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
         return;
     }
     let sent = statement.prepared.or_else(|| plan.remade()).unwrap_or(statement.text);
-    let digest = digest_of(sent, snapshot, statement);
-    let mut unlisted = None;
+    let (mut unlisted, mut known) = (None, None);
     if v.mysql_firewall_whitelist_enabled {
-        match listed(case, flag, digest, sent, trace) {
+        match listed(case, flag, sent, trace) {
             Listed::Yes => return,
-            Listed::No { mode, is_shown } => unlisted = Action::of_unlisted(mode, is_shown),
+            Listed::No { mode, shape } => (unlisted, known) = (Action::of_unlisted(mode, shape.is_shown), Some(shape)),
         }
     }
     let fingerprint = if v.mysql_automatic_detect_sqli && statement.guarded == Guarded::Text {
@@ -154,6 +162,7 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
         None if harmless => Action::Harmless,
         None => return,
     };
+    let digest = known.unwrap_or_else(|| shape(case, sent)).digest;
     // What a rule answers reaches no server either. Only an injection gets no answer but this.
     if action == Action::Injection || action.refuses() && plan.answer.is_none() {
         plan.send_to(session.user.default_hostgroup, By::Firewall);
@@ -168,13 +177,13 @@ enum Listed {
     Yes,
     No {
         mode: Mode,
-        is_shown: bool,
+        shape: Shape,
     },
 }
 
 /// A user without a row may run what rules name.
-fn listed<T: Trace>(case: Case<'_>, flag: u32, digest: Option<u64>, sent: &[u8], trace: &mut T) -> Listed {
-    let Case { snapshot, session, statement } = case;
+fn listed<T: Trace>(case: Case<'_>, flag: u32, sent: &[u8], trace: &mut T) -> Listed {
+    let Case { snapshot, session, .. } = case;
     let firewall = &snapshot.firewall;
     let user = &*session.user.username;
     let row = firewall.mode(user, session.client_addr);
@@ -187,36 +196,25 @@ fn listed<T: Trace>(case: Case<'_>, flag: u32, digest: Option<u64>, sent: &[u8],
         trace.saw("firewall", whose);
         return Listed::Yes;
     }
-    let named = digest.is_some_and(|digest| firewall.allows(user, client, session.schema, flag, digest));
+    let shape = shape(case, sent);
+    let named = firewall.allows(user, client, session.schema, flag, shape.digest);
     // A digest says what runs only where a server reads nothing else.
-    let is_shown = match statement.guarded {
-        Guarded::Digest { is_shown } => is_shown,
-        Guarded::Text | Guarded::Nothing => {
-            let options = snapshot.variables.digest_options();
-            sql::is_shown(sent, session.split.lexing, session.split.ansi_quotes.may_be(), &options)
-        }
-    };
-    let allowed = named && is_shown;
+    let allowed = named && shape.is_shown;
     trace.saw("firewall", || {
-        let key = format!("schemaname '{}', flagIN {flag}", session.schema);
-        let named = match (digest, named) {
-            (Some(digest), true) => {
-                let but = if allowed { "" } else { ", but a server may read what the digest does not show" };
-                format!("digest 0x{digest:016X} is in mysql_firewall_whitelist_rules{but}")
-            }
-            (Some(digest), false) => format!("digest 0x{digest:016X} is not in mysql_firewall_whitelist_rules"),
-            (None, _) => "it has no digest".to_owned(),
-        };
-        format!("{}; for client_address '{client}', {key}, {named}", whose())
+        let key = format!("schemaname '{}', flagIN {flag}, digest 0x{:016X}", session.schema, shape.digest);
+        let is = if named { "is" } else { "is not" };
+        let but = if named && !allowed { ", but a server may read what the digest does not show" } else { "" };
+        format!("{}; for client_address '{client}', {key} {is} in mysql_firewall_whitelist_rules{but}", whose())
     });
-    if allowed { Listed::Yes } else { Listed::No { mode, is_shown } }
+    if allowed { Listed::Yes } else { Listed::No { mode, shape } }
 }
 
-/// Rules of the firewall name what the statistics count: what is sent, if a rule has rewritten it.
-fn digest_of(sent: &[u8], snapshot: &Snapshot, statement: &Statement<'_>) -> Option<u64> {
-    let digest = statement.digest?;
-    if sent == statement.text {
-        return Some(digest.hash);
+/// Rules of the firewall name what is sent, if a rule has rewritten it: that is what the statistics count, too, but by digests that options change.
+fn shape(Case { session, statement, .. }: Case<'_>, sent: &[u8]) -> Shape {
+    match statement.guarded {
+        Guarded::Shape(shape) => shape,
+        Guarded::Text | Guarded::Nothing => {
+            sql::shape(sent, session.split.lexing, session.split.ansi_quotes.may_be(), &mut Vec::new())
+        }
     }
-    Some(sql::digest(sent, &snapshot.variables.digest_options(), &mut Vec::new()))
 }

@@ -79,13 +79,10 @@ pub struct Statement<'a> {
 /// What of a statement the firewall may look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
-    /// Its text and its digest.
+    /// Its text.
     Text,
-    /// Its digest; the text is not what a client sent.
-    Digest {
-        /// Whether the digest shows all that a server reads.
-        is_shown: bool,
-    },
+    /// This; the text is not what a client sent.
+    Shape(sql::Shape),
     /// Nothing: it is a command without SQL, such as COM_INIT_DB.
     Nothing,
 }

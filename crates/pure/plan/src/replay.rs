@@ -3,6 +3,7 @@
 use crate::trace::{Besides, Miss, Trace};
 use crate::{Digest, Guarded, Plan, SessionFacts, Statement, Why, decide, rules};
 use config::{Rule, Snapshot};
+use sql::Shape;
 
 /// What is known of a digest's route.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,25 +15,24 @@ pub struct Replay {
     pub certain: bool,
 }
 
-/// Decides for a digest, outside of transactions. `shown`: whether it shows all that a server reads, as [`crate::Guarded::Digest`] has it; `None` where it
-/// does of some statements only.
+/// Decides for a digest, outside of transactions. `shape`: what the firewall knows its statements by; `all`: it is that of each of them.
 #[must_use]
-pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>, shown: Option<bool>) -> Replay {
-    replay_with(snapshot, session, digest, shown, Doubt::<false>::of(snapshot, session))
+pub fn replay(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>, (shape, all): (Shape, bool)) -> Replay {
+    replay_with(snapshot, session, digest, (shape, all), Doubt::<false>::of(snapshot, session))
 }
 
 fn replay_with<const EVERY_RULE: bool>(
     snapshot: &Snapshot,
     session: &SessionFacts<'_>,
     digest: Digest<'_>,
-    shown: Option<bool>,
+    (shape, all): (Shape, bool),
     mut doubt: Doubt<EVERY_RULE>,
 ) -> Replay {
-    let statement = stand_in(digest, shown.unwrap_or(true));
+    let statement = stand_in(digest, shape);
     doubt.doubtful |= !doubt.client_known
         && snapshot.variables.mysql_firewall_whitelist_enabled
         && snapshot.firewall.addresses(&session.user.username).any(|client| !client.is_empty());
-    doubt.doubtful |= shown.is_none() && snapshot.variables.mysql_firewall_whitelist_enabled;
+    doubt.doubtful |= !all && snapshot.variables.mysql_firewall_whitelist_enabled;
     let plan = decide(snapshot, session, &statement, 0, None, &mut doubt);
     Replay { plan, certain: !doubt.doubtful }
 }
@@ -42,12 +42,14 @@ fn replay_with<const EVERY_RULE: bool>(
 pub fn flag_at_end(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: Digest<'_>) -> (u32, bool) {
     let mut plan = Plan::to(session.user.default_hostgroup);
     let mut doubt = Doubt::<false>::of(snapshot, session);
-    let end = rules::walk(&mut plan, snapshot, session, &stand_in(digest, true), 0, None, &mut doubt);
+    // Which flag it is does not depend on the firewall.
+    let statement = stand_in(digest, Shape { digest: digest.hash, is_shown: true });
+    let end = rules::walk(&mut plan, snapshot, session, &statement, 0, None, &mut doubt);
     (end.flag, !doubt.doubtful)
 }
 
-fn stand_in(digest: Digest<'_>, is_shown: bool) -> Statement<'_> {
-    Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None, guarded: Guarded::Digest { is_shown } }
+fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
+    Statement { text: digest.text, digest: Some(digest), comment: None, prepared: None, guarded: Guarded::Shape(shape) }
 }
 
 impl Replay {
@@ -106,8 +108,9 @@ mod tests {
             let bytes: Vec<u8> =
                 (0..4000u64).map(|n| ((seed * 4001 + n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u8).collect();
             World::made_of(&bytes).each_digest(|snapshot, session, digest| {
-                let told = replay(snapshot, session, digest, Some(true));
-                let every = replay_with(snapshot, session, digest, Some(true), Doubt::<true>::of(snapshot, session));
+                let shape = (Shape { digest: digest.hash, is_shown: true }, true);
+                let told = replay(snapshot, session, digest, shape);
+                let every = replay_with(snapshot, session, digest, shape, Doubt::<true>::of(snapshot, session));
                 assert_eq!(told, every, "seed {seed}, {session:?}, {digest:?}");
                 *if told.certain { &mut certain } else { &mut doubtful } += 1;
             });

@@ -23,7 +23,7 @@ use config::{
     Servers, Snapshot, User, UserRow, Users, Variables,
 };
 use plan::{AnsiQuotes, Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
-use sql::digest::{DigestOptions, digest_with_comment};
+use sql::digest::digest_with_comment;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ impl World {
                 client_address: client.clone(),
                 schemaname: schema.clone(),
                 flagIN: flag.parse().unwrap(),
-                digest: format!("0x{:X}", sql::digest(sql.as_bytes(), &DigestOptions::default(), &mut Vec::new())),
+                digest: format!("0x{:X}", sql::digest(sql.as_bytes(), &sql::DigestOptions::WHOLE, &mut Vec::new())),
                 ..FirewallRuleRow::default()
             }),
             ("fingerprint", [print]) => self.firewall.2.push(FirewallFingerprintRow { active: 1, fingerprint: print.clone() }),
@@ -192,7 +192,7 @@ impl World {
         };
         let sql = sql.replace("\\n", "\n");
         let mut text = Vec::new();
-        let digested = digest_with_comment(sql.as_bytes(), self.session.lexing, &DigestOptions::default(), &mut text);
+        let digested = digest_with_comment(sql.as_bytes(), self.session.lexing, &snapshot.variables.digest_options(), &mut text);
         let digest = Digest { hash: digested.hash, text: &text };
         let session = &self.session;
         let prepared = self.prepared.as_deref().map(str::as_bytes);

@@ -33,19 +33,34 @@ pub struct DigestOptions {
     pub normalize_digest_text: bool,
 }
 
+impl DigestOptions {
+    /// ProxySQL's defaults.
+    const USUAL: Self = Self {
+        max_digest_length: 2048,
+        max_query_length: 65000,
+        grouping_limit: 3,
+        groups_grouping_limit: 10,
+        lowercase: false,
+        replace_null: false,
+        no_digits: false,
+        keep_comment: false,
+        normalize_digest_text: false,
+    };
+
+    /// How the firewall digests, however the statistics do: names stay apart that options make alike, and the text is not cut before 1 MiB.
+    pub const WHOLE: Self = Self { max_digest_length: 1 << 20, ..Self::USUAL };
+
+    /// Whether a text that they do not cut is that of [`Self::WHOLE`].
+    #[must_use]
+    pub fn are_as_whole(&self) -> bool {
+        let Self { max_digest_length, max_query_length, normalize_digest_text, .. } = *self;
+        *self == Self { max_digest_length, max_query_length, normalize_digest_text, ..Self::WHOLE }
+    }
+}
+
 impl Default for DigestOptions {
     fn default() -> Self {
-        Self {
-            max_digest_length: 2048,
-            max_query_length: 65000,
-            grouping_limit: 3,
-            groups_grouping_limit: 10,
-            lowercase: false,
-            replace_null: false,
-            no_digits: false,
-            keep_comment: false,
-            normalize_digest_text: false,
-        }
+        Self::USUAL
     }
 }
 
@@ -65,13 +80,14 @@ pub fn digest(sql: &[u8], options: &DigestOptions, buf: &mut Vec<u8>) -> u64 {
     spooky::hash64(buf, 0)
 }
 
-/// Whether the digest lacks more than comments, strings and values: the last part of a folded list that is no value (`IN (1,2,3,4,k)`), or a sign that
-/// belongs to none (`a - b` is `a b`).
-pub(crate) fn lacks_more_than_values(sql: &[u8], options: &DigestOptions) -> bool {
-    let mut buf = Vec::new();
-    let mut pass = Pass::over(sql, options, &mut buf);
+/// As [`digest`] with [`DigestOptions::WHOLE`], and whether it lacks more than comments, strings and values: the last part of a folded list that is no value
+/// (`IN (1,2,3,4,k)`), a sign that belongs to none (`a - b` is `a b`), or an end that was cut.
+pub(crate) fn whole_digest(sql: &[u8], buf: &mut Vec<u8>) -> (u64, bool) {
+    buf.clear();
+    let mut pass = Pass::over(sql, &DigestOptions::WHOLE, buf);
     pass.run();
-    pass.lacks
+    let lacks = pass.lacks;
+    (spooky::hash64(buf, 0), lacks)
 }
 
 /// As [`digest`], and finds the first comment on the way.
@@ -193,6 +209,7 @@ impl<'a> Pass<'a> {
             };
         }
         self.trim();
+        self.lacks |= self.out.len() > self.options.max_digest_length;
         self.out.truncate(self.options.max_digest_length);
     }
 

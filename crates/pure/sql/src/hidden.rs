@@ -5,17 +5,30 @@
 //! of one digest are not two statements of one shape. Nor are they where MySQL does what a comment says: an optimizer hint may set variables of the session.
 //! And a digest takes some names, or parts of them, for numbers, and leaves out signs and the last part of a list.
 
-use crate::digest::{DigestOptions, is_number, lacks_more_than_values};
+use crate::digest::{is_number, whole_digest};
 use crate::reading::Lexing;
 use crate::words::{Kind, Token, end_of_quoted};
 use std::ops::Range;
 
-/// Whether all that the digest of this text leaves out is, to a server, comments, numbers and the insides of strings. `ansi_quotes`: what stands in double quotes
-/// may be a name to it. Of what an optimizer hint asks, variables and resource groups count. What is behind the longest text of a digest, and what
-/// `lowercase`, `no_digits` and `replace_null` leave out, is not asked for.
-#[must_use]
-pub fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool, options: &DigestOptions) -> bool {
-    if has_setting_hint(sql) || lacks_more_than_values(sql, options) || !has_plain_names(sql, lexing) {
+/// What the firewall knows a statement by. It does not depend on how the statistics digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// The digest, made with [`crate::DigestOptions::WHOLE`].
+    pub digest: u64,
+    /// Whether all that it leaves out is, to a server, comments, numbers and the insides of strings.
+    pub is_shown: bool,
+}
+
+/// The shape of a text; that of its digest goes into `text`. `ansi_quotes`: what stands in double quotes may be a name to the server. Of what an optimizer hint
+/// asks, variables and resource groups count.
+pub fn shape(sql: &[u8], lexing: Lexing, ansi_quotes: bool, text: &mut Vec<u8>) -> Shape {
+    let (digest, lacks) = whole_digest(sql, text);
+    Shape { digest, is_shown: !lacks && is_shown(sql, lexing, ansi_quotes) }
+}
+
+/// Whether a server reads nothing but values in what digests leave out, as far as making the digest does not tell.
+fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
+    if has_setting_hint(sql) || !has_plain_names(sql, lexing) {
         return false;
     }
     if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) {
@@ -207,10 +220,10 @@ impl Iterator for Hidden<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest;
+    use crate::{DigestOptions, digest};
 
     fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
-        super::is_shown(sql, lexing, ansi_quotes, &DigestOptions::default())
+        shape(sql, lexing, ansi_quotes, &mut Vec::new()).is_shown
     }
 
     fn shown(sql: &[u8]) -> bool {
@@ -269,10 +282,53 @@ mod tests {
         ] {
             assert!(shown(sql.as_bytes()), "{sql}");
         }
-        // How many values a list may have is the operator's.
-        let one = DigestOptions { grouping_limit: 1, ..DigestOptions::default() };
-        assert!(!super::is_shown(b"SELECT a FROM t WHERE k IN (0,0,k)", Lexing::Escapes, false, &one));
         assert!(shown(b"SELECT a FROM t WHERE k IN (0,0,k)"));
+    }
+
+    #[test]
+    fn a_shape_has_the_usual_digest_as_long_as_none_is_cut() {
+        let of = |sql: &str| {
+            let mut text = Vec::new();
+            let shape = shape(sql.as_bytes(), Lexing::Escapes, false, &mut text);
+            assert_eq!(crate::spooky::hash64(&text, 0), shape.digest);
+            (shape.digest, shape.is_shown)
+        };
+        let usual = |sql: &str| digest(sql.as_bytes(), &DigestOptions::default(), &mut Vec::new());
+        let short = "SELECT a FROM t_1 WHERE b IN (1,2,3,4,5) AND c IS NULL /* why */";
+        assert_eq!(of(short), (usual(short), true));
+        // One digest with what follows, for the statistics.
+        let long = format!("SELECT {} FROM t", vec!["column_name"; 500].join(", "));
+        let more = format!("{long} UNION SELECT password FROM users");
+        assert_eq!(usual(&long), usual(&more));
+        assert!(of(&long).1 && of(&more).1 && of(&long).0 != of(&more).0);
+        // Nobody has seen the end of this one.
+        let endless = format!("SELECT {} FROM t", vec!["column_name"; 100_000].join(", "));
+        assert!(!of(&endless).1);
+        let values = format!("INSERT INTO t VALUES {}(1,2,3,4,'a')", "(1,2,3,4,'b'),".repeat(200_000));
+        assert!(of(&values).1);
+    }
+
+    #[test]
+    fn options_that_change_no_text_but_its_length_are_as_the_firewalls() {
+        let usual = DigestOptions::default;
+        for same in [
+            usual(),
+            DigestOptions { max_digest_length: 16, ..usual() },
+            DigestOptions { max_query_length: 16, ..usual() },
+            DigestOptions { normalize_digest_text: true, ..usual() },
+        ] {
+            assert!(same.are_as_whole(), "{same:?}");
+        }
+        for other in [
+            DigestOptions { grouping_limit: 2, ..usual() },
+            DigestOptions { groups_grouping_limit: 0, ..usual() },
+            DigestOptions { lowercase: true, ..usual() },
+            DigestOptions { replace_null: true, ..usual() },
+            DigestOptions { no_digits: true, ..usual() },
+            DigestOptions { keep_comment: true, ..usual() },
+        ] {
+            assert!(!other.are_as_whole(), "{other:?}");
+        }
     }
 
     #[test]

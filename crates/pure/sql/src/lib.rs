@@ -35,7 +35,7 @@ pub use class::{Class, class, class_without_escapes};
 pub use counters::CommandCounter;
 pub use counts::{Counts, fuzz_with_counts, with_counts};
 pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
-pub use hidden::{is_shown, quotes_matter};
+pub use hidden::{Shape, quotes_matter, shape};
 pub use injection::{fuzz_injection, injection};
 pub use inner::without_inner;
 pub use kill::{Kill, Whom, kill};

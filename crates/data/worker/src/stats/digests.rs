@@ -4,6 +4,7 @@
 use bridge::{DigestRow, Latency};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use sql::Shape;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,8 +16,10 @@ pub(crate) struct Seen<'a> {
     pub(crate) client_address: &'a str,
     pub(crate) digest: u64,
     pub(crate) text: &'a [u8],
-    /// Whether the digest shows all that a server reads of this statement, if that is known.
-    pub(crate) shown: Option<bool>,
+    /// What the firewall knows it by, if somebody has looked.
+    pub(crate) shape: Option<Shape>,
+    /// Statements of other shapes may have this digest.
+    pub(crate) alike: bool,
     pub(crate) time_us: u64,
     pub(crate) now_s: u64,
     pub(crate) rows_affected: u64,
@@ -32,6 +35,10 @@ struct Row {
     text: Box<[u8]>,
     /// As [`DigestRow::shown`].
     shown: Option<bool>,
+    /// As [`DigestRow::guarded`].
+    guarded: u64,
+    /// As [`DigestRow::alike`].
+    alike: bool,
     count: u64,
     first_seen: u64,
     last_seen: u64,
@@ -130,6 +137,8 @@ impl Row {
             digest: self.digest,
             text: String::from_utf8_lossy(&self.text).as_ref().into(),
             shown: self.shown,
+            guarded: self.guarded,
+            alike: self.alike,
             count: self.count,
             first_seen: self.first_seen,
             last_seen: self.last_seen,
@@ -163,9 +172,9 @@ pub(super) fn mixed<const N: usize>(mut h: u64, texts: [&str; N]) -> u64 {
 }
 
 impl Digests {
-    /// Counts it; `false` when it is new and there is no room for its row. `is_shown` is asked for the first statement of a row, and as long as none of
+    /// Counts it; `false` when it is new and there is no room for its row. `shape` is asked for the first statement of a row, and as long as none of
     /// the row's was shown.
-    pub(crate) fn count(&self, seen: &Seen<'_>, most: Bounds, is_shown: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn count(&self, seen: &Seen<'_>, most: Bounds, shape: impl FnOnce() -> Shape) -> bool {
         let hash = hash(seen);
         let mut table = self.0.borrow_mut();
         let Table { chunks, numbers, bytes, .. } = &mut *table;
@@ -187,8 +196,14 @@ impl Digests {
                 let (chunk, at) = row_of(entry.get().1);
                 let row = &mut chunks[chunk][at];
                 row.count += 1;
-                let shown = seen.shown.or_else(|| (row.shown == Some(false)).then(is_shown)).or(row.shown);
-                row.shown = row.shown.filter(|known| shown == Some(*known));
+                row.alike |= seen.alike;
+                if let Some(shape) = seen.shape.or_else(|| (row.shown == Some(false)).then(shape)) {
+                    if row.shown == Some(false) && shape.is_shown {
+                        // The one that a rule can allow.
+                        row.guarded = shape.digest;
+                    }
+                    row.shown = row.shown.filter(|known| shape.is_shown == *known);
+                }
                 row.last_seen = seen.now_s;
                 row.sum_us += seen.time_us;
                 row.min_us = row.min_us.min(seen.time_us);
@@ -205,6 +220,7 @@ impl Digests {
                 let number = chunks.len().saturating_sub(1) * CHUNK + chunks.last().map_or(0, Vec::len);
                 entry.insert((hash, u32::try_from(number).expect("rows are at most ten million")));
                 *bytes += seen.bytes();
+                let shape = seen.shape.unwrap_or_else(shape);
                 table.push(Row {
                     hostgroup: seen.hostgroup,
                     schema: seen.schema.clone(),
@@ -212,7 +228,9 @@ impl Digests {
                     client_address: seen.client_address.into(),
                     digest: seen.digest,
                     text: seen.text.into(),
-                    shown: Some(seen.shown.unwrap_or_else(is_shown)),
+                    shown: Some(shape.is_shown),
+                    guarded: shape.digest,
+                    alike: seen.alike,
                     count: 1,
                     first_seen: seen.now_s,
                     last_seen: seen.now_s,
@@ -280,13 +298,16 @@ mod tests {
             client_address: "",
             digest,
             text: b"SELECT ?",
-            shown: None,
+            shape: None,
+            alike: false,
             time_us,
             now_s: 100 + time_us,
             rows_affected: 0,
             rows_sent: 1,
         }
     }
+
+    const SHOWN: Shape = Shape { digest: 7, is_shown: true };
 
     impl Digests {
         fn rows(&self, reset: bool) -> Vec<DigestRow> {
@@ -305,7 +326,7 @@ mod tests {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
         let count = |digests: &Digests, of: std::ops::Range<u64>| {
-            of.for_each(|digest| assert!(digests.count(&seen(&s, &u, digest, 1), rows(10_000), || true)));
+            of.for_each(|digest| assert!(digests.count(&seen(&s, &u, digest, 1), rows(10_000), || SHOWN)));
         };
         let numbers = |rows: Vec<DigestRow>| rows.iter().map(|row| row.digest).collect::<Vec<_>>();
         count(&digests, 0..5000);
@@ -333,9 +354,9 @@ mod tests {
     fn a_digest_has_a_row_for_each_user_and_schema() {
         let (s, t, u): (Rc<str>, Rc<str>, Rc<str>) = ("s".into(), "t".into(), "u".into());
         let digests = Digests::default();
-        assert!(digests.count(&seen(&s, &u, 1, 5), rows(10), || true));
+        assert!(digests.count(&seen(&s, &u, 1, 5), rows(10), || SHOWN));
         assert!(digests.count(&seen(&s, &u, 1, 3), rows(10), || panic!("one was shown")));
-        assert!(digests.count(&seen(&t, &u, 1, 9), rows(10), || true));
+        assert!(digests.count(&seen(&t, &u, 1, 9), rows(10), || SHOWN));
         let mut rows = digests.rows(true);
         rows.sort_by_key(|row| row.count);
         assert_eq!(rows.len(), 2);
@@ -347,9 +368,9 @@ mod tests {
     fn the_table_is_bounded() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
-        assert!(digests.count(&seen(&s, &u, 1, 1), rows(1), || true));
-        assert!(!digests.count(&seen(&s, &u, 2, 1), rows(1), || true));
-        assert!(digests.count(&seen(&s, &u, 1, 1), rows(1), || true));
+        assert!(digests.count(&seen(&s, &u, 1, 1), rows(1), || SHOWN));
+        assert!(!digests.count(&seen(&s, &u, 2, 1), rows(1), || SHOWN));
+        assert!(digests.count(&seen(&s, &u, 1, 1), rows(1), || SHOWN));
     }
 
     /// A hundred texts of a megabyte are few rows.
@@ -359,12 +380,12 @@ mod tests {
         let digests = Digests::default();
         let text = vec![b'x'; 1 << 20];
         let most = Bounds { rows: 100_000, bytes: 10 << 20 };
-        let count = |digest| digests.count(&Seen { text: &text, ..seen(&s, &u, digest, 1) }, most, || true);
+        let count = |digest| digests.count(&Seen { text: &text, ..seen(&s, &u, digest, 1) }, most, || SHOWN);
         assert_eq!((0..100).filter(|digest| count(*digest)).count(), 9);
         assert!(count(3));
         assert!((9 << 20..10 << 20).contains(&digests.bytes()));
         // What is short has room where what is long has none, and all have when it begins anew.
-        assert!(digests.count(&seen(&s, &u, 1000, 1), most, || true));
+        assert!(digests.count(&seen(&s, &u, 1000, 1), most, || SHOWN));
         digests.rows(true);
         assert!(digests.bytes() == 0 && count(50));
     }
@@ -373,7 +394,11 @@ mod tests {
     fn a_row_knows_whether_its_digest_shows_all() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
-        let count = |digest, shown, looked| digests.count(&Seen { shown, ..seen(&s, &u, digest, 1) }, rows(10), || looked);
+        let shape = |is_shown| Shape { digest: if is_shown { 100 } else { 200 }, is_shown };
+        let count = |digest, shown: Option<bool>, looked| {
+            let seen = Seen { shape: shown.map(shape), alike: digest == 4, ..seen(&s, &u, digest, 1) };
+            digests.count(&seen, rows(10), || shape(looked))
+        };
         for (digest, shown, looked) in [
             (1, None, false),
             (1, None, false),
@@ -389,5 +414,7 @@ mod tests {
         let mut rows = digests.rows(true);
         rows.sort_by_key(|row| row.digest);
         assert_eq!(rows.iter().map(|row| row.shown).collect::<Vec<_>>(), [Some(false), None, None, Some(true)]);
+        let firewall: Vec<_> = rows.iter().map(|row| (row.guarded, row.alike)).collect();
+        assert_eq!(firewall, [(200, false), (100, false), (100, false), (100, true)]);
     }
 }
