@@ -718,7 +718,8 @@ fn one_switch_splits_reads_from_writes(driver: Driver) -> Outcome {
     two.is_reader(&two.proxy.query("USE conf; SELECT here()")?)?;
     two.is_reader(&two.proxy.query("CALL conf.say()")?)?;
     switch(r#"{"read_hostgroup":1,"read_only_routines":["conf.*"]}"#)?;
-    two.is_reader(&two.proxy.query("USE conf; SELECT here()")?)?;
+    two.is_reader(&two.proxy.query("SELECT conf.here()")?)?;
+    two.is_writer(&two.proxy.query("USE conf; SELECT here()")?)?;
     switch(r#"{"read_hostgroup":1,"read_only_routines":["he*", "other.*"]}"#)?;
     two.is_reader(&two.proxy.query("SELECT conf.here()")?)?;
     two.is_writer(&two.proxy.query("CALL conf.say()")?)?;

@@ -286,8 +286,8 @@ fn others_are_counted(next: &Snapshot) -> Vec<Refusal> {
         let variable = Variable::named(column)?;
         let (is, always) = (variable.text(v), variable.default);
         let words = format!(
-            "is {is}: the digests of the statistics are not those of the firewall, for which it is always {always}; LEARN MYSQL FIREWALL, \
-             stats_mysql_firewall and EXPLAIN ROUTE have those"
+            "is {is}: the digests of the statistics are not those of the firewall, for which it is always {always}, and rules made of them may allow \
+             nothing; LEARN MYSQL FIREWALL, stats_mysql_firewall and EXPLAIN ROUTE have the firewall's"
         );
         (is != always).then(|| Refusal { table: "global_variables", row: String::new(), column, words })
     };

@@ -154,8 +154,8 @@ impl Shared {
     }
 
     /// What was seen, by whatever source; and what is known of what digests do not show.
-    async fn known(&self, from: Option<Source>) -> Result<Seen, Said> {
-        let from = |source| from.is_none_or(|from| from == source);
+    async fn known(&self, asked: Option<Source>) -> Result<Seen, Said> {
+        let from = |source| asked.is_none_or(|asked| asked == source);
         let mut seen = Seen::default();
         if let Report::Digests(rows) = self.cores.ask(Ask::Digests).await? {
             for row in rows {
@@ -174,14 +174,17 @@ impl Shared {
             let is_unshown =
                 |action| [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown].iter().any(|one| one.name() == action);
             for row in rows {
-                let detected = row.action == plan::Action::Detected.name();
-                if !detected && !is_unshown(row.action) {
+                let is_shown = [plan::Action::Detected, plan::Action::Blocked].iter().any(|one| one.name() == row.action);
+                if !is_shown && !is_unshown(row.action) {
                     continue;
                 }
                 let whose = [&*row.user, &*row.client_address, &*row.schema];
                 let one = Known::of(whose, row.digest, (row.digest, &row.text), Some(row.flag));
-                seen.sights.add(&one, Some(detected));
-                if from(Source::Detected) && row.action != plan::Action::BlockedUnshown.name() {
+                seen.sights.add(&one, Some(is_shown));
+                let blocked = row.action == plan::Action::Blocked.name();
+                if from(Source::Detected) && !blocked && row.action != plan::Action::BlockedUnshown.name()
+                    || blocked && asked == Some(Source::Blocked)
+                {
                     seen.known.insert(one);
                 }
             }
@@ -430,6 +433,10 @@ mod tests {
             };
             assert_eq!(bench.run("LEARN MYSQL FIREWALL FROM DETECTED").await, 1);
             assert_eq!(rules(&bench).await, ["u 10.0.0.1 t 9 #5"]);
+            // What was refused is learned only if that is said.
+            assert_eq!(bench.run("LEARN MYSQL FIREWALL FROM BLOCKED").await, 1);
+            assert_eq!(rules(&bench).await, ["u 10.0.0.1 t 9 #5", "u 10.0.0.1 t 9 #6"]);
+            bench.run("DELETE FROM mysql_firewall_whitelist_rules WHERE digest LIKE '%6'").await;
             assert_eq!(bench.run("LEARN MYSQL FIREWALL FROM HISTORY").await, 2);
             let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
             let words =

@@ -200,8 +200,7 @@ impl Session {
         let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
         // A prepared statement means the schema that it was prepared in.
         let schema = job.what.prepared_in().unwrap_or(&self.state.schema);
-        let harmless =
-            |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref().unwrap_or(schema.as_bytes()), &routine.name);
+        let harmless = |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref(), schema.as_bytes(), &routine.name);
         let called = sql::calls(job.sent(), self.lexing_of(job.what));
         called.is_empty() || !called.iter().all(harmless)
     }

@@ -21,9 +21,9 @@ const AFTER_WRITE_MS_MAX: u64 = 3_600_000;
 
 impl Split {
     /// Whether a routine is on the list: a bare name there stands for all schemas, one with a schema for calls that name it and
-    /// for bare ones from a session that is in it.
+    /// for bare ones from a session that is in it (`schema`); one with a star for those that name it (`of`).
     #[must_use]
-    pub fn only_reads(&self, schema: &[u8], name: &[u8]) -> bool {
+    pub fn only_reads(&self, of: Option<&[u8]>, schema: &[u8], name: &[u8]) -> bool {
         let same = |listed: &str, called: &[u8]| match listed.strip_suffix('*') {
             // Without a name is what could not be read.
             Some(begin) => {
@@ -33,7 +33,9 @@ impl Split {
             None => listed.as_bytes().eq_ignore_ascii_case(called),
         };
         self.read_only_routines.iter().any(|listed| match listed.split_once('.') {
-            Some((of, listed)) => of.as_bytes() == schema && same(listed, name),
+            // A bare name may be that of a loadable function, which is of no schema and goes before those of one.
+            Some((_, rest)) if of.is_none() && rest.ends_with('*') => false,
+            Some((listed_of, listed)) => listed_of.as_bytes() == of.unwrap_or(schema) && same(listed, name),
             None => same(listed, name),
         })
     }
@@ -124,7 +126,11 @@ mod tests {
             ("Shop", "g", false),
             ("shop", "h", false),
         ] {
-            assert_eq!(split.only_reads(schema.as_bytes(), name.as_bytes()), listed, "{schema}.{name}");
+            assert_eq!(
+                split.only_reads((!schema.is_empty()).then_some(schema.as_bytes()), b"reports", name.as_bytes()),
+                listed,
+                "{schema}.{name}"
+            );
         }
     }
 
@@ -139,11 +145,16 @@ mod tests {
             ("shop", "forget_it", false),
             ("reports", "anything", true),
             ("Reports", "anything", false),
-            ("", "anything", false),
+            // Its session is in `reports`.
+            ("", "sys_exec", false),
             ("", "aXb", false),
             ("reports", "", false),
         ] {
-            assert_eq!(split.only_reads(schema.as_bytes(), name.as_bytes()), listed, "{schema}.{name}");
+            assert_eq!(
+                split.only_reads((!schema.is_empty()).then_some(schema.as_bytes()), b"reports", name.as_bytes()),
+                listed,
+                "{schema}.{name}"
+            );
         }
     }
 }

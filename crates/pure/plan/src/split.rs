@@ -97,9 +97,8 @@ fn may_read(plan: &Plan, split: &Split, session: &SessionFacts<'_>, statement: &
             return Err(Stays::Moves);
         }
     } else {
-        let harmless = |routine: &sql::Routine<'_>| {
-            split.only_reads(routine.schema.as_deref().unwrap_or(session.schema.as_bytes()), &routine.name)
-        };
+        let harmless =
+            |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref(), session.schema.as_bytes(), &routine.name);
         sql::reading(&class, text, facts.lexing, harmless).map_err(Stays::Unread)?;
     }
     match facts.since_write_ms {

@@ -11,19 +11,25 @@ pub enum Source {
     History,
     /// What DETECTING has let through, in `stats_mysql_firewall`.
     Detected,
+    /// What PROTECTING has refused, there. Only if it is asked for: attacks may be among it.
+    Blocked,
 }
 
 /// What is learned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lesson {
-    /// From where; from everywhere if it was not said.
+    /// From where; if it was not said, from everywhere but [`Source::Blocked`].
     pub from: Option<Source>,
     /// Whose statements; those of all users of `mysql_firewall_whitelist_users` if it was not said.
     pub user: Option<String>,
 }
 
-const SOURCES: &[(&str, Source)] =
-    &[("FROM DIGESTS", Source::Digests), ("FROM HISTORY", Source::History), ("FROM DETECTED", Source::Detected)];
+const SOURCES: &[(&str, Source)] = &[
+    ("FROM DIGESTS", Source::Digests),
+    ("FROM HISTORY", Source::History),
+    ("FROM DETECTED", Source::Detected),
+    ("FROM BLOCKED", Source::Blocked),
+];
 
 pub(super) fn parse(words: &[&str]) -> Option<Command> {
     let mut rest = after(words, "LEARN MYSQL FIREWALL")?;
@@ -55,6 +61,7 @@ mod tests {
         assert_eq!(learned("LEARN MYSQL FIREWALL FROM HISTORY"), Some((Some(Source::History), None)));
         assert_eq!(learned("LEARN MYSQL FIREWALL FROM DETECTED FOR 'Bob'"), Some((Some(Source::Detected), Some("Bob".into()))));
         assert_eq!(learned("LEARN MYSQL FIREWALL FOR bob"), Some((None, Some("bob".into()))));
+        assert_eq!(learned("LEARN MYSQL FIREWALL FROM BLOCKED"), Some((Some(Source::Blocked), None)));
         for text in ["LEARN MYSQL FIREWALL FROM", "LEARN MYSQL FIREWALL FOR", "LEARN MYSQL FIREWALL FOR a b", "LEARN MYSQL"] {
             assert_eq!(learned(text), None, "{text}");
         }

@@ -153,7 +153,7 @@ fn ours_said_wrongly(words: &[&str]) -> Option<Command> {
             "EXPLAIN ROUTE",
             "use EXPLAIN ROUTE '<sql>' [AS user] [IN schema] [FROM client] [ON address:port] [FLAG n], or EXPLAIN ROUTE AGAINST DIGESTS [ALL]",
         ),
-        ("LEARN", "use LEARN MYSQL FIREWALL [FROM DIGESTS | FROM HISTORY | FROM DETECTED] [FOR user]"),
+        ("LEARN", "use LEARN MYSQL FIREWALL [FROM DIGESTS | FROM HISTORY | FROM DETECTED | FROM BLOCKED] [FOR user]"),
         ("PROXYSQL FLUSH QUERY CACHE", "use PROXYSQL FLUSH QUERY CACHE [FOR TABLE [schema.]name | FOR DIGEST 0x…]"),
     ];
     FORMS.iter().find(|(begin, _)| after(words, begin).is_some()).map(|(_, form)| Command::NotAvailable(form))
