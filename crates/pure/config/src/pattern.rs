@@ -5,6 +5,7 @@
 //! (`^SELECT`, `^SELECT.*FOR UPDATE$`) need no engine. Twenty thousand expressions have to be compiled within a second or two, and a filter
 //! has looked for their literals before they are tried: so they are compiled without what would only look for these once more. Texts are bytes; letters' case is ASCII's.
 
+mod bounded;
 mod literals;
 mod matcher;
 mod replacement;
@@ -164,26 +165,9 @@ fn linear(text: &str, caseless: bool, dialect: Dialect) -> Result<(Engine, Neede
     Ok((engine, Needed::of(&parsed)))
 }
 
-/// So many steps may be taken for one text, some ten milliseconds of them; PCRE's default is ten times that. Some expressions take two for each byte.
-/// <https://www.pcre.org/current/doc/html/pcre2pattern.html#SEC2>
-const LIMIT: &str = "(*LIMIT_MATCH=1000000)";
-
+/// What PCRE has by itself, to compare with.
 fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
-    pcre2::bytes::RegexBuilder::new()
-        .caseless(caseless)
-        .jit_if_available(true)
-        // With the 32 KiB that are the default, longer statements would end the matching.
-        .max_jit_stack_size(Some(1 << 20))
-        .build(&format!("{LIMIT}{text}"))
-        .map_err(|error| {
-            // "PCRE2: error compiling pattern at offset 3: missing closing parenthesis"
-            let whole = error.to_string();
-            let said = whole.strip_prefix("PCRE2: error compiling pattern ").unwrap_or(&whole);
-            match (error.offset(), said.split_once(": ")) {
-                (Some(offset), Some((_, words))) => format!("{words} (after {} characters)", offset.saturating_sub(LIMIT.len())),
-                _ => said.to_owned(),
-            }
-        })
+    bounded::pcre("(*LIMIT_MATCH=1000000)", text, caseless, true)
 }
 
 fn plain_words(error: &regex_syntax::Error) -> String {
@@ -277,6 +261,11 @@ pub fn fuzz_pattern(data: &[u8]) {
     let pattern = Pattern::compile(expression, caseless, Dialect::Pcre).expect("what PCRE takes is taken");
     // What PCRE gives up on does not count.
     let Ok(matches) = told.is_match(text) else { return };
+    let bounded = bounded::Bounded::to_match(expression, caseless).expect("the same expression");
+    assert!(
+        bounded.is_match_in_long(text).is_ok_and(|found| found == matches) || bounded.is_match_in_long(text).is_err(),
+        "{expression:?}"
+    );
     let to_match =
         Pattern::to_match(&mut Workbench::default(), expression, caseless, Dialect::Pcre).expect("the same expression");
     assert_eq!(pattern.is_match(text), matches, "{expression:?} {:?}", String::from_utf8_lossy(text));

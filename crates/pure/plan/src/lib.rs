@@ -138,14 +138,13 @@ fn decide<T: Trace>(
         trace.decided(&plan);
         return plan;
     }
-    let mut end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
+    let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
     let asked = statement;
     let as_prepared;
     let statement = match statement.prepared {
         Some(text) => {
+            // What rules have to say of what they would make of the text is not known where they cannot make it: `end.unmade` stays.
             plan.send_as_is();
-            // It was rewritten when it was prepared.
-            end.unmade = None;
             as_prepared = Statement { text, ..*statement };
             &as_prepared
         }

@@ -3,6 +3,7 @@
 //! The two differ where nothing is matched. Perl looks at the same place once more, for something; and it takes a match of nothing right behind
 //! another match. RE2 does neither, and does not look between the bytes of a letter.
 
+use super::bounded::{Bounded, Budget};
 use super::{Dialect, Engine, Linear, Newline, Pattern, pcre};
 use regex_automata::Input;
 use regex_syntax::hir::{Hir, HirKind};
@@ -11,26 +12,27 @@ use std::borrow::Cow;
 /// PCRE, for replacing as Perl does.
 #[derive(Debug, Clone)]
 pub(super) struct Perl {
-    pub(super) one: pcre2::bytes::Regex,
+    pub(super) one: Bounded,
     /// Matches something where the search begins; none if the expression always matches something, or is never used to replace.
-    more: Option<pcre2::bytes::Regex>,
+    more: Option<Bounded>,
 }
 
 impl Perl {
     /// For what only has to match.
     pub(super) fn to_match(text: &str, caseless: bool) -> Result<Self, String> {
-        Ok(Self { one: pcre(text, caseless)?, more: None })
+        Ok(Self { one: Bounded::to_match(text, caseless)?, more: None })
     }
 
     pub(super) fn to_replace(text: &str, caseless: bool) -> Result<Self, String> {
-        let one = pcre(text, caseless)?;
+        let one = Bounded::to_replace(text, caseless)?;
         // What has an end that the bracket is a part of, such as a comment in it, finds nothing there.
-        let more = pcre(&format!(r"\G(?:{text})(?!\G)"), caseless).ok().filter(|more| more.captures_len() == one.captures_len());
+        let more = Bounded::to_replace_here(&format!(r"\G(?:{text})(?!\G)"), caseless).ok();
+        let more = more.filter(|more| more.captures_len() == one.captures_len());
         Ok(Self { one, more })
     }
 
     fn replace(&self, text: &[u8], everywhere: bool, put: &mut Put<'_>) -> Result<(), GaveUp> {
-        let mut found = self.one.capture_locations();
+        let mut budget = Budget::default();
         let (mut at, mut was_empty) = (0, false);
         while at <= text.len() {
             let regex = match &self.more {
@@ -41,17 +43,16 @@ impl Perl {
                 }
                 _ => &self.one,
             };
-            match regex.captures_read_at(&mut found, text, at) {
-                Ok(Some(whole)) if at <= whole.start() && whole.start() <= whole.end() => {
-                    put(whole.start(), whole.end(), &|n| found.get(n));
+            match regex.find(text, at, &mut budget)? {
+                Some(found) if at <= found.start && found.start <= found.end => {
+                    put(found.start, found.end, &|n| found.group(n));
                     if !everywhere {
                         return Ok(());
                     }
-                    (at, was_empty) = (whole.end(), whole.start() == whole.end());
+                    (at, was_empty) = (found.end, found.start == found.end);
                 }
-                Ok(None) if was_empty => (at, was_empty) = (at + 1, false),
-                Ok(_) => return Ok(()),
-                Err(_) => return Err(GaveUp),
+                None if was_empty => (at, was_empty) = (at + 1, false),
+                _ => return Ok(()),
             }
         }
         Ok(())
@@ -126,6 +127,20 @@ impl Pattern {
         }
         out.extend_from_slice(&text[done..]);
         Ok(found.then(|| out.into_boxed_slice()))
+    }
+}
+
+impl Pattern {
+    /// The same, where every text counts as a long one.
+    fn for_long_texts(mut self) -> Self {
+        let ((Newline::Pcre(perl), _) | (_, Engine::Linear(_, Some(perl)) | Engine::Pcre(perl))) =
+            (&mut self.newline, &mut self.engine)
+        else {
+            return self;
+        };
+        perl.one.takes_all_for_long();
+        perl.more.iter_mut().for_each(Bounded::takes_all_for_long);
+        self
     }
 }
 
@@ -211,12 +226,12 @@ fn compare(expression: &str, with: &str, text: &[u8], caseless: bool, everywhere
     let Some(told) = told(expression, with, text, caseless, everywhere) else { return false };
     let Ok(replaced) = pattern.replace(text, &replacement, everywhere) else { return false };
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert_eq!(
-        replaced.as_deref().map(shown),
-        told.as_deref().map(shown),
-        "{expression:?} by {with:?} in {:?}, caseless {caseless}, everywhere {everywhere}",
-        shown(text)
-    );
+    let words = || format!("{expression:?} by {with:?} in {:?}, caseless {caseless}, everywhere {everywhere}", shown(text));
+    assert_eq!(replaced.as_deref().map(shown), told.as_deref().map(shown), "{}", words());
+    // As if the text was long.
+    if let Ok(replaced) = pattern.for_long_texts().replace(text, &replacement, everywhere) {
+        assert_eq!(replaced.as_deref().map(shown), told.as_deref().map(shown), "long: {}", words());
+    }
     true
 }
 
