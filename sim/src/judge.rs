@@ -53,7 +53,20 @@ pub(crate) struct Judge {
     fates: RefCell<BTreeMap<String, Fate>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
+    offline: RefCell<Vec<Offline>>,
 }
+
+/// A server that was out of service.
+struct Offline {
+    server: &'static str,
+    /// OFFLINE_HARD: nobody keeps a connection.
+    hard: bool,
+    from: Instant,
+    to: Option<Instant>,
+}
+
+/// So long after its server has become OFFLINE_HARD a connection that somebody had is gone.
+const CUT_OFF: Duration = Duration::from_millis(100);
 
 impl Judge {
     pub(crate) fn new(rt: Rt, rough: bool) -> Self {
@@ -69,6 +82,7 @@ impl Judge {
             hits: RefCell::default(),
             fates: RefCell::default(),
             seen: RefCell::default(),
+            offline: RefCell::default(),
         }
     }
 
@@ -156,6 +170,40 @@ impl Judge {
         }
         let enough = most <= i64::from(max);
         self.check(enough, server, || format!("{most} connections at once; max_connections is {max}"));
+    }
+
+    /// Every core has been told that no work may go to this server; the number is for [`comes_online`](Self::comes_online).
+    pub(crate) fn goes_offline(&self, server: &'static str, hard: bool) -> usize {
+        self.hit(if hard { "a server OFFLINE_HARD" } else { "a server OFFLINE_SOFT" }, 1);
+        let mut offline = self.offline.borrow_mut();
+        offline.push(Offline { server, hard, from: self.rt.now(), to: None });
+        offline.len() - 1
+    }
+
+    /// The cores are about to be told that it may have work again.
+    pub(crate) fn comes_online(&self, number: usize) {
+        if let Some(offline) = self.offline.borrow_mut().get_mut(number) {
+            offline.to = Some(self.rt.now());
+        }
+    }
+
+    /// Nothing is opened to a server that is out of service, and nothing stays open to one that is OFFLINE_HARD. Either is heard of up to `late` after it was.
+    pub(crate) fn judge_offline(&self, server: &'static str, late: Duration) {
+        let words = |what: &str, from: Instant, at: Instant| {
+            format!("a connection of {:?} {what}, {:?} after the beginning", from - self.began, at - self.began)
+        };
+        for offline in self.offline.borrow().iter().filter(|offline| offline.server == server) {
+            let until = offline.to.unwrap_or_else(|| self.rt.now());
+            let (told, cut) = (offline.from + late, offline.from + late + CUT_OFF);
+            for (_, from, to) in self.seen.borrow().iter().filter(|(whose, ..)| *whose == server) {
+                // One that only says KILL has no length here.
+                let counts = *to != Some(*from);
+                let opened = counts && *from > told && *from < until;
+                self.check(!opened, server, || words("was opened while it was offline", *from, *from));
+                let stays = offline.hard && *from <= told && cut < until && to.is_none_or(|to| to > cut);
+                self.check(!stays, server, || words("was open although it was OFFLINE_HARD", *from, cut));
+            }
+        }
     }
 
     /// What was acknowledged is in the log once, what was rolled back is not, anything else at most once.

@@ -11,6 +11,7 @@
 //! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
 //!                                          so many rows of it as the tag says
 //! BEGIN, COMMIT, ROLLBACK, SET ..., USE
+//! SAVEPOINT name, ROLLBACK TO name, RELEASE SAVEPOINT name
 //! PREPARE name FROM 'text', EXECUTE name USING @a, …, DEALLOCATE PREPARE name, where a text is one of
 //!   SELECT ?, ? FROM named                 one row: what was given, connection, server, and the schema it was prepared in
 //!   SELECT 'tag', ? FROM named             the same
@@ -110,6 +111,8 @@ pub(crate) struct Mind {
     variables: BTreeMap<String, String>,
     /// Tags inserted by the open transaction.
     pending: Vec<String>,
+    /// By name, oldest first: how many of these there were.
+    savepoints: Vec<(String, usize)>,
     prepared: BTreeMap<u32, String>,
     /// Those of them that are [`INSERT`].
     inserts: BTreeSet<u32>,
@@ -167,6 +170,7 @@ impl Mind {
             role: NO_ROLE.to_owned(),
             variables: BTreeMap::new(),
             pending: Vec::new(),
+            savepoints: Vec::new(),
             prepared: BTreeMap::new(),
             inserts: BTreeSet::new(),
             executed: BTreeSet::new(),
@@ -261,6 +265,7 @@ impl Mind {
                 if self.in_transaction {
                     self.commit(log);
                 }
+                self.savepoints.clear();
                 self.begin();
                 Ok(Said::Ok)
             }
@@ -270,6 +275,26 @@ impl Mind {
             }
             ["ROLLBACK"] => {
                 self.roll_back();
+                Ok(Said::Ok)
+            }
+            ["SAVEPOINT", name] => {
+                // Where each statement commits, it lives no longer than that.
+                if self.in_transaction || !self.autocommit {
+                    self.savepoints.retain(|(known, _)| known != name);
+                    self.savepoints.push(((*name).to_owned(), self.pending.len()));
+                }
+                Ok(Said::Ok)
+            }
+            ["ROLLBACK", "TO", name] => {
+                let at = self.savepoint(name)?;
+                let (_, pending) = self.savepoints[at];
+                self.savepoints.truncate(at + 1);
+                self.pending.truncate(pending);
+                Ok(Said::Ok)
+            }
+            ["RELEASE", "SAVEPOINT", name] => {
+                let at = self.savepoint(name)?;
+                self.savepoints.truncate(at);
                 Ok(Said::Ok)
             }
             ["USE", name] => self.use_schema(name.trim_matches('`')),
@@ -379,13 +404,20 @@ impl Mind {
         }
     }
 
+    fn savepoint(&self, name: &str) -> Result<usize, Complaint> {
+        let at = self.savepoints.iter().position(|(known, _)| known == name);
+        at.ok_or_else(|| Complaint(1305, format!("SAVEPOINT {name} does not exist")))
+    }
+
     fn commit(&mut self, log: &mut Vec<String>) {
         log.append(&mut self.pending);
+        self.savepoints.clear();
         (self.in_transaction, self.next) = (false, None);
     }
 
     fn roll_back(&mut self) {
         self.pending.clear();
+        self.savepoints.clear();
         (self.in_transaction, self.next) = (false, None);
     }
 

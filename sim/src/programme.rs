@@ -7,6 +7,7 @@ mod having;
 mod killing;
 mod naming;
 mod own;
+mod savepoint;
 mod several;
 mod uploading;
 mod xa;
@@ -116,6 +117,8 @@ struct Session<'a> {
     own: Own,
     /// Inserted by the open transaction.
     pending: Vec<String>,
+    /// By name, oldest first: how many of these there were.
+    savepoints: Vec<(&'static str, usize)>,
     /// Server and connection of the open transaction, once an answer has told.
     spot: Option<(String, String)>,
     prepared: Vec<Statement>,
@@ -202,6 +205,7 @@ async fn session(
         client,
         own,
         pending: Vec::new(),
+        savepoints: Vec::new(),
         spot: None,
         prepared: Vec::new(),
         inserter: None,
@@ -251,6 +255,8 @@ impl Session<'_> {
             4 if !self.client.several => self.several_at_once().await,
             0..=7 => self.few().await,
             8..=11 => self.many_few().await,
+            16 | 17 | 99 if open || !self.own.autocommit => self.savepoint().await,
+            99 if self.chance.percent(30) => self.savepoint().await,
             12..=17 => self.same().await,
             18..=32 => self.state(false).await,
             33..=38 => self.state(true).await,
@@ -341,6 +347,10 @@ impl Session<'_> {
                 self.client.number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
                 Ok(())
             }
+            Some(Reply::Err { code, message }) => {
+                self.complained("SELECT CONNECTION_ID()", code, &message);
+                Err(Over)
+            }
             other => {
                 self.judge.accuse(&self.who, &format!("SELECT CONNECTION_ID(): {other:?}"));
                 Err(Over)
@@ -398,6 +408,9 @@ impl Session<'_> {
                     self.judge.fate(tag, Fate::Acknowledged);
                 }
                 change(&mut self.own);
+                if ends {
+                    self.savepoints.clear();
+                }
                 if !self.own.in_transaction || ends {
                     self.spot = None;
                 }
@@ -702,6 +715,7 @@ impl Session<'_> {
     /// It has nothing any more but this.
     fn forget(&mut self, own: Own) {
         self.own = own;
+        self.savepoints.clear();
         self.announced = false;
         self.spot = None;
         self.pinned = self.through;

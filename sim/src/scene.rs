@@ -21,6 +21,7 @@ fn small(cores: u32) -> World {
         courier: false,
         bytes_per_second: 0,
         pace: 0,
+        operator: false,
         faults: rt::sim::Faults::perfect(),
         ..calm
     }

@@ -6,7 +6,7 @@ use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
 use crate::server::{COURIER, Nature, PASSWORD, Server};
 use bridge::{Ask, Counter, Report, ToCore};
-use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, UserRow, Users, Variables};
+use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users, Variables};
 use rt::permits::Registry;
 use rt::sim::{Faults, Limits};
 use rt::{Address, Rt, mailbox};
@@ -54,6 +54,8 @@ pub struct World {
     pub bytes_per_second: u64,
     /// How many connections all cores together may open to a server in a second; 0 for no limit.
     pub pace: u32,
+    /// Somebody takes servers out of service and brings them back.
+    pub operator: bool,
     /// How much more often than in one of a hundred stories somebody says KILL.
     pub kills: u64,
     /// What goes wrong with bytes.
@@ -108,6 +110,7 @@ impl World {
         let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
         let mariadb = seed % 3 == 1;
         let pace = if chance.percent(25) { *chance.one_of(&[1, 2, 5, 20]) } else { 0 };
+        let operator = chance.percent(35) && !matches!(weather, Weather::Stormy | Weather::Disastrous);
         Self {
             seed,
             weather,
@@ -120,6 +123,7 @@ impl World {
             mariadb,
             bytes_per_second,
             pace,
+            operator,
             kills: 0,
             faults,
         }
@@ -225,12 +229,23 @@ async fn play(rt: Rt, world: &World) -> Verdict {
 
     // Clients, and what happens to the servers meanwhile.
     let lives = clients(&rt, &judge, world, &proxy, 0..world.clients);
+    let (done, all_online) = rt::local::oneshot();
+    if world.operator {
+        let operator = Operator { rt: rt.clone(), judge: judge.clone(), world: world.clone(), tells: tells.clone() };
+        rt.spawn(async move {
+            operator.work(Chance::new(operator.world.seed, 4)).await;
+            let _nobody = done.send(());
+        });
+    } else {
+        drop(done);
+    }
     if world.weather == Weather::Disastrous {
         disasters(&rt, &judge, &[master.clone(), replica.clone()], chance(2)).await;
     }
     for life in lives {
         let _panicked_or_over = life.await;
     }
+    let _or_nobody_is_there = all_online.await;
 
     // Nothing breaks any more: newcomers are served as if nothing had been, everything comes to rest, and so is who comes after that.
     let hand = rt.sim_faults().expect("this is the simulated world");
@@ -262,6 +277,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     }
     for server in [&master, &replica] {
         judge.judge_connections(server.name, world.connections, world.late());
+        judge.judge_offline(server.name, world.late());
     }
     judge.judge_log(&master.ground.borrow().log);
     judge.check(replica.ground.borrow().log.is_empty(), "log", || "something was written to the replica".to_owned());
@@ -303,7 +319,8 @@ fn start_cores(
     proxy: &Address,
     notes: &mailbox::Sender<String>,
 ) -> (Vec<mailbox::Sender<ToCore>>, Vec<rt::local::Receiver<()>>) {
-    let (registry, cache, snapshot) = (Registry::new(), cache::Cache::new(world.seed), Arc::new(snapshot(world)));
+    let (registry, cache) = (Registry::new(), cache::Cache::new(world.seed));
+    let snapshot = Arc::new(snapshot(world, 1, [Status::Online; 2]));
     let (tells, letters): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
     let (hands, handed): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
     let all = tells.iter().zip(hands).map(|(control, hand)| worker::Peer { control: control.clone(), hand });
@@ -417,8 +434,52 @@ fn address(text: &str) -> Address {
     text.parse().expect("an address of this file")
 }
 
+/// Takes servers out of service, while sessions run, and brings them back.
+struct Operator {
+    rt: Rt,
+    judge: Rc<Judge>,
+    world: World,
+    tells: Vec<mailbox::Sender<ToCore>>,
+}
+
+impl Operator {
+    async fn work(&self, mut chance: Chance) {
+        let mut generation = 1;
+        for _ in 0..chance.between(1, 3) {
+            self.rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
+            // Of OFFLINE_HARD sessions are told as of a server that is gone.
+            let hard = self.world.rough() && chance.percent(50);
+            let status = if hard { Status::OfflineHard } else { Status::OfflineSoft };
+            let at = usize::from(chance.percent(50));
+            let mut all = [Status::Online; 2];
+            all[at] = status;
+            let server = ["a", "b"][at];
+            generation += 1;
+            self.load(snapshot(&self.world, generation, all), &format!("server {server} is to be {}", status.name())).await;
+            let offline = self.judge.goes_offline(server, hard);
+            self.rt.sleep(Duration::from_millis(chance.between(1, 3000))).await;
+            self.judge.comes_online(offline);
+            generation += 1;
+            self.load(snapshot(&self.world, generation, [Status::Online; 2]), &format!("server {server} is to be ONLINE")).await;
+        }
+    }
+
+    /// Every core works under it when this returns.
+    async fn load(&self, snapshot: Snapshot, words: &str) {
+        self.judge.tell("operator", words);
+        let snapshot = Arc::new(snapshot);
+        for tell in &self.tells {
+            let (answer, answered) = mailbox::channel(1);
+            let done = Box::new(move |()| drop(answer.try_send(())));
+            let _full = tell.try_send(ToCore::Load { snapshot: snapshot.clone(), done });
+            let loaded = self.rt.timeout(Duration::from_secs(1), answered.recv()).await;
+            self.judge.check(matches!(loaded, Ok(Some(()))), "core", || format!("{words}: not loaded within a second"));
+        }
+    }
+}
+
 /// Two servers, two hostgroups, and the two classic rules.
-fn snapshot(world: &World) -> Snapshot {
+fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     let bytes_per_second = world.bytes_per_second.to_string();
     let pace = if world.pace == 0 { "1000000".to_owned() } else { world.pace.to_string() };
     let settings = [
@@ -436,8 +497,9 @@ fn snapshot(world: &World) -> Snapshot {
     ];
     let (variables, _) = Variables::build(settings).expect("settings of this file");
     let user = |name: &str| UserRow { username: name.to_owned(), password: Some(PASSWORD.to_owned()), ..UserRow::default() };
-    let server = |hostgroup_id, hostname: &str| ServerRow {
+    let server = |hostgroup_id, hostname: &str, status: Status| ServerRow {
         hostgroup_id,
+        status: status.name().to_owned(),
         hostname: hostname.to_owned(),
         max_connections: i64::from(world.connections),
         // Each seed has its own mixture.
@@ -460,7 +522,7 @@ fn snapshot(world: &World) -> Snapshot {
         hostgroup_settings: format!(r#"{{"pipelining":{}}}"#, world.depth),
         ..HostgroupAttributesRow::default()
     };
-    let servers = [server(0, "10.0.0.1"), server(1, "10.0.0.2")];
+    let servers = [server(0, "10.0.0.1", statuses[0]), server(1, "10.0.0.2", statuses[1])];
     let servers = Servers::build(servers, [pipelining], []).expect("servers of this file");
     let cached = RuleRow {
         match_digest: None,
@@ -475,7 +537,7 @@ fn snapshot(world: &World) -> Snapshot {
     Snapshot {
         rewrites: Arc::default(),
         firewall: Arc::default(),
-        generation: 1,
+        generation,
         variables: Arc::new(variables),
         users: Arc::new(users),
         servers: Arc::new(servers),

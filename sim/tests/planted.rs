@@ -4,7 +4,8 @@
 use backend::Hold;
 use backend::planted::{
     ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH,
-    KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, TELL_OTHERS, TELL_STALE,
+    KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, STAY_THERE, TELL_OTHERS,
+    TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -44,6 +45,11 @@ fn assert_missed(hold: Hold, words: &[&str]) {
 #[test]
 fn a_connection_that_is_released_in_its_transaction_is_seen() {
     assert_missed(Hold::Transaction, &["the transaction moved", "the connection has", "log: "]);
+}
+
+#[test]
+fn a_savepoint_that_is_looked_for_on_another_connection_is_seen() {
+    assert_missed(Hold::Transaction, &["error 1305: SAVEPOINT s"]);
 }
 
 #[test]
@@ -187,6 +193,16 @@ fn a_connection_that_outlives_its_only_client_is_seen() {
 #[test]
 fn a_core_that_goes_round_and_round_is_seen() {
     assert_seen(&ASK_AGAIN, Stormy, &["asked for ever"]);
+}
+
+#[test]
+fn an_offline_server_that_is_given_work_is_seen() {
+    assert_seen(&WORK_OFFLINE, Calm, &["was opened while it was offline"]);
+}
+
+#[test]
+fn a_connection_that_outlives_the_end_of_service_is_seen() {
+    assert_seen(&STAY_THERE, Fickle, &["was open although it was OFFLINE_HARD"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 23] = [
+const HITS: [(&str, u64); 24] = [
     ("handed on", 300),
     ("variables", 100),
     ("a reset", 50),
@@ -29,6 +29,7 @@ const HITS: [(&str, u64); 23] = [
     ("a user lock", 2),
     ("a temporary table", 2),
     ("locked tables", 1),
+    ("rows taken back to a savepoint", 5),
     ("autocommit off", 1),
     ("an insert id brought", 10),
     ("rows in bulk", 100),

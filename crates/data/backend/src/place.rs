@@ -169,12 +169,20 @@ impl Place {
 
     /// May an idle connection be kept for later?
     pub(crate) fn keeps(&self) -> bool {
+        #[cfg(feature = "planted")]
+        if crate::planted::WORK_OFFLINE.get() {
+            return !self.gone.get();
+        }
         !self.gone.get() && self.row.borrow().status == Status::Online
     }
 
     /// OFFLINE_HARD, or not configured any more: running statements are to end too.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
+        #[cfg(feature = "planted")]
+        if crate::planted::STAY_THERE.get() {
+            return false;
+        }
         self.gone.get() || self.row.borrow().status == Status::OfflineHard
     }
 
