@@ -13,9 +13,9 @@ const SHORT: usize = 1024;
 /// Steps that it may take at each place of them; and where there is one only.
 const SHORT_STEPS: (u32, u32) = (50, 10_000);
 /// Steps that the interpreter may take for a text, from the least to the most: where there is much to replace, most of it is found in few.
-const STEPS: [u32; 3] = [256, 1 << 16, 2_000_000];
+const STEPS: [u32; 3] = [256, 1 << 16, 1_200_000];
 /// Steps for all that is replaced in a text.
-const STEPS_TOGETHER: u32 = 4_000_000;
+const STEPS_TOGETHER: u32 = 2_500_000;
 /// KiB that the interpreter may take for its places to go back to. They are given back with the text.
 const HEAP_KIB: u32 = 32 << 10;
 /// The longest text that is looked at: a step that goes over the whole of it takes that long.
