@@ -6,8 +6,9 @@ use conformance::beside::{asked, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw as packets;
-use conformance::servers::Vendor;
+use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect};
+use std::time::Duration;
 use wire::caps;
 use wire::response::Expect;
 
@@ -16,6 +17,7 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("what_a_server_keeps_for_a_session_is_held_and_given_back", kept_and_given_back),
+        ("a_lock_of_a_user_holds_a_connection_as_long_as_the_server_has_it", locks_of_users),
         ("a_reset_is_answered_when_nobody_waits_for_the_session_any_more", free_after_reset),
     ])
 }
@@ -98,14 +100,14 @@ const KEPT: &[Kept] = &[
     },
     Kept {
         only_on: Some(Vendor::MariaDb),
-        takes: &[("BACKUP STAGE START", "UnknownState"), ("BACKUP STAGE BLOCK_COMMIT", "UnknownState")],
-        gives_back: &[("BACKUP STAGE END", "UnknownState")],
+        takes: &[("BACKUP STAGE START", "TableLock"), ("BACKUP STAGE BLOCK_COMMIT", "TableLock")],
+        gives_back: &[("BACKUP STAGE END", "")],
         then: ("CREATE TABLE IF NOT EXISTS conf.made (a INT)", ""),
     },
     Kept {
         only_on: Some(Vendor::MariaDb),
-        takes: &[("BACKUP LOCK conf.scratch", "UnknownState")],
-        gives_back: &[("BACKUP UNLOCK", "UnknownState")],
+        takes: &[("BACKUP LOCK conf.scratch", "TableLock")],
+        gives_back: &[("BACKUP UNLOCK", "")],
         then: ("ALTER TABLE conf.scratch COMMENT = 'made'", ""),
     },
 ];
@@ -199,4 +201,148 @@ fn free_after_reset(driver: Driver) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Statements on locks of users, and what holds the connection after each: nothing, exactly when the server has none of the session's there any more.
+const LOCKS: &[&[(&str, &str)]] = &[
+    &[("DO GET_LOCK('kept', 0)", "UserLock"), ("SELECT 1", "UserLock"), ("DO RELEASE_LOCK('kept')", "")],
+    &[("SELECT GET_LOCK('kept', 0)", "UserLock"), ("DO RELEASE_LOCK('kept')", "")],
+    &[("DO GET_LOCK('kept', 0)", "UserLock"), ("SELECT RELEASE_LOCK('kept')", "")],
+    &[
+        ("DO GET_LOCK('kept', 0), GET_LOCK('other', 0)", "UserLock"),
+        ("DO GET_LOCK('kept', 0)", "UserLock"),
+        ("DO RELEASE_LOCK('kept')", "UserLock"),
+        ("DO RELEASE_LOCK('other')", "UserLock"),
+        ("SELECT RELEASE_LOCK('kept')", ""),
+    ],
+    // It is somebody else's.
+    &[
+        ("DO GET_LOCK('taken', 0)", ""),
+        ("SELECT GET_LOCK('taken', 0)", ""),
+        ("SET @x = GET_LOCK('taken', 0)", ""),
+        ("SELECT @x", ""),
+    ],
+    &[
+        ("SET @x = GET_LOCK('kept', 0)", "Unread UserLock"),
+        ("SELECT @x", "Unread UserLock"),
+        ("SET @x = RELEASE_LOCK('kept')", ""),
+        ("SELECT @x", ""),
+    ],
+    &[
+        ("SELECT id, GET_LOCK('kept', 0) FROM conf.numbers LIMIT 1", "UserLock"),
+        ("SELECT MAX(RELEASE_LOCK('kept')) FROM conf.numbers", ""),
+    ],
+    &[
+        ("BEGIN", "Transaction"),
+        ("DO GET_LOCK('kept', 0)", "Transaction UserLock"),
+        ("DO RELEASE_LOCK('kept')", "Transaction UserLock"),
+        ("COMMIT", ""),
+    ],
+    &[("DO GET_LOCK('kept', 0)", "UserLock"), ("SELECT RELEASE_ALL_LOCKS()", "")],
+    &[("SELECT GET_LOCK('kept', 0)", "UserLock"), ("SET @n = RELEASE_ALL_LOCKS()", "")],
+    // The id of an insert and the lock do not wait for each other.
+    &[
+        ("SELECT GET_LOCK('kept', 0)", "UserLock"),
+        ("INSERT INTO conf.made_ids (n) VALUES (1)", "InsertId UserLock"),
+        ("DO RELEASE_LOCK('kept')", ""),
+    ],
+    &[
+        ("SELECT GET_LOCK('kept', 0)", "UserLock"),
+        ("INSERT INTO conf.made_ids (n) VALUES (1)", "InsertId UserLock"),
+        ("SELECT 1", "InsertId UserLock"),
+        ("SELECT 2", "InsertId UserLock"),
+        ("SELECT 3", "InsertId UserLock"),
+        ("SELECT 4", "InsertId UserLock"),
+        ("SELECT 5", "InsertId UserLock"),
+        ("SELECT 6", "InsertId UserLock"),
+        ("DO RELEASE_LOCK('kept')", ""),
+    ],
+    // Nobody knows its name.
+    &[
+        ("DO GET_LOCK(CONCAT('ke', 'pt'), 0)", "UserLock"),
+        ("DO RELEASE_LOCK('kept')", "UserLock"),
+        ("DO RELEASE_ALL_LOCKS()", ""),
+    ],
+];
+
+/// To MySQL a number is a name, too; MariaDB refuses it.
+const NUMBERED: &[(&str, &str)] = &[("DO GET_LOCK(4711, 0)", "UserLock"), ("DO RELEASE_LOCK(4711)", "")];
+/// What fails has locked nothing, which is known when the client is silent.
+const FAILING: &[(&str, &str)] = &[("DO GET_LOCK('kept', 0), no_such_column", ""), ("SELECT GET_LOCK('kept', 'x', 0)", "")];
+
+fn locks_of_users(driver: Driver) -> Outcome {
+    let mut wrong = Vec::new();
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        // Where a direct client asks.
+        let twin = Server::start(vendor)?;
+        twin.root(by_hand::CREATE_USER)?;
+        narrow(&proxy)?;
+        for server in [&server, &twin] {
+            server.root("CREATE TABLE conf.made_ids (id INT AUTO_INCREMENT PRIMARY KEY, n INT)")?;
+        }
+        let direct_to = |server: &Server| Raw::log_in(server.port).map_err(|error| error.to_string());
+        let mut others = [direct_to(&server)?, direct_to(&twin)?];
+        for other in &mut others {
+            asked(other, "DO GET_LOCK('taken', 0)")?;
+        }
+        let numbered = if vendor == Vendor::MySql { NUMBERED } else { FAILING };
+        for steps in LOCKS.iter().chain(&[numbered, FAILING]) {
+            let (mut client, mut direct) = (log_in(&proxy)?, direct_to(&twin)?);
+            for (sql, hold) in *steps {
+                let (wanted, found) = (direct.ask(sql).map_err(drop), client.ask(sql).map_err(drop));
+                if wanted != found {
+                    wrong.push(format!("{vendor}, {steps:?}, {sql}: {found:?} instead of {wanted:?}"));
+                }
+                let mut found = held(&proxy, &client)?;
+                // The client has its answer before the server is asked; warnings and the id of an insert are there until it is silent.
+                for _ in 0..100 {
+                    if found != *hold {
+                        std::thread::sleep(Duration::from_millis(10));
+                        found = held(&proxy, &client)?;
+                    }
+                }
+                if found != *hold {
+                    wrong.push(format!("{vendor}, {steps:?}, {sql}: held by {found:?} instead of {hold:?}"));
+                }
+            }
+            let free = asked(&mut others[0], "SELECT IS_FREE_LOCK('kept') AND IS_FREE_LOCK('other') AND IS_FREE_LOCK('4711')")?;
+            let free = free.concat();
+            if free != ["1"] {
+                wrong.push(format!("{vendor}, {steps:?}: left on a connection that is shared"));
+            }
+        }
+        prepared_locks(&proxy, &mut others[0])?;
+    }
+    expect(wrong.is_empty(), || wrong.join("\n"))
+}
+
+/// The answer to an execution says whether there is a lock, whatever its name.
+fn prepared_locks(proxy: &Proxy, other: &mut Raw) -> Outcome {
+    let mut client = packets::Raw::log_in(proxy.port, caps::DEPRECATE_EOF)?;
+    for sql in ["SELECT GET_LOCK(?, 0)", "SELECT RELEASE_LOCK(?)", "DO RELEASE_LOCK(?)"] {
+        client.prepare(sql)?;
+    }
+    let holds = |id: u32| proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {id}"));
+    // A string: no NULL, its type follows.
+    let name = |name: &[u8]| [b"\0\x01\xFE\0".as_slice(), &[name.len() as u8], name].concat();
+    for (nth, lock, held) in [
+        (0, b"taken".as_slice(), ""),
+        (0, b"kept", "UserLock"),
+        (0, b"kept", "UserLock"),
+        (1, b"kept", "UserLock"),
+        (1, b"other", "UserLock"),
+        (1, b"kept", ""),
+        (0, b"kept", "UserLock"),
+        // It may have been another's.
+        (2, b"kept", "UserLock"),
+    ] {
+        client.execute(nth, 0, &name(lock))?;
+        let found = holds(client.id)?;
+        expect(found.trim() == held, || format!("prepared {nth} of {lock:?}: held by {found:?} instead of {held:?}"))?;
+    }
+    client.query("SELECT RELEASE_ALL_LOCKS()")?;
+    let found = holds(client.id)?;
+    let free = asked(other, "SELECT IS_FREE_LOCK('kept')")?.concat();
+    expect(found.trim().is_empty() && free == ["1"], || format!("after all were released: held by {found:?}, free: {free:?}"))
 }

@@ -308,6 +308,11 @@ impl Belongings {
             }
             return Some(Some(u8::from(free).to_string()));
         }
+        if let Some(name) =
+            item.strip_prefix("IS_USED_LOCK(").and_then(|rest| rest.strip_suffix(")<=>CONNECTION_ID()")).and_then(quoted)
+        {
+            return Some(Some(u8::from(ground.locks.get(name) == Some(&me)).to_string()));
+        }
         if let Some(name) = inside("RELEASE_LOCK").and_then(quoted) {
             let mine = ground.locks.get(name) == Some(&me);
             if mine {

@@ -198,6 +198,30 @@ impl Backend {
         Ok(self.plain_quotes)
     }
 
+    /// Whether there is something to ask with [`Backend::ask_locks`].
+    #[must_use]
+    pub fn doubts_locks(&self) -> bool {
+        self.holds.has(Hold::UserLock) && self.owned.as_ref().is_some_and(|owned| owned.question_for_locks().is_some())
+    }
+
+    /// Asks which of the locks are there that statements of the session may have taken or released.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn ask_locks(&mut self) -> Result<(), BackendFailed> {
+        let Some(question) = self.owned.as_ref().and_then(|owned| owned.question_for_locks()) else { return Ok(()) };
+        let answer = match self.ask(&question).await? {
+            // A KILL that came late: it is still to be asked.
+            Answer::Refused(1317) => return Ok(()),
+            Answer::Rows(mut rows) => rows.rows.pop(),
+            Answer::Refused(_) | Answer::TooLong => None,
+        };
+        if let Some(owned) = &mut self.owned {
+            owned.learn_locks(&mut self.holds, answer.as_deref());
+        }
+        Ok(())
+    }
+
     /// What `FOUND_ROWS()` is there, which it is no more when it was asked; `None` if the server does not say.
     ///
     /// # Errors

@@ -214,7 +214,9 @@ impl Backend {
     /// When it is asked for what it remembers of a statement (the id of an insert, warnings), if nothing else keeps it and that ends by itself.
     #[must_use]
     pub fn lingers_until(&self) -> Option<Instant> {
-        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread]) {
+        // Whether there still is a lock is asked then, too.
+        let lock = if self.doubts_locks() { Hold::UserLock } else { Hold::Unread };
+        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, lock]) {
             return None;
         }
         let of = |hold, until: Option<Instant>| self.holds.has(hold).then_some(until);
@@ -283,13 +285,16 @@ impl Backend {
     }
 
     /// A statement has ended that may have made or unmade something by name. `schema`: where its names are looked for, if not in the
-    /// current one.
-    pub fn learn_owned(&mut self, class: &sql::Class<'_>, text: &[u8], schema: Option<&str>, ok: bool) {
+    /// current one. `executed`: by its id, so that its values are numbers and not their digits.
+    pub fn learn_owned(&mut self, class: &sql::Class<'_>, text: &[u8], schema: Option<&str>, ok: bool, executed: bool) {
         let seen = self.glimpse.take().filter(|seen| seen.len() < GLIMPSE_LEN_MAX);
+        let number = seen.as_ref().filter(|_| executed).and_then(|seen| wire::rows::read_executed_number(seen, self.hello.caps));
+        let digits = number.map(|number| number.map_or_else(|| "NULL".to_owned(), |number| number.to_string()));
+        let seen = seen.filter(|_| !executed);
         let rows = seen.and_then(|seen| wire::rows::read(&seen, self.hello.caps).ok()).unwrap_or_default();
         let value = match (rows.shapes.as_slice(), rows.rows.as_slice()) {
-            ([_], [row]) => row.first().and_then(|value| value.as_deref()),
-            _ => None,
+            ([_], [row]) => row.first().map(|value| value.as_deref().unwrap_or(b"NULL")),
+            _ => digits.as_ref().map(String::as_bytes),
         };
         let owned = self.owned.get_or_insert_default();
         owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, value);

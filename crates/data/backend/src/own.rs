@@ -15,7 +15,7 @@ pub struct Owned {
     tables: Names<(String, String)>,
     statements: Names<String>,
     handlers: Names<String>,
-    /// Locks of GET_LOCK, each as often as it was taken; nobody knows how many when `None`.
+    /// Locks of GET_LOCK.
     locks: Locks,
     /// LOCK TABLES; the begin of a transaction ends it.
     tables_locked: bool,
@@ -23,14 +23,28 @@ pub struct Owned {
     read_locked: bool,
     /// LOCK INSTANCE FOR BACKUP; only UNLOCK INSTANCE ends it.
     instance_locked: bool,
+    /// BACKUP STAGE START; only BACKUP STAGE END ends it.
+    backup_staged: bool,
+    /// BACKUP LOCK; only BACKUP UNLOCK ends it.
+    backup_locked: bool,
     /// An XA transaction was begun here.
     xa: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Locks {
+    /// How many there are by the server's answers, each as often as it was taken.
     taken: u64,
-    unknown: bool,
+    /// Not all answers were seen: only the names count.
+    unseen: bool,
+    /// Those that there may be, each as it is written.
+    names: BTreeSet<Box<[u8]>>,
+    /// There may be others.
+    nameless: bool,
+    /// There may be one of MySQL's locking service, which only the session's end surely releases.
+    service: bool,
+    /// The server was not asked since a statement may have taken or released one.
+    doubtful: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +93,7 @@ impl Owned {
             || class.ddl && holds.has(Hold::TemporaryTable)
     }
 
-    /// A statement has ended. `schema`: where its names are looked for. `result`: the only value of its only row, if that was seen.
+    /// A statement has ended. `schema`: where its names are looked for. `result`: the only value of its only row, or the word NULL, if that was seen.
     pub fn learn(&mut self, holds: &mut Holds, class: &Class<'_>, text: &[u8], schema: &str, ok: bool, result: Option<&[u8]>) {
         if class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) {
             self.locks.learn(class, text, ok, result);
@@ -113,12 +127,13 @@ impl Owned {
             }
             _ => {}
         }
-        holds.put(Hold::TableLock, self.tables_locked || self.read_locked || self.instance_locked);
+        let backs_up = self.backup_staged || self.backup_locked;
+        holds.put(Hold::TableLock, self.tables_locked || self.read_locked || self.instance_locked || backs_up);
         holds.put(Hold::Xa, self.xa);
         holds.put(Hold::TemporaryTable, !self.tables.is_empty());
         holds.put(Hold::SqlPrepare, !self.statements.is_empty());
         holds.put(Hold::Handler, !self.handlers.is_empty());
-        holds.put(Hold::UserLock, self.locks.taken > 0 || self.locks.unknown);
+        holds.put(Hold::UserLock, self.locks.is_any());
         #[cfg(feature = "planted")]
         crate::planted::forget(holds);
     }
@@ -131,6 +146,15 @@ impl Owned {
     }
 
     fn learn_table_locks(&mut self, class: &Class<'_>, text: &[u8], ok: bool) {
+        let mut words = sql::words::Words::new(text);
+        if !class.multi && words.next().is_some_and(|verb| verb.is("BACKUP")) {
+            // What fails may have locked something.
+            let locks = class.leaves.intersects(Leaves::LOCK_TABLES);
+            let of_stage = words.next().is_some_and(|second| second.is("STAGE"));
+            let locked = if of_stage { &mut self.backup_staged } else { &mut self.backup_locked };
+            *locked = locks || *locked && !ok;
+            return;
+        }
         let instance = second_word_is(text, &["INSTANCE"]) || class.multi;
         if class.leaves.intersects(Leaves::UNLOCK_TABLES) && ok && !class.multi {
             if instance {
@@ -154,20 +178,103 @@ fn second_word_is(text: &[u8], keywords: &[&str]) -> bool {
     sql::words::Words::new(text).nth(1).is_some_and(|token| token.is_any(keywords))
 }
 
+/// More names than this are not kept.
+const LOCKS_MAX: usize = 64;
+/// Longer names, in their quotes, MySQL refuses, and refuses to say who has them.
+const LOCK_LEN_MAX: usize = 66;
+
 impl Locks {
     fn learn(&mut self, class: &Class<'_>, text: &[u8], ok: bool, result: Option<&[u8]>) {
-        let plain = |function: &str| is_only_call(text, function);
-        if !ok || class.multi {
-            self.unknown |= class.leaves.intersects(Leaves::GET_LOCK);
-        } else if plain("GET_LOCK") && result.is_some() {
-            self.taken += u64::from(result == Some(b"1"));
-        } else if plain("RELEASE_LOCK") {
-            self.taken = self.taken.saturating_sub(u64::from(result == Some(b"1")));
-        } else if plain("RELEASE_ALL_LOCKS") {
-            *self = Self::default();
-        } else {
-            self.unknown |= class.leaves.intersects(Leaves::GET_LOCK);
+        let gets = class.leaves.intersects(Leaves::GET_LOCK);
+        let plain = |function: &str| !class.multi && is_only_call(text, function);
+        match result.filter(|_| ok) {
+            _ if ok && plain("RELEASE_ALL_LOCKS") => {
+                *self = Self { service: self.service, unseen: self.service, nameless: self.service, ..Self::default() };
+            }
+            Some(b"1") if plain("GET_LOCK") => {
+                self.taken += 1;
+                self.add_names(text);
+            }
+            Some(_) if plain("GET_LOCK") => {}
+            Some(result) if plain("RELEASE_LOCK") && !self.unseen => {
+                self.taken = self.taken.saturating_sub(u64::from(result == b"1"));
+            }
+            // What it took or released only the server knows.
+            _ if gets || self.is_any() => {
+                if gets {
+                    self.add_names(text);
+                }
+                (self.unseen, self.doubtful) = (true, true);
+            }
+            _ => {}
         }
+        if !self.is_any() {
+            *self = Self::default();
+        }
+    }
+
+    /// Whether there may be one.
+    fn is_any(&self) -> bool {
+        if self.unseen { self.nameless || !self.names.is_empty() } else { self.taken > 0 }
+    }
+
+    /// The names of the locks that a statement may take.
+    fn add_names(&mut self, text: &[u8]) {
+        let mut words = sql::words::Words::new(text);
+        let tokens: Vec<_> = words.by_ref().collect();
+        // Where its strings end may depend on what the session has set, and what of it a server reads, on its version.
+        self.nameless |= words.is_conditional() || !text.is_ascii() || text.contains(&b'\\');
+        let mut found = false;
+        for call in tokens.windows(4) {
+            let [function, open, name, comma] = call else { continue };
+            let is_named =
+                function.kind != sql::words::Kind::Sign && sql::words::unquote(function.text).eq_ignore_ascii_case(b"GET_LOCK");
+            if !(is_named && open.is_sign(b'(')) {
+                self.service |= function.text.get(..8).is_some_and(|begin| begin.eq_ignore_ascii_case(b"SERVICE_"));
+                self.nameless |= self.service;
+                continue;
+            }
+            found = true;
+            // It means the same whatever the session sets.
+            let is_plain = match name.text {
+                [b'\'', .., b'\''] => name.is_whole() && name.text.is_ascii() && !name.text.contains(&b'\\'),
+                digits => digits.iter().all(u8::is_ascii_digit),
+            };
+            if name.text == b"''" && comma.is_sign(b',') {
+                // No server locks that, and none says who has.
+            } else if is_plain && comma.is_sign(b',') && name.text.len() <= LOCK_LEN_MAX && self.names.len() < LOCKS_MAX {
+                self.names.insert(name.text.into());
+            } else {
+                self.nameless = true;
+            }
+        }
+        self.nameless |= !found;
+    }
+}
+
+impl Owned {
+    /// What the server is to be asked for, to know which locks are there: for each one that may be, a column that says whether it is. `None` if there is nothing
+    /// to ask, or it would not tell.
+    pub(crate) fn question_for_locks(&self) -> Option<String> {
+        let names = self.locks.names.iter().filter_map(|name| std::str::from_utf8(name).ok());
+        // MariaDB refuses a number, also where it is to be locked; nothing has that name there.
+        let said = |name: &str| if name.starts_with('\'') { name.to_owned() } else { format!("CONCAT({name})") };
+        let columns: Vec<_> = names.map(|name| format!("IS_USED_LOCK({})<=>CONNECTION_ID()", said(name))).collect();
+        (self.locks.doubtful && !self.locks.nameless && !columns.is_empty()).then(|| format!("SELECT {}", columns.join(", ")))
+    }
+
+    /// The answer to that; `None` where there was none.
+    pub(crate) fn learn_locks(&mut self, holds: &mut Holds, answer: Option<&[Option<Vec<u8>>]>) {
+        self.locks.doubtful = false;
+        if let Some(answer) = answer.filter(|answer| answer.len() == self.locks.names.len()) {
+            let mut said = answer.iter();
+            // Only a clear no is one.
+            self.locks.names.retain(|_| said.next().is_none_or(|cell| cell.as_deref() != Some(b"0")));
+        }
+        if !self.locks.is_any() {
+            self.locks = Locks::default();
+        }
+        holds.put(Hold::UserLock, self.locks.is_any());
     }
 }
 
@@ -177,11 +284,19 @@ pub fn is_only_user_lock(text: &[u8]) -> bool {
     ["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS"].iter().any(|function| is_only_call(text, function))
 }
 
-/// `SELECT function(…) [AS name]` or `DO function(…)`, and nothing else.
+/// `SELECT function(…) [AS name]`, `DO function(…)` or `SET @x = function(…)`, and nothing else.
 fn is_only_call(text: &[u8], function: &str) -> bool {
     let mut words = sql::words::Words::new(text);
-    let verb = words.next().is_some_and(|t| t.is_any(&["SELECT", "DO"]));
-    if !verb || !words.next().is_some_and(|t| t.is(function)) || !words.next().is_some_and(|t| t.is_sign(b'(')) {
+    let Some(verb) = words.next() else { return false };
+    if verb.is("SET") {
+        let mut target = words.by_ref().take_while(|token| !token.is_sign(b'='));
+        if !target.next().is_some_and(|at| at.is_sign(b'@')) || target.any(|t| t.is_sign(b'@') || t.is_sign(b',')) {
+            return false;
+        }
+    } else if !verb.is_any(&["SELECT", "DO"]) {
+        return false;
+    }
+    if !words.next().is_some_and(|t| t.is(function)) || !words.next().is_some_and(|t| t.is_sign(b'(')) {
         return false;
     }
     let mut depth = 1;
@@ -257,6 +372,69 @@ mod tests {
         // Who knows how often that was called.
         assert_eq!(after(&[("SELECT GET_LOCK(a, 1) FROM t", Some("1")), release("1")]), [Hold::UserLock]);
         assert_eq!(after(&[("DO GET_LOCK('a', 1)", None)]), [Hold::UserLock]);
+        assert_eq!(after(&[get("1"), ("SET @n = RELEASE_ALL_LOCKS()", None)]), [Hold::Unread]);
+        assert!(after(&[("DO RELEASE_LOCK('a')", None)]).is_empty());
+        // Those of MySQL's locking service are others.
+        let service = ("SELECT service_get_write_locks('n', 'a', 1)", None);
+        assert_eq!(after(&[service, get("1"), ("SELECT RELEASE_ALL_LOCKS()", Some("1"))]), [Hold::UserLock]);
+    }
+
+    #[test]
+    fn locks_whose_answers_were_not_seen_are_asked_for_by_their_names() {
+        let mut all = (Owned::default(), Holds::default());
+        let learn = |(owned, holds): &mut (Owned, Holds), text: &str, result: Option<&str>| {
+            let class = sql::class(text.as_bytes());
+            holds.before(&class);
+            owned.learn(holds, &class, text.as_bytes(), "s", true, result.map(str::as_bytes));
+            owned.question_for_locks()
+        };
+        let answer = |(owned, holds): &mut (Owned, Holds), cells: &[&str]| {
+            let cells: Vec<_> = cells.iter().map(|cell| Some(cell.as_bytes().to_vec())).collect();
+            owned.learn_locks(holds, Some(&cells));
+            holds.has(Hold::UserLock)
+        };
+        let of = |name: &str| format!("IS_USED_LOCK({name})<=>CONNECTION_ID()");
+        assert_eq!(learn(&mut all, "DO GET_LOCK('a', 1)", None), Some(format!("SELECT {}", of("'a'"))));
+        assert!(answer(&mut all, &["1"]));
+        assert_eq!(all.0.question_for_locks(), None);
+        assert_eq!(
+            learn(&mut all, "SELECT id, GET_LOCK('b', 1) FROM t", None),
+            Some(format!("SELECT {}, {}", of("'a'"), of("'b'")))
+        );
+        assert!(answer(&mut all, &["1", "0"]));
+        // Seen or not, what there is by now is the server's to say.
+        assert_eq!(learn(&mut all, "SELECT RELEASE_LOCK('a')", Some("1")), Some(format!("SELECT {}", of("'a'"))));
+        assert!(!answer(&mut all, &["0"]));
+        assert_eq!(all.0, Owned::default());
+        // Taken where it was seen, released where it was not.
+        assert_eq!(learn(&mut all, "SELECT GET_LOCK(7, 1)", Some("1")), None);
+        assert_eq!(learn(&mut all, "SET @r = RELEASE_LOCK(7)", None), Some(format!("SELECT {}", of("CONCAT(7)"))));
+        assert!(!answer(&mut all, &["0"]));
+        // A name that is not written is nothing to ask for.
+        for text in [
+            "DO GET_LOCK(CONCAT('a', 'b'), 1)",
+            "DO GET_LOCK('a\\'b', 1)",
+            "DO GET_LOCK('a' 'b', 1)",
+            "DO GET_LOCK(\"a\", 1)",
+            "DO GET_LOCK(@a, 1)",
+            "DO GET_LOCK(/*!99999 'b', 1) + GET_LOCK( */ 'a', 1)",
+        ] {
+            assert_eq!(learn(&mut all, text, None), None, "{text}");
+            assert!(all.1.has(Hold::UserLock), "{text}");
+            assert_eq!(learn(&mut all, "DO RELEASE_LOCK('ab')", None), None);
+            assert_eq!(learn(&mut all, "DO RELEASE_ALL_LOCKS()", None), None);
+            assert!(!all.1.has(Hold::UserLock), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_backup_locks_until_its_stages_have_ended() {
+        let (start, end) = (("BACKUP STAGE START", None), ("BACKUP STAGE END", None));
+        assert_eq!(after(&[start, ("BACKUP STAGE BLOCK_COMMIT", None)]), [Hold::TableLock]);
+        assert!(after(&[start, ("BACKUP STAGE FLUSH", None), end]).is_empty());
+        assert_eq!(after(&[start, ("BACKUP UNLOCK", None), ("UNLOCK TABLES", None)]), [Hold::TableLock]);
+        assert!(after(&[("BACKUP LOCK s.t", None), ("BACKUP UNLOCK", None)]).is_empty());
+        assert_eq!(after(&[("BACKUP LOCK t", None), end]), [Hold::TableLock]);
     }
 
     #[test]

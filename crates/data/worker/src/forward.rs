@@ -248,7 +248,7 @@ impl Session {
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
-                && matches!(job.what, What::Query(_) | What::Dynamic(_))
+                && matches!(job.what, What::Query(_) | What::Dynamic(_) | What::Execute(_))
             {
                 backend.look_at_answer();
             }
@@ -337,6 +337,18 @@ impl Session {
             Some(1) if allowed => backend.holds.remove(Hold::NotAllowed),
             _ if !allowed => backend.holds.add(Hold::NotAllowed),
             _ => {}
+        }
+        // Before the id of an insert, which the question leaves as it is: each would wait for the other.
+        if backend.idle == Idle::Proven
+            && backend.holds.are_only(&[Hold::UserLock, Hold::Unread, Hold::InsertId, Hold::Delay])
+            && backend.unreported == Unreported::Nothing
+            && backend.doubts_locks()
+        {
+            let asked = Box::pin(self.prepared_for(self.limit_ms(job), backend.ask_locks(), true)).await;
+            if asked.is_err() {
+                self.core.pools.release(backend);
+                return asked;
+            }
         }
         let counted = self.count_down_insert_id(job, hostgroup, &mut backend).await;
         if counted.is_err() {

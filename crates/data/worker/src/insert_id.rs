@@ -225,6 +225,9 @@ impl Session {
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(hostgroup, backend, limit_ms).await?;
         }
+        if backend.doubts_locks() {
+            self.watched(limit_ms, backend.ask_locks(), self.entry.told_to_leave()).await?;
+        }
         Ok(())
     }
 

@@ -126,7 +126,7 @@ impl Session {
                 _ => None,
             };
             let schema = schema.filter(|schema| !schema.is_empty());
-            backend.learn_owned(job.class, job.sent(), schema, !error);
+            backend.learn_owned(job.class, job.sent(), schema, !error, matches!(job.what, What::Execute(_)));
         }
         if let Some(flags) = flags {
             self.learn_modes(flags);

@@ -304,6 +304,7 @@ impl<'a> Scan<'a> {
                 self.marked(command, Leaves::LOCK_TABLES)
             }
             b"UNLOCK" => self.marked(C::UnlockTables, Leaves::UNLOCK_TABLES),
+            b"BACKUP" => self.backup(),
             b"FLUSH" => self.ddl(C::Flush, DEFINITION),
             b"KILL" => {
                 self.class.kills = true;
@@ -349,6 +350,21 @@ impl<'a> Scan<'a> {
             }
             _ => self.marked(C::Unknown, Leaves::UNKNOWN_STATE),
         }
+    }
+
+    /// MariaDB's BACKUP STAGE and BACKUP LOCK.
+    fn backup(&mut self) -> CommandCounter {
+        let mut words = self.words.clone();
+        let (first, second) = (words.next(), words.next());
+        let is = |token: Option<Token<'_>>, keyword| token.is_some_and(|token: Token<'_>| token.is(keyword));
+        let marks = if is(first, "UNLOCK") || is(first, "STAGE") && is(second, "END") {
+            Leaves::UNLOCK_TABLES
+        } else if is(first, "LOCK") || is(first, "STAGE") {
+            Leaves::LOCK_TABLES
+        } else {
+            Leaves::UNKNOWN_STATE
+        };
+        self.marked(CommandCounter::Unknown, marks)
     }
 
     fn leaves(&mut self, marks: Leaves) {

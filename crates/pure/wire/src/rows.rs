@@ -36,7 +36,46 @@ pub struct Rows {
 ///
 /// # Errors
 /// If it is not what the protocol promises.
-pub fn read(mut bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
+pub fn read(bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
+    let mut rows = Vec::new();
+    let found = each(bytes, caps, |payload, columns| {
+        let mut r = Reader::new(payload);
+        let row = (0..columns).map(|_| Ok(r.lenenc_or_null()?.map(<[u8]>::to_vec)));
+        rows.push(row.collect::<Result<_, Malformed>>()?);
+        Ok(())
+    })?;
+    // An error ends a result that is none then.
+    Ok(if found.shapes.is_empty() { found } else { Rows { rows, ..found } })
+}
+
+/// The number in the answer to a COM_STMT_EXECUTE that has one row of one whole number, or of NULL; `None` if it has another.
+#[must_use]
+pub fn read_executed_number(bytes: &[u8], caps: Caps) -> Option<Option<i64>> {
+    let (mut rows, mut number) = (0, None);
+    each(bytes, caps, |payload, columns| {
+        rows += 1;
+        // <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>: a zero, which values are NULL (beginning with the third bit),
+        // and the values.
+        number = match payload {
+            [0, 4] if columns == 1 => Some(None),
+            [0, 0, value @ ..] if columns == 1 => match value.len() {
+                1 => value.first().map(|byte| i64::from(byte.cast_signed())),
+                2 => value.try_into().ok().map(i16::from_le_bytes).map(i64::from),
+                4 => value.try_into().ok().map(i32::from_le_bytes).map(i64::from),
+                8 => value.try_into().ok().map(i64::from_le_bytes),
+                _ => None,
+            }
+            .map(Some),
+            _ => None,
+        };
+        Ok(())
+    })
+    .ok()?;
+    number.filter(|_| rows == 1)
+}
+
+/// Reads a result, and has each row of so many columns seen.
+fn each(mut bytes: &[u8], caps: Caps, mut row: impl FnMut(&[u8], usize) -> Result<(), Malformed>) -> Result<Rows, Malformed> {
     let mut next = || -> Result<std::borrow::Cow<'_, [u8]>, Malformed> {
         let (payload, used, _) = packet::join(bytes).ok_or(Malformed::new("a result that ends too early"))?;
         bytes = &bytes[used..];
@@ -72,9 +111,7 @@ pub fn read(mut bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
             Some(&ok::EOF_HEADER) if payload.len() < packet::MAX_PAYLOAD => return Ok(found),
             _ => {}
         }
-        let mut r = Reader::new(&payload);
-        let row = found.shapes.iter().map(|_| Ok(r.lenenc_or_null()?.map(<[u8]>::to_vec)));
-        found.rows.push(row.collect::<Result<_, Malformed>>()?);
+        row(&payload, found.shapes.len())?;
     }
 }
 
@@ -84,6 +121,7 @@ pub fn fuzz_rows(data: &[u8]) {
         if let Ok(found) = read(data, caps) {
             assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
         }
+        let _number = read_executed_number(data, caps);
     }
 }
 
@@ -119,6 +157,28 @@ mod tests {
             assert_eq!((found.shapes, found.definitions.len()), (vec![Shape::UNTOLD; 2], 0));
             assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
         }
+    }
+
+    #[test]
+    fn the_number_that_an_execution_answers_is_read() {
+        use crate::execute::Value;
+        let said = |columns: &[Column], rows: &[&[Value<'_>]]| {
+            let caps = caps::PROTOCOL_41 | caps::DEPRECATE_EOF;
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out, 0, caps, 2);
+            writer.columns(columns);
+            rows.iter().for_each(|row| writer.binary_row(columns, row));
+            writer.end(0);
+            read_executed_number(&out, caps)
+        };
+        let long = [Column { kind: Type::LONG, ..Column::integer("a") }];
+        let longlong = [Column::integer("a")];
+        assert_eq!(said(&long, &[&[Value::Int(1)]]), Some(Some(1)));
+        assert_eq!(said(&longlong, &[&[Value::Int(-7)]]), Some(Some(-7)));
+        assert_eq!(said(&longlong, &[&[Value::Null]]), Some(None));
+        assert_eq!(said(&longlong, &[&[Value::Int(1)], &[Value::Int(1)]]), None);
+        assert_eq!(said(&[Column::integer("a"), Column::integer("b")], &[&[Value::Int(1), Value::Int(1)]]), None);
+        assert_eq!(said(&longlong, &[]), None);
     }
 
     #[test]
