@@ -440,6 +440,13 @@ pub fn init_connect(snapshot: &Snapshot, hostgroup: u32) -> Option<&str> {
     (!text.is_empty() && text != "(null)").then_some(text)
 }
 
+/// Whether there is a hostgroup whose connections begin with one.
+#[must_use]
+pub fn any_init_connect(snapshot: &Snapshot) -> bool {
+    // A hostgroup that nobody has is as mysql-init_connect says.
+    snapshot.servers.begins() || init_connect(snapshot, u32::MAX).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,7 +39,7 @@ mod warm;
 pub use acquire::Spare;
 pub use ask::{Shown, Unread};
 pub use backend::{Backend, Idle, NOBODY, Unreported};
-pub use connect::{init_connect, probe_when_silent};
+pub use connect::{any_init_connect, init_connect, probe_when_silent};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds, MODES, is_call, is_select};
 pub use kill::Killing;

@@ -31,6 +31,12 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
+    /// Whether `=DEFAULT` is not what the session's connections begin with, be it only those of another hostgroup.
+    pub(crate) fn begins_otherwise(&self, job: &Job<'_>, name: &str) -> bool {
+        // Most often nothing has such a beginning.
+        backend::begins_otherwise(name, backend::any_init_connect(&job.epoch.snapshot), self.caps)
+    }
+
     /// Keeps what this SET sets, if no server has to hear of it.
     fn keep_set(&mut self, job: &Job<'_>) -> bool {
         let Ok(settings) = sql::set::parse_in(job.text, self.escapes()) else { return false };
@@ -39,7 +45,6 @@ impl Session {
         if tracked && self.state.tracks() {
             return false;
         }
-        let begun = backend::init_connect(&job.epoch.snapshot, job.plan.hostgroup()).is_some();
         let mut state = self.state.clone();
         for setting in &settings {
             let user = match setting {
@@ -56,9 +61,7 @@ impl Session {
                 // What ALL and DEFAULT mean may have changed.
                 return false;
             }
-            if let Some(name) = put_back(setting)
-                && backend::begins_otherwise(name, begun, self.caps)
-            {
+            if put_back(setting).is_some_and(|name| self.begins_otherwise(job, name)) {
                 // Nothing was set, and the connections of this session have more than the defaults.
                 return false;
             }

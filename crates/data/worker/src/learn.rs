@@ -12,7 +12,7 @@ use crate::warnings::leaves_warnings;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
-use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
+use sql::{CommandCounter, Leaves, Lexing, Reads};
 use wire::errors;
 use wire::response::Outcome;
 use wire::status;
@@ -116,7 +116,7 @@ impl Session {
                 Outcome::Err { code, .. } => Some(code),
                 _ => None,
             };
-            self.learn_variables(backend, job.class, (job.sent(), self.lexing_of(job.what)), outer, code);
+            self.learn_variables(backend, job, (job.sent(), self.lexing_of(job.what)), outer, code);
         }
         if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
@@ -191,11 +191,12 @@ impl Session {
     fn learn_variables(
         &mut self,
         backend: &mut Backend,
-        class: &Class<'_>,
+        job: &Job<'_>,
         (text, lexing): (&[u8], Lexing),
         outer: &[u8],
         error: Option<u16>,
     ) {
+        let class = job.class;
         let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
         let mut all_mentioned =
             mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
@@ -206,7 +207,7 @@ impl Session {
                     backend.holds.add(Hold::UnknownState);
                     self.doubt_charset(text);
                 }
-                Ok(settings) => all_mentioned &= !self.learn_settings(backend, &settings, error.is_some()),
+                Ok(settings) => all_mentioned &= !self.learn_settings(backend, job, &settings, error.is_some()),
                 // Of several parts some may have been done before one failed, unless none was read.
                 Err(_) if error == Some(errors::PARSE.number) => {}
                 Err(_) => {
@@ -232,7 +233,7 @@ impl Session {
     }
 
     /// Whether all of it is plain: no expression that may have set a user variable on the side.
-    fn learn_settings(&mut self, backend: &mut Backend, settings: &[Setting<'_>], error: bool) -> bool {
+    fn learn_settings(&mut self, backend: &mut Backend, job: &Job<'_>, settings: &[Setting<'_>], error: bool) -> bool {
         let before = self.state.clone();
         let mut plain = true;
         for setting in settings {
@@ -273,8 +274,9 @@ impl Session {
                     if let Setting::Variable(one) = setting {
                         backend.unread.session.remove(&one.name);
                     }
-                    if let Some(name) = put_back(setting).filter(|name| backend.begins_otherwise(name)) {
-                        // Another connection does not begin with it, nor does this one for the next session.
+                    let begins_otherwise = |name: &&str| backend.begins_otherwise(name) || self.begins_otherwise(job, name);
+                    if let Some(name) = put_back(setting).filter(begins_otherwise) {
+                        // Another connection does not begin with it, or this one does not for the next session.
                         [backend.state_mut(), &mut self.state].into_iter().for_each(|state| state.set(name, backend::DEFAULT));
                         continue;
                     }

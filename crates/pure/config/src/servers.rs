@@ -20,6 +20,7 @@ pub struct Servers {
     tls: TlsTable,
     notices: Vec<Refusal>,
     splits: bool,
+    begins: bool,
 }
 
 /// One hostgroup.
@@ -151,10 +152,27 @@ impl Servers {
                 refusals.add(|| key, "hostgroup_id", "has a row already");
             }
             hostgroup.attributes = attributes;
+            self.begins |= self.hostgroups.get(&id).is_some_and(|hostgroup| hostgroup.attributes.init_connect.is_some());
             self.splits |= self.hostgroups.get(&id).is_some_and(|hostgroup| hostgroup.attributes.split.is_some());
         }
+        self.compare_beginnings(&mut notices);
         refused.extend(refusals.into_list());
         self.notices.extend(notices.into_list());
+    }
+
+    /// A session whose statements go to several hostgroups sees what each of them begins its connections with.
+    fn compare_beginnings(&self, notices: &mut Notices) {
+        let begins = |hostgroup: &Hostgroup| hostgroup.attributes.init_connect.clone().filter(|text| **text != *"(null)");
+        let mut all: Vec<_> = self.hostgroups.values().filter(|hostgroup| !hostgroup.servers.is_empty()).collect();
+        all.sort_unstable_by_key(|hostgroup| hostgroup.id);
+        for hostgroup in all.iter().filter(|hostgroup| begins(hostgroup).is_some()) {
+            let Some(other) = all.iter().find(|other| begins(other) != begins(hostgroup)) else { continue };
+            let words = format!(
+                "differs from that of hostgroup {}: a session whose statements go to both sees in each what that begins with, until it has set it itself",
+                other.id
+            );
+            notices.add(|| format!("hostgroup_id {}", hostgroup.id), "init_connect", &words);
+        }
     }
 
     fn hostgroup_or_new(&mut self, id: u32) -> &mut Hostgroup {
@@ -172,6 +190,12 @@ impl Servers {
     #[must_use]
     pub const fn splits(&self) -> bool {
         self.splits
+    }
+
+    /// Whether some hostgroup has an `init_connect` of its own.
+    #[must_use]
+    pub const fn begins(&self) -> bool {
+        self.begins
     }
 
     /// All hostgroups, in no order.
@@ -354,6 +378,30 @@ mod tests {
                  brought to every connection that serves it"
             ]
         );
+    }
+
+    #[test]
+    fn hostgroups_that_begin_their_connections_otherwise_are_said() {
+        let row = |hostgroup_id, init_connect: &str| HostgroupAttributesRow {
+            hostgroup_id,
+            init_connect: init_connect.into(),
+            ..HostgroupAttributesRow::default()
+        };
+        let said = |servers: &[i64], rows: &[(i64, &str)]| {
+            let servers = servers.iter().map(|id| server(*id, "a"));
+            words(Servers::build(servers, rows.iter().map(|(id, text)| row(*id, text)), []).unwrap().notices().to_vec())
+        };
+        let of = |id: &str, other: i32| {
+            format!(
+                "mysql_hostgroup_attributes (hostgroup_id {id}): init_connect differs from that of hostgroup {other}: a session whose \
+                 statements go to both sees in each what that begins with, until it has set it itself"
+            )
+        };
+        assert_eq!(said(&[1, 2], &[(1, ""), (2, "SET time_zone='+02:00'")]), [of("2", 1)]);
+        assert_eq!(said(&[1, 2], &[(1, "SET sql_mode=''"), (2, "SET time_zone='+02:00'")]), [of("1 and 1 more", 2)]);
+        assert!(said(&[1, 2], &[(1, "SET sql_mode=''"), (2, "SET sql_mode=''")]).is_empty());
+        // Nothing goes where no server is.
+        assert!(said(&[1], &[(1, "SET sql_mode=''"), (2, "")]).is_empty());
     }
 
     #[test]
