@@ -22,6 +22,7 @@ fn main() {
         ("an_unknown_character_set_is_turned_away_or_replaced", unknown_charset),
         ("a_connection_is_put_right_for_the_next_session", put_right),
         ("init_connect_outlives_a_reset", init_connect),
+        ("no_connection_is_left_of_another_init_connect", other_init_connect),
         ("a_session_that_is_reset_forgets_what_the_server_remembers", forgets),
         ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
         ("a_lock_that_is_held_is_not_reset_away", reset_of_held),
@@ -208,6 +209,32 @@ fn put_right(driver: Driver) -> Outcome {
         }
         let rows = server.root("SELECT (SELECT COUNT(*) FROM one.t), (SELECT COUNT(*) FROM two.t)")?;
         expect(rows.trim_end().ends_with("0\t8"), || format!("{vendor}: {rows}"))?;
+    }
+    Ok(())
+}
+
+/// What waits in the pool began otherwise, and so did what a transaction keeps.
+fn other_init_connect(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    set(&proxy, "SET mysql-init_connect='SET lock_wait_timeout=11'")?;
+    let (mut first, mut second) = (log_in(&proxy)?, log_in(&proxy)?);
+    for client in [&mut first, &mut second] {
+        asked(client, "BEGIN")?;
+        asked(client, "SELECT 1 FROM conf.scratch")?;
+    }
+    asked(&mut second, "COMMIT")?;
+    for wanted in ["12", "86400"] {
+        let text = if wanted == "12" { "SET lock_wait_timeout=12" } else { "" };
+        set(&proxy, &format!("SET mysql-init_connect='{text}'"))?;
+        for _ in 0..10 {
+            let seen = asked(&mut second, "SELECT @@lock_wait_timeout")?;
+            expect(seen == [[wanted]], || format!("{seen:?} where {wanted} is wanted"))?;
+        }
+        if wanted == "12" {
+            let kept = asked(&mut first, "SELECT @@lock_wait_timeout")?;
+            expect(kept == [["11"]], || format!("in a transaction {kept:?}"))?;
+            asked(&mut first, "COMMIT")?;
+        }
     }
     Ok(())
 }

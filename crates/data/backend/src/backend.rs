@@ -1,12 +1,11 @@
 //! One connection to a server, and what is known to be set on it.
 
-use crate::place::{Place, bump};
+use crate::place::{OpenedAs, Place, bump};
 use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::sync::{self, Foreign, Need, Sees, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
 use bridge::Counter;
-use config::Server;
 use net::{Conn, Hello, NetError};
 use rt::{Address, Chunk, Instant};
 use std::net::{IpAddr, SocketAddr};
@@ -97,8 +96,7 @@ pub struct Backend {
     /// there it goes to nobody else, whatever held it in the meantime.
     pub interrupted: bool,
     pub(crate) place: Rc<Place>,
-    /// The server's row when it was opened: it says which TLS it has.
-    pub(crate) row: Arc<Server>,
+    pub(crate) opened_as: OpenedAs,
     pub(crate) key: Key,
     /// Who the server was told is at our end.
     pub(crate) told_client: Option<SocketAddr>,

@@ -85,7 +85,7 @@ impl Pools {
         let limit = Duration::from_millis(variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
         // Another may come while it logs in.
-        let row = place.server();
+        let opened_as = place.opened_as();
         let result = self.rt.timeout(limit, self.log_in(place, want)).await;
         let result = result.unwrap_or_else(|_| {
             let what = format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis());
@@ -139,7 +139,7 @@ impl Pools {
                     idle: Idle::Proven,
                     last_session: 0,
                     place: place.clone(),
-                    row,
+                    opened_as,
                     key,
                     told_client,
                     state,

@@ -476,7 +476,7 @@ impl Run {
             let now = self.pools.rt.now();
             let max_age = self.pools.max_age.get();
             let is_old = !max_age.is_zero() && now - backend.opened >= max_age;
-            if is_old || !lane.place.is_alike(&backend.row) || lane.place.weight() == 0 {
+            if is_old || !lane.place.is_alike(&backend.opened_as, backend.init_connect.as_deref()) || lane.place.weight() == 0 {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);
             }

@@ -7,7 +7,7 @@ use crate::Unreported;
 use crate::acquire::LEND_WAY;
 use crate::backend::{Backend, Idle, Key};
 use crate::connect::OF_CLIENT;
-use crate::place::Place;
+use crate::place::{OpenedAs, Place};
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::Here;
 use crate::room::Room;
@@ -17,7 +17,6 @@ use crate::sync::Ways;
 use crate::track::Told;
 use crate::{Holds, Names, State};
 use bridge::Counter;
-use config::Server;
 use net::{Hello, Parted};
 use rt::Instant;
 use rt::local::Notify;
@@ -91,7 +90,7 @@ pub struct Lent {
     hostgroup: u32,
     host: Arc<str>,
     port: u16,
-    row: Arc<Server>,
+    opened_as: OpenedAs,
     hello: Hello,
     user: Box<str>,
     caps: Caps,
@@ -337,10 +336,20 @@ impl Pools {
         None
     }
 
+    /// As if a core that waits had asked.
+    #[cfg(test)]
+    pub(crate) fn hear_of_a_wish(&self, hostgroup: u32) {
+        self.wanted(1, Wanted { hostgroup, user: "app".into(), caps: 0, number: 0, why: Why::NoRoom });
+    }
+
     /// How many were asked.
     fn ask(&self, want: &Want<'_>, number: u64, why: Why) -> usize {
         let speak = self.neighbours.speak.borrow();
         let Some(speak) = speak.as_ref() else { return 0 };
+        if self.group(want.hostgroup).places.borrow().is_empty() {
+            // Nor has anybody else.
+            return 0;
+        }
         let wanted = Wanted { hostgroup: want.hostgroup, user: want.user.into(), caps: want.caps & OF_CLIENT, number, why };
         let others = self.neighbours.others.borrow();
         others.iter().filter(|core| speak(**core, Word::Wanted(wanted.clone())).is_ok()).count()
@@ -348,13 +357,14 @@ impl Pools {
 
     /// Another core wants one.
     fn wanted(&self, from: u32, wanted: Wanted) {
-        let group = self.group(wanted.hostgroup);
+        let group = self.groups.borrow().get(&wanted.hostgroup).cloned();
         let refuse = |wanted: &Wanted| {
             if wanted.number != 0 {
                 // Who cannot be told waits a little longer.
                 let _full = self.neighbours.say(from, Word::NotLent(wanted.number));
             }
         };
+        let Some(group) = group else { return refuse(&wanted) };
         let now = self.rt.now();
         if wanted.why == Why::Copies && !group.has_spare() {
             return;
@@ -450,7 +460,7 @@ impl Pools {
         let group = self.group(lent.hostgroup);
         let number = lent.number;
         let place = group.places.borrow().iter().find(|p| **p.host() == *lent.host && p.server().port == lent.port).cloned();
-        if let Some(place) = place.filter(|place| place.keeps() && place.is_alike(&lent.row))
+        if let Some(place) = place.filter(|place| place.keeps() && place.is_alike(&lent.opened_as, lent.init_connect.as_deref()))
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
             self.note_greeting(&place, &lent.hello);
@@ -488,7 +498,7 @@ impl Pools {
                 idle: Idle::Proven,
                 last_session: lent.last_session,
                 place: place.clone(),
-                row: lent.row.clone(),
+                opened_as: lent.opened_as.clone(),
                 key: Key { user: (&*lent.user).into(), caps: lent.caps, client: None },
                 told_client: None,
                 state,
@@ -550,7 +560,7 @@ impl Lent {
             hostgroup: server.hostgroup,
             host: backend.place.host().clone(),
             port: server.port,
-            row: backend.row.clone(),
+            opened_as: backend.opened_as.clone(),
             hello: backend.hello.clone(),
             user: (&*backend.key.user).into(),
             caps: backend.key.caps,

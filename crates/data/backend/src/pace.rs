@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_pace_keeps_no_core_busy() {
-        testing::with_several(|rt, pools, _place| async move {
+        testing::with_several(|rt, pools, place| async move {
+            pools.group(0).places.borrow_mut().push(place);
             let settings =
                 [("mysql-throttle_connections_per_sec_to_hostgroup", "1"), ("mysql-connect_timeout_server_max", "2000")];
             let (variables, _) = Variables::build(settings).unwrap();
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn each_kind_is_asked_for_and_a_pace_that_is_raised_is_for_those_who_wait() {
-        testing::with_several(|rt, pools, _place| async move {
+        testing::with_several(|rt, pools, place| async move {
             let of = |pace: &str| {
                 let settings =
                     [("mysql-throttle_connections_per_sec_to_hostgroup", pace), ("mysql-connect_timeout_server_max", "2000")];
@@ -241,6 +242,7 @@ mod tests {
             };
             pools.meet(vec![1], Box::new(speak));
             pools.adopt(&slow);
+            pools.group(0).places.borrow_mut().push(place);
             let pools = Rc::new(pools);
             for user in ["one", "one", "other"] {
                 let (pools, snapshot) = (pools.clone(), slow.clone());
@@ -256,7 +258,7 @@ mod tests {
             assert!(users.borrow().iter().eq(["one", "other"]) && group.paced.len() == 3 && group.queue.is_empty());
             pools.adopt(&of("1000"));
             rt.sleep(Duration::from_millis(300)).await;
-            // There is no server: they are in the other line.
+            // The server is in no row any more: they are in the other line.
             assert!(!group.queue.is_empty());
         });
     }

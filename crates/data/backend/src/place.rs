@@ -35,6 +35,8 @@ pub struct Place {
     told: Cell<Option<Instant>>,
     /// Version of the header of the PROXY protocol that the server wants; 0 for none.
     pub(crate) proxy_protocol: Cell<u8>,
+    /// What its connections begin with.
+    init_connect: RefCell<Option<Rc<str>>>,
     /// Whether its connections are reset by COM_CHANGE_USER.
     pub(crate) resets_by_login: Cell<bool>,
     /// Who was let in last: for whom connections are opened ahead.
@@ -58,6 +60,15 @@ pub struct Place {
     /// Whether it has MariaDB's COM_STMT_BULK_EXECUTE, as its last greeting said; `None` before it has.
     pub(crate) has_bulk: Cell<Option<bool>>,
     host: Arc<str>,
+}
+
+/// What was configured when a connection was opened, as far as it cannot be changed afterwards.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenedAs {
+    /// The server's, with its TLS.
+    pub(crate) row: Arc<Server>,
+    /// Version of the header that told the server who the client is; 0 for none.
+    pub(crate) proxy_protocol: u8,
 }
 
 impl std::fmt::Debug for Place {
@@ -100,6 +111,7 @@ impl Place {
             failures_since: Cell::new(None),
             told: Cell::new(None),
             proxy_protocol: Cell::new(0),
+            init_connect: RefCell::default(),
             resets_by_login: Cell::new(false),
             last_in: RefCell::default(),
             warming: Cell::new(false),
@@ -133,7 +145,7 @@ impl Place {
 
     pub(crate) fn update(&self, row: Arc<Server>) {
         self.gone.set(false);
-        let takes = row.status == Status::Online && self.is_alike(&row);
+        let takes = row.status == Status::Online && self.has_same_tls(&row);
         *self.row.borrow_mut() = row;
         if !takes {
             self.idle.borrow_mut().clear();
@@ -147,8 +159,27 @@ impl Place {
         }
     }
 
-    /// Whether a connection that was opened under this row of the server's would be opened with the same TLS today.
-    pub(crate) fn is_alike(&self, row: &Arc<Server>) -> bool {
+    /// Another init_connect, or none: connections that began with the one before, or without, would not be like the others.
+    pub(crate) fn begins_with(&self, init_connect: Option<&str>) {
+        if self.init_connect.borrow().as_deref() != init_connect {
+            self.init_connect.replace(init_connect.map(Into::into));
+            self.idle.borrow_mut().clear();
+        }
+    }
+
+    /// Whether a connection that was opened so, and began with this init_connect, would be opened in the same way today.
+    pub(crate) fn is_alike(&self, opened: &OpenedAs, init_connect: Option<&str>) -> bool {
+        self.has_same_tls(&opened.row)
+            && self.proxy_protocol.get() == opened.proxy_protocol
+            && self.init_connect.borrow().as_deref() == init_connect
+    }
+
+    /// How a connection is opened now.
+    pub(crate) fn opened_as(&self) -> OpenedAs {
+        OpenedAs { row: self.server(), proxy_protocol: self.proxy_protocol.get() }
+    }
+
+    fn has_same_tls(&self, row: &Arc<Server>) -> bool {
         let now = self.row.borrow();
         Arc::ptr_eq(&now, row) || now.use_ssl == row.use_ssl && now.ssl == row.ssl && now.ssl_of_users == row.ssl_of_users
     }

@@ -229,10 +229,12 @@ impl Pools {
             }
             let header = snapshot.servers.hostgroup(*id).map_or(0, |h| h.attributes.proxy_protocol);
             let max = snapshot.servers.hostgroup(*id).and_then(|h| h.attributes.max_connections);
+            let begins = crate::init_connect(snapshot, *id);
             for place in places.iter() {
                 place.group_max.set(max.unwrap_or(room::UNLIMITED));
                 place.shrink();
                 place.speaks(header);
+                place.begins_with(begins);
                 place.resets_by_login.set(snapshot.variables.mysql_reset_connection_algorithm == 1);
             }
             // A row says it for its hostgroup, whatever the variable says.
@@ -269,11 +271,9 @@ impl Pools {
         let group = self.group(hostgroup);
         let paced = group.paced.first_since_for(&backend.key);
         let since = [group.queue.first_since(), paced].into_iter().flatten().min();
-        // Opened for a client of its own, while servers were still told who that is.
-        let stranger = backend.key.client.is_some() && place.proxy_protocol.get() == 0;
-        // Others shall not have in clear what is to be encrypted since.
-        let alike = place.is_alike(&backend.row);
-        let mut kept = (shareable && young && alike && !stranger && place.keeps()).then_some(backend);
+        // Others shall not have in clear what is to be encrypted since, nor what another client was named for, nor what began otherwise.
+        let alike = place.is_alike(&backend.opened_as, backend.init_connect.as_deref());
+        let mut kept = (shareable && young && alike && place.keeps()).then_some(backend);
         if place.is_over() {
             // A LOAD has lowered a limit: it goes, whoever waits.
             kept = None;
@@ -447,6 +447,8 @@ impl Pools {
 
     /// Once in a while: close what is closed, too old or too many, and open ahead where that is wanted.
     pub fn sweep(self: &Rc<Self>, snapshot: &Snapshot) {
+        // A hint may name any hostgroup. Who waits for one that has no servers holds it, and finds what a LOAD brings.
+        self.groups.borrow_mut().retain(|_, group| Rc::strong_count(group) > 1 || !group.places.borrow().is_empty());
         let now = self.rt.now();
         let cores = self.neighbours.cores();
         for group in self.groups.borrow().values() {
@@ -527,7 +529,24 @@ impl Pools {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
     use wire::status::{ANSI_QUOTES, NO_BACKSLASH_ESCAPES};
+
+    #[test]
+    fn nothing_is_kept_of_hostgroups_that_nobody_has_configured() {
+        testing::with_several(|_rt, pools, place| async move {
+            let (pools, snapshot) = (Rc::new(pools), Snapshot::default());
+            pools.group(0).places.borrow_mut().push(place);
+            let waits = pools.group(7);
+            for number in 1000..2000 {
+                drop(pools.group(number));
+                pools.hear_of_a_wish(5000 + number);
+            }
+            pools.sweep(&snapshot);
+            assert_eq!(pools.groups.borrow().keys().copied().collect::<Vec<_>>(), [0, 7]);
+            assert!(Rc::ptr_eq(&waits, &pools.group(7)), "who waits there finds what a LOAD brings");
+        });
+    }
 
     #[test]
     fn a_client_is_told_what_all_servers_do() {

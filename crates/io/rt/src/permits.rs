@@ -13,6 +13,8 @@ pub struct Registry {
 
 /// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a little less fair.
 const LINES: usize = 64;
+/// With so many counters, and each time that they are twice as many, those that nobody has are forgotten.
+const UNUSED_MAX: usize = 1024;
 /// Nobody waits.
 const NOBODY: u64 = u64::MAX;
 
@@ -27,6 +29,9 @@ impl Registry {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = all.get(key) {
             return found.clone();
+        }
+        if all.len() >= UNUSED_MAX && all.len().is_power_of_two() {
+            all.retain(|_, known| Arc::strong_count(known) > 1 || known.taken() > 0);
         }
         let made = Arc::new(Permits::default());
         all.insert(key.to_string(), made.clone());
@@ -98,6 +103,19 @@ impl Permits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_that_nobody_has_are_forgotten() {
+        let registry = Registry::new();
+        let held = registry.get("held");
+        registry.get("taken").try_take(1);
+        for n in 0..10 * UNUSED_MAX {
+            drop(registry.get(&format!("opened in hostgroup {n}")));
+        }
+        assert!(registry.all.lock().unwrap().len() <= UNUSED_MAX + 2);
+        assert!(Arc::ptr_eq(&held, &registry.get("held")));
+        assert_eq!(registry.get("taken").taken(), 1);
+    }
 
     #[test]
     fn one_key_is_one_counter_and_the_limit_holds() {
