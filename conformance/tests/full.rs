@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -28,6 +29,7 @@ fn main() {
         ("a_server_that_is_full_takes_nothing_from_the_others_of_a_full_hostgroup", full_beside_full),
         ("a_server_that_says_nothing_takes_nothing_from_the_others_of_a_full_hostgroup", silent_beside_full),
         ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
+        ("what_this_machine_lacks_takes_no_server_away", lacking),
     ])
 }
 
@@ -50,6 +52,41 @@ fn open(proxy: &Proxy) -> Result<Raw, String> {
 fn few(proxy: &Proxy) -> Result<Raw, String> {
     let login = Login { port: proxy.port, user: "few", password: "wenige" };
     Raw::log_in_as(&login, 0, 0).map_err(|error| error.to_string())
+}
+
+/// No file descriptor is left for new connections for a while: those that are open go on, and who waits is served as soon as there are more.
+fn lacking(driver: Driver) -> Outcome {
+    let (_server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
+    set(&proxy, "SET mysql-connect_timeout_server_max=20000")?;
+    let mut clients: Vec<Raw> = (0..8).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
+    asked(&mut clients[0], "BEGIN")?;
+    asked(&mut clients[0], "SELECT 1")?;
+    let id = proxy.id().to_string();
+    let limited = |max: &str| {
+        let told = Command::new("prlimit").args(["--pid", &id, &format!("--nofile={max}:")]).status();
+        expect(told.is_ok_and(|status| status.success()), || "prlimit failed".to_owned())
+    };
+    limited("3")?;
+    let waiting: Vec<_> = clients
+        .drain(1..)
+        .map(|mut client| {
+            thread::spawn(move || {
+                asked(&mut client, "BEGIN")
+                    .and_then(|_| asked(&mut client, "SELECT SLEEP(0.01)"))
+                    .and_then(|_| asked(&mut client, "COMMIT"))
+            })
+        })
+        .collect();
+    thread::sleep(Duration::from_secs(2));
+    asked(&mut clients[0], "SELECT 1")?;
+    limited("1024")?;
+    let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
+    same(said.trim(), "ONLINE")?;
+    for one in waiting {
+        one.join().map_err(|_| "a client has panicked".to_owned())??;
+    }
+    expect(proxy.log().contains("no more file descriptors"), || "the log does not say what is short".to_owned())?;
+    asked(&mut open(&proxy)?, "SELECT 1").map(drop)
 }
 
 fn full_account(driver: Driver) -> Outcome {

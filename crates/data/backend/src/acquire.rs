@@ -210,7 +210,7 @@ impl Pools {
                 Ok(backend) => return Ok(backend),
                 Err(Attempt::Final(failed)) => return Err(failed),
                 Err(Attempt::Again(why) | Attempt::Unreached(why)) => last = Some(why),
-                Err(Attempt::Full { why, .. }) => {
+                Err(Attempt::Full { why, .. } | Attempt::Lacking(why)) => {
                     last = Some(why);
                     full = !self.another_may_do(group, want);
                 }

@@ -73,6 +73,8 @@ pub(crate) enum Attempt {
         of_all: bool,
         why: String,
     },
+    /// This machine has no more of what a connection needs. It says nothing of any server.
+    Lacking(String),
     /// Nobody will do better: tell the client.
     Final(BackendFailed),
 }
@@ -203,6 +205,14 @@ impl Pools {
                         self.note(&format!("{host}:{port} takes no more connections of user '{}': {why}", want.user));
                     }
                 }
+                if let Attempt::Lacking(why) = &failed {
+                    // As if all servers were full: nobody is let in anywhere before a connection is closed.
+                    place.said_full(None, self.rt.now());
+                    self.tally.up(Counter::ServerConnectionsAborted);
+                    if place.may_tell(self.rt.now()) {
+                        self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
+                    }
+                }
                 if let Attempt::Again(why) | Attempt::Unreached(why) = &failed {
                     // Who comes back may be another version, or be configured otherwise.
                     place.tracks.take();
@@ -236,7 +246,7 @@ impl Pools {
         place: &Rc<Place>,
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
-        let mut why = format!("'{}' has no address", place.server().hostname);
+        let mut failed = Attempt::Again(format!("'{}' has no address", place.server().hostname));
         let v = &want.snapshot.variables;
         let limit = Duration::from_millis(v.mysql_connect_timeout_server);
         let share = (limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX)).max(SHARE_MIN);
@@ -244,11 +254,12 @@ impl Pools {
         for (at, address) in (1..).zip(&addresses) {
             let patience = if at == addresses.len() { Duration::MAX } else { share };
             match self.log_in_at(address, patience, place, want).await {
-                Err(Attempt::Unreached(reason)) => why = reason,
+                Err(Attempt::Unreached(why)) => failed = Attempt::Again(why),
+                Err(Attempt::Lacking(why)) => failed = Attempt::Lacking(why),
                 answered => return answered,
             }
         }
-        Err(Attempt::Again(why))
+        Err(failed)
     }
 
     /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one. `patience`: for somebody to be there.
@@ -289,7 +300,10 @@ impl Pools {
             place.is_silent(address, self.rt.now());
             Err(std::io::ErrorKind::TimedOut.into())
         });
-        let socket = connected.map_err(|error| Attempt::Unreached(error.to_string()))?;
+        let socket = connected.map_err(|error| match rt::is_short_of(&error) {
+            Some(what) => Attempt::Lacking(format!("this machine has no more {what}: {error}")),
+            None => Attempt::Unreached(error.to_string()),
+        })?;
         probe_when_silent(&socket, &want.snapshot.variables);
         let tls = self.connector(&server, want)?;
         let id = want.session.to_string();

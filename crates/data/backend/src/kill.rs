@@ -85,7 +85,9 @@ impl Pools {
         };
         let (mut conn, hello) = match self.log_in_at(&killing.address, Duration::MAX, &killing.place, &want).await {
             Ok(found) => found,
-            Err(Attempt::Again(_) | Attempt::Full { .. } | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
+            Err(Attempt::Again(_) | Attempt::Full { .. } | Attempt::Lacking(_) | Attempt::Unreached(_) | Attempt::Final(_)) => {
+                return Err(());
+            }
         };
         let told = killing.place.client_of(&want).and(want.client);
         let end = told.map_or_else(|| conn.socket().local(), Address::Tcp);

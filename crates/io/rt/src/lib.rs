@@ -130,4 +130,5 @@ pub use handed::Handed;
 pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};
+pub use sys::is_short_of;
 pub use turns::{LONG_US, Turns};

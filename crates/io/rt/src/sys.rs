@@ -394,9 +394,27 @@ impl Poller {
     }
 }
 
+/// What this machine has no more of, if an error says so: it is about nobody else.
+pub fn is_short_of(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE => Some("file descriptors for this process (ulimit -n)"),
+        libc::ENFILE => Some("file descriptors"),
+        libc::EADDRNOTAVAIL => Some("local ports (net.ipv4.ip_local_port_range)"),
+        libc::ENOBUFS | libc::ENOMEM => Some("memory for sockets"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_short_here_is_about_nobody_else() {
+        let of = |code| is_short_of(&io::Error::from_raw_os_error(code)).is_some();
+        assert!([libc::EMFILE, libc::ENFILE, libc::EADDRNOTAVAIL, libc::ENOBUFS].into_iter().all(of));
+        assert!(![libc::ECONNREFUSED, libc::EHOSTUNREACH, libc::ETIMEDOUT, libc::ECONNRESET].into_iter().any(of));
+    }
 
     /// A66: Nagle's delay is off on both ends of every TCP connection, whichever driver made it.
     #[test]
