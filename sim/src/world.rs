@@ -110,7 +110,7 @@ impl World {
         let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
         let mariadb = seed % 3 == 1;
         let pace = if chance.percent(25) { *chance.one_of(&[1, 2, 5, 20]) } else { 0 };
-        let operator = chance.percent(35) && !matches!(weather, Weather::Stormy | Weather::Disastrous);
+        let operator = chance.percent(35);
         Self {
             seed,
             weather,

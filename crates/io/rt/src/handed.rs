@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::{Rt, Socket};
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,15 +13,45 @@ pub struct Handed(pub(crate) Kind);
 
 pub(crate) enum Kind {
     Fd(OwnedFd),
-    /// The place of its end in the simulated world.
-    Sim(u32),
+    Sim(Away),
+}
+
+thread_local! {
+    /// Ends of the simulated world that nobody adopted: it closes them when it goes on.
+    static LEFT: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The place of an end in the simulated world.
+pub(crate) struct Away(u32);
+
+impl Away {
+    pub(crate) const fn from(place: u32) -> Self {
+        Self(place)
+    }
+
+    pub(crate) const fn arrives(self) -> u32 {
+        let place = self.0;
+        std::mem::forget(self);
+        place
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        let _at_the_end_of_the_thread = LEFT.try_with(|left| left.borrow_mut().push(self.0));
+    }
+}
+
+/// The ends that were left since this was asked last.
+pub(crate) fn left() -> Vec<u32> {
+    LEFT.take()
 }
 
 impl fmt::Debug for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Fd(fd) => write!(f, "Handed({fd:?})"),
-            Kind::Sim(place) => write!(f, "Handed(sim {place})"),
+            Kind::Sim(away) => write!(f, "Handed(sim {})", away.0),
         }
     }
 }

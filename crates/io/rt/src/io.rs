@@ -107,7 +107,7 @@ impl Io {
         match (self, handed.0) {
             (Self::Uring(d), Kind::Fd(fd)) => Ok(d.adopt_fd(core, fd)),
             (Self::Epoll(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
-            (Self::Sim(d), Kind::Sim(place)) => d.adopt(core, place),
+            (Self::Sim(d), Kind::Sim(away)) => d.adopt(core, away.arrives()),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a connection of another driver")),
         }
     }

@@ -3,7 +3,7 @@
 use crate::chunk::Chunk;
 use crate::conn::{Conn, Finish, Listening, Receiving, State, UNSENT_MAX, errno};
 use crate::core::{Core, Rt};
-use crate::handed::{Handed, Kind};
+use crate::handed::{Away, Handed, Kind};
 use crate::{Address, sys};
 use std::fmt;
 use std::future::poll_fn;
@@ -201,7 +201,7 @@ impl Socket {
             Ok(fd) => Kind::Fd(fd),
             Err(place) => {
                 self.conn.state.borrow_mut().handed = true;
-                Kind::Sim(place)
+                Kind::Sim(Away::from(place))
             }
         };
         Some(Handed(handed))

@@ -257,6 +257,21 @@ fn what_a_server_said_before_it_closed_can_still_be_read() {
 }
 
 #[test]
+fn what_nobody_adopts_is_closed() {
+    run(9, Faults { latency_min: Duration::from_millis(1), ..Faults::perfect() }, |rt| async move {
+        let listener = listen(&rt, "10.0.0.1:3306");
+        let client = rt.connect(&listener.local()).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        let handed = client.hand_over().await.unwrap();
+        drop(client);
+        rt.sleep(Duration::from_millis(50)).await;
+        assert!(rt.timeout(Duration::from_millis(50), server.closed()).await.is_err(), "somebody may adopt it");
+        drop(handed);
+        rt.timeout(Duration::from_millis(50), server.closed()).await.expect("it is open although nobody has it");
+    });
+}
+
+#[test]
 fn two_listeners_share_an_address_if_both_agree() {
     run(2, rough(), |rt| async move {
         let o = ListenOptions { reuse_port: true, ..ListenOptions::default() };

@@ -212,17 +212,12 @@ pub fn literal(text: &[u8], escapes: bool) -> Vec<u8> {
     out
 }
 
-/// What has a longer name stays with its connection: servers take names of any length.
-const NAME_LEN_MAX: usize = 64;
-
 /// A name that is the same to every server, and where it stands.
 fn name(token: Token<'_>) -> Option<(String, Range<usize>)> {
     let named = matches!(token.kind, Kind::Word | Kind::Name) && token.is_whole();
     let text = unquote(token.text);
-    let plain = (1..=NAME_LEN_MAX).contains(&text.len())
-        && text.is_ascii()
-        && !text.iter().any(u8::is_ascii_control)
-        && text.trim_ascii().len() == text.len();
+    let plain =
+        !text.is_empty() && text.is_ascii() && !text.iter().any(u8::is_ascii_control) && text.trim_ascii().len() == text.len();
     let name = String::from_utf8(text.into_owned()).ok()?.to_ascii_lowercase();
     (named && plain).then(|| (name, token.start..token.end()))
 }

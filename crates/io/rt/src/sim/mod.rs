@@ -21,7 +21,7 @@ use crate::chunk::{Chunk, Pool};
 use crate::conn::{Conn, Listening, NOWHERE, State, errno};
 use crate::core::{Clock, Core, Rt};
 use crate::executor::Executor;
-use crate::handed::{Handed, Kind};
+use crate::handed::{Away, Handed, Kind};
 use crate::io::{Io, Wait};
 use crate::random::Random;
 use crate::{Address, ListenOptions, Listener, Socket};
@@ -276,7 +276,7 @@ impl Sim {
 
     pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
         match self.world.borrow_mut().accept(listening.place.get()) {
-            Some(conn) => Poll::Ready(Ok(Handed(Kind::Sim(conn.place.get())))),
+            Some(conn) => Poll::Ready(Ok(Handed(Kind::Sim(Away::from(conn.place.get()))))),
             None if listening.place.get() == NOWHERE => Poll::Ready(Err(errno(libc::EBADF))),
             None => {
                 listening.state.borrow_mut().waker.register(cx);

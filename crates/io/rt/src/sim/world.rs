@@ -75,6 +75,8 @@ enum Event {
 
 impl World {
     pub(super) fn new(random: Random, faults: Faults, now: Rc<Cell<u64>>, pool: Rc<Pool>) -> Self {
+        // Of another world.
+        drop(crate::handed::left());
         Self {
             faults,
             random,
@@ -109,6 +111,13 @@ impl World {
     /// Lets all events happen whose time has come. Did any?
     pub(super) fn happen(&mut self) -> bool {
         let mut any = false;
+        for place in crate::handed::left() {
+            if let Some(conn) = self.conn(place) {
+                any = true;
+                conn.state.borrow_mut().abandon();
+                self.pump(place);
+            }
+        }
         while let Some(entry) = self.calendar.first_entry() {
             if entry.key().0 > self.now.get() {
                 break;
