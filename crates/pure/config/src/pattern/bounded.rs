@@ -12,8 +12,9 @@ use pcre2::bytes::{Regex, RegexBuilder};
 const SHORT: usize = 1024;
 /// Steps that it may take at each place of them; and where there is one only.
 const SHORT_STEPS: (u32, u32) = (50, 10_000);
-/// Steps that the interpreter may take for a text, from the least to the most: where there is much to replace, most of it is found in few.
-const STEPS: [u32; 3] = [256, 1 << 16, 1_200_000];
+/// Steps that the interpreter may take for a text, from the least to the most: where there is much to replace, most of it is found in few. What a try may take
+/// is counted whole, so each is four times the one before.
+const STEPS: [u32; 7] = [1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1_200_000];
 /// Steps for all that is replaced in a text.
 const STEPS_TOGETHER: u32 = 2_500_000;
 /// KiB that the interpreter may take for its places to go back to. They are given back with the text.
@@ -324,14 +325,29 @@ mod tests {
             assert!(bounded.find(text.as_bytes(), 0, &mut Budget::default()).is_err(), "{expression}");
         }
         // As are many places that are each worth much.
-        let much = "a1".repeat(200_000);
+        let much = "a1".repeat(1_000_000);
         let bounded = Bounded::to_replace("(?=a)a.{100}", true).unwrap();
         let mut budget = Budget::default();
         let mut at = 0;
-        while let Ok(Some(found)) = bounded.find(much.as_bytes(), at, &mut budget) {
+        while let Some(found) = bounded.find(much.as_bytes(), at, &mut budget).unwrap_or_else(|GaveUp| None) {
             at = found.end;
         }
-        assert!(at < much.len() && at > 100_000, "{at}");
+        assert!(at < much.len() / 2 && at > much.len() / 4, "{at}");
+        assert!(bounded.find(much.as_bytes(), at, &mut budget).is_err());
+    }
+
+    /// What is between two places costs no more than a few steps for each byte.
+    #[test]
+    fn places_that_are_far_from_each_other_are_all_found() {
+        for apart in [100, 300, 3_000, 10_000] {
+            let text = ("old_orders".to_owned() + &" ".repeat(apart)).repeat(160_000 / apart);
+            let bounded = Bounded::to_replace(r"(?<!\.)\bold_orders\b(?!_)", true).unwrap();
+            let (mut budget, mut at, mut places) = (Budget::default(), 0, 0);
+            while let Some(found) = bounded.find(text.as_bytes(), at, &mut budget).unwrap() {
+                (at, places) = (found.end, places + 1);
+            }
+            assert_eq!(places, 160_000 / apart, "{apart} bytes apart");
+        }
     }
 
     #[test]
