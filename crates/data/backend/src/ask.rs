@@ -213,7 +213,9 @@ impl Backend {
         let answer = match self.ask(&question).await? {
             // A KILL that came late: it is still to be asked.
             Answer::Refused(1317) => return Ok(()),
-            Answer::Rows(mut rows) => rows.rows.pop(),
+            Answer::Rows(mut rows) => {
+                rows.rows.pop().map(|row| row.into_iter().map(|cell| cell.map(|said| without_zeros(&said))).collect::<Vec<_>>())
+            }
             Answer::Refused(_) | Answer::TooLong => None,
         };
         if let Some(owned) = &mut self.owned {

@@ -291,11 +291,12 @@ impl Backend {
         let seen = seen.filter(|_| !executed);
         let rows = seen.and_then(|seen| wire::rows::read(&seen, self.hello.caps).ok()).unwrap_or_default();
         let value = match (rows.shapes.as_slice(), rows.rows.as_slice()) {
-            ([_], [row]) => row.first().map(|value| value.as_deref().unwrap_or(b"NULL")),
-            _ => digits.as_ref().map(String::as_bytes),
+            // A MariaDB that answers in utf16 writes numbers in it, too.
+            ([_], [row]) => row.first().map(|value| crate::ask::without_zeros(value.as_deref().unwrap_or(b"NULL"))),
+            _ => digits.map(String::into_bytes),
         };
         let owned = self.owned.get_or_insert_default();
-        owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, value);
+        owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, value.as_deref());
     }
 
     /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.
