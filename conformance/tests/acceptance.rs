@@ -571,6 +571,15 @@ fn prepared_in_a_schema(driver: Driver) -> Outcome {
         expect(refused.contains("Unknown database"), || refused)?;
         on(&other.query(ask)?, &two.writer)?;
     }
+    // A transaction that began there can be ended.
+    other.query("SET autocommit = 0")?;
+    for end in ["COMMIT", "ROLLBACK"] {
+        other.execute(1, 0, b"")?;
+        let ended = other.query(end)?;
+        expect(!ended.contains("#42000"), || format!("{end}: {ended}"))?;
+        on(&other.query(ask)?, &two.writer)?;
+        other.query(end)?;
+    }
     two.writer.root("CREATE DATABASE conf2")?;
     two.reader.root("CREATE DATABASE conf")?;
 

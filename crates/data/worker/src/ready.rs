@@ -156,9 +156,16 @@ impl Session {
             && (backend.others_warnings || !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1)))
     }
 
-    /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only.
+    /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only. Nor does what ends a
+    /// transaction, which an execution may have begun in the schema that it was prepared in, or what a user's lock is about.
     fn wanted(&self, backend: &Backend, job: &Job<'_>) -> Cow<'_, State> {
-        if job.class.use_db.is_none() || job.class.multi {
+        let needs_none = || {
+            let elsewhere = !backend.holds.is_empty() && backend.state().schema != self.state.schema;
+            elsewhere
+                && matches!(job.what, What::Query(_))
+                && (ends_what_is_held(job.class) || backend::is_only_user_lock(job.text))
+        };
+        if job.class.multi || job.class.use_db.is_none() && !needs_none() {
             return Cow::Borrowed(&self.state);
         }
         let mut state = self.state.clone();
