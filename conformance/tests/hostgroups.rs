@@ -171,7 +171,8 @@ fn returned(driver: Driver) -> Outcome {
         }
         same(&per_server("ConnUsed + ConnFree")?, "2 2")?;
         let (before, after) = (opened.unwrap_or_default(), all_opened()?);
-        expect(after <= before + 4, || format!("crowd: {crowd}: {before} connections were opened, then {after}"))?;
+        // Of 160 statements. On a busy machine a core may wait so long that the other gives way; one after the other would be a hundred.
+        expect(after <= before + 16, || format!("crowd: {crowd}: {before} connections were opened, then {after}"))?;
     }
     Ok(())
 }

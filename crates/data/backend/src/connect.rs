@@ -233,8 +233,9 @@ impl Pools {
 
     pub(crate) async fn log_in(&self, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
-        let again = |error: std::io::Error| Attempt::Again(error.to_string());
-        let addresses = self.rt.resolve(&server.hostname, server.port).await.map_err(again)?;
+        // That nobody says where it is says nothing of it.
+        let unknown = |error: std::io::Error| Attempt::Lacking(format!("nobody says where '{}' is: {error}", server.hostname));
+        let addresses = self.rt.resolve(&server.hostname, server.port).await.map_err(unknown)?;
         self.log_in_at_one_of(&addresses, place, want).await
     }
 
@@ -255,7 +256,9 @@ impl Pools {
             let patience = if at == addresses.len() { Duration::MAX } else { share };
             match self.log_in_at(address, patience, place, want).await {
                 Err(Attempt::Unreached(why)) => failed = Attempt::Again(why),
-                Err(Attempt::Lacking(why)) => failed = Attempt::Lacking(why),
+                // Where an address cannot be used from here at all, what another one said counts.
+                Err(Attempt::Lacking(why)) if at == 1 => failed = Attempt::Lacking(why),
+                Err(Attempt::Lacking(_)) => {}
                 answered => return answered,
             }
         }

@@ -346,8 +346,9 @@ impl Pools {
     fn ask(&self, want: &Want<'_>, number: u64, why: Why) -> usize {
         let speak = self.neighbours.speak.borrow();
         let Some(speak) = speak.as_ref() else { return 0 };
-        if self.group(want.hostgroup).places.borrow().is_empty() {
-            // Nor has anybody else.
+        let now = self.rt.now();
+        if !self.group(want.hostgroup).places.borrow().iter().any(|place| place.takes(now) && place.weight() > 0) {
+            // What would be lent could not be used here.
             return 0;
         }
         let wanted = Wanted { hostgroup: want.hostgroup, user: want.user.into(), caps: want.caps & OF_CLIENT, number, why };

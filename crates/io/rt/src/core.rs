@@ -380,7 +380,7 @@ impl Rt {
     }
 
     /// Finds the addresses of a host: literal IPs, and the path of a unix socket (port 0), at once; names by the system's
-    /// resolver on a helper thread, remembered for five seconds, and for five minutes more while the resolver has no answer.
+    /// resolver on a helper thread, remembered for five seconds, and longer while the resolver has no answer.
     pub async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<Address>> {
         resolve::resolve(self, host, port).await
     }

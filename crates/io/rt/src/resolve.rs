@@ -1,7 +1,7 @@
 //! From a host to addresses. Literal ones need nobody; for names the system's resolver is asked on a helper thread,
 //! because it blocks.
 //!
-//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a name serve for some minutes more. A name that
+//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a name serve until it answers again. A name that
 //! nobody answers for costs one thread of a core, however many ask for it.
 
 use crate::core::{Instant, Rt};
@@ -18,11 +18,12 @@ use std::time::Duration;
 /// For so long an answer is used again.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// For so long after it an answer serves while the resolver has none.
-const STALE: Duration = Duration::from_secs(300);
-
-/// A resolver that takes longer is not waited for by who knows an answer that may still serve.
+/// A resolver that takes longer is not waited for by who knows an older answer; and by who knows one from long ago. Both are less than a connect may take.
 const PATIENCE: Duration = Duration::from_millis(250);
+const PATIENCE_IF_OLD: Duration = Duration::from_millis(700);
+
+/// An answer from before is from long ago.
+const OLD: Duration = Duration::from_secs(30);
 
 /// So many names are remembered.
 const NAMES_MAX: usize = 256;
@@ -113,10 +114,11 @@ pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16) -> io::Result<Vec<Ad
     if !name.looking.replace(true) {
         rt.spawn(look(rt.clone(), name.clone()));
     }
-    let stale = name.within(fresh + STALE, rt.now());
+    let stale = name.learnt.get().map(|_| name.ips.borrow().clone());
+    let patience = if name.within(OLD, rt.now()).is_some() { PATIENCE } else { PATIENCE_IF_OLD };
     if stale.is_none() {
         name.done.wait().await;
-    } else if rt.timeout(PATIENCE, name.done.wait()).await.is_err() {
+    } else if rt.timeout(patience, name.done.wait()).await.is_err() {
         return stale.map(with_port).ok_or_else(|| name.error());
     }
     let failed = name.failed.borrow().is_some();

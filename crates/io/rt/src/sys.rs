@@ -400,6 +400,7 @@ pub fn is_short_of(error: &io::Error) -> Option<&'static str> {
         libc::EMFILE => Some("file descriptors for this process (ulimit -n)"),
         libc::ENFILE => Some("file descriptors"),
         libc::EADDRNOTAVAIL => Some("local ports (net.ipv4.ip_local_port_range)"),
+        libc::ENOSPC => Some("watches (fs.epoll.max_user_watches)"),
         libc::ENOBUFS | libc::ENOMEM => Some("memory for sockets"),
         _ => None,
     }
