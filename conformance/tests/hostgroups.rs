@@ -145,7 +145,7 @@ fn returned(driver: Driver) -> Outcome {
         soon("4 0", || per_server("ConnUsed + ConnFree"))?;
         status("ONLINE")?;
         // Until the other has its half; then they stay as they are.
-        let mut opened = None;
+        let (mut opened, mut fewest) = (None, u64::MAX);
         let all_opened = || -> Result<u64, String> {
             Ok(per_server("ConnOK")?.split(' ').filter_map(|number| number.parse::<u64>().ok()).sum())
         };
@@ -165,14 +165,18 @@ fn returned(driver: Driver) -> Outcome {
             if turn % 20 == 0 && opened.is_none() && per_server("ConnUsed + ConnFree")? == "2 2" {
                 opened = Some(all_opened()?);
             }
-            if opened.is_some() && turn % 20 == 19 {
-                break;
+            if let Some(before) = opened.filter(|_| turn % 20 == 19) {
+                let now = all_opened()?;
+                fewest = fewest.min(now - before);
+                if fewest <= 4 {
+                    break;
+                }
+                // A core that waits long on a busy machine has another give way: not in each span.
+                opened = Some(now);
             }
         }
         same(&per_server("ConnUsed + ConnFree")?, "2 2")?;
-        let (before, after) = (opened.unwrap_or_default(), all_opened()?);
-        // Of 160 statements. On a busy machine a core may wait so long that the other gives way; one after the other would be a hundred.
-        expect(after <= before + 16, || format!("crowd: {crowd}: {before} connections were opened, then {after}"))?;
+        expect(fewest <= 4, || format!("crowd: {crowd}: {fewest} connections at least were opened for 160 statements"))?;
     }
     Ok(())
 }
