@@ -215,6 +215,13 @@ const LOCKS: &[&[(&str, &str)]] = &[
         ("DO RELEASE_LOCK('other')", "UserLock"),
         ("SELECT RELEASE_LOCK('kept')", ""),
     ],
+    // MariaDB writes its numbers so, too.
+    &[
+        ("SET character_set_results = utf16", ""),
+        ("SELECT GET_LOCK('kept', 0)", "UserLock"),
+        ("SELECT RELEASE_LOCK('kept')", ""),
+        ("SET character_set_results = utf8mb4", ""),
+    ],
     // It is somebody else's.
     &[
         ("DO GET_LOCK('taken', 0)", ""),
