@@ -571,14 +571,16 @@ fn prepared_in_a_schema(driver: Driver) -> Outcome {
         expect(refused.contains("Unknown database"), || refused)?;
         on(&other.query(ask)?, &two.writer)?;
     }
-    // A transaction that began there can be ended.
+    // A transaction that begins so can be ended.
+    let in_conf = other.prepare("SELECT CONCAT('rows ', COUNT(*)) FROM scratch")?;
+    expect(!in_conf.contains("#42"), || in_conf)?;
+    other.query("USE conf2")?;
     other.query("SET autocommit = 0")?;
     for end in ["COMMIT", "ROLLBACK"] {
-        other.execute(1, 0, b"")?;
+        let seen = other.execute(3, 0, b"")?;
+        expect(seen.contains("rows "), || seen)?;
         let ended = other.query(end)?;
         expect(!ended.contains("#42000"), || format!("{end}: {ended}"))?;
-        on(&other.query(ask)?, &two.writer)?;
-        other.query(end)?;
     }
     two.writer.root("CREATE DATABASE conf2")?;
     two.reader.root("CREATE DATABASE conf")?;
