@@ -22,6 +22,7 @@ fn main() {
     trials::run(&[
         ("an_account_with_all_its_connections_keeps_nobody_else_from_a_server", full_account),
         ("an_account_with_all_its_connections_is_not_tried_by_each_who_waits", tried_seldom),
+        ("who_waits_at_a_full_server_gets_what_comes_free_in_his_turn", full_in_turns),
         ("a_server_in_offline_mode_is_left_to_itself", offline),
         ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
         ("who_waits_for_the_pace_gets_what_comes_free_in_his_turn", paced_beside_others),
@@ -144,6 +145,40 @@ fn tried_seldom(driver: Driver) -> Outcome {
     let tried = refused()? - before;
     works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
     expect((1..=50).contains(&tried), || format!("tried {tried} times in two seconds"))
+}
+
+/// The server lets nobody in besides one, whose connection is seldom idle: all who want it have it in turns.
+fn full_in_turns(driver: Driver) -> Outcome {
+    const TURNS: usize = 100;
+    let (_server, proxy) = two_users(driver, Vendor::MariaDb, "WITH MAX_USER_CONNECTIONS 1")?;
+    set(&proxy, "SET mysql-connect_timeout_server_max=60000")?;
+    // All on one core: between cores a connection takes its time.
+    let mut clients = vec![few(&proxy)?];
+    let mut others = Vec::new();
+    while clients.len() < 6 {
+        let next = few(&proxy)?;
+        if next.id % 2 == clients[0].id % 2 { clients.push(next) } else { others.push(next) }
+    }
+    asked(&mut clients[0], "SELECT 1")?;
+    let done: Arc<Vec<AtomicUsize>> = Arc::new(clients.iter().map(|_| AtomicUsize::new(0)).collect());
+    let working: Vec<_> = clients
+        .into_iter()
+        .enumerate()
+        .map(|(n, mut client)| {
+            let done = done.clone();
+            thread::spawn(move || {
+                for _ in 0..TURNS {
+                    asked(&mut client, "SELECT SLEEP(0.002)")?;
+                    done[n].fetch_add(1, Ordering::Relaxed);
+                }
+                Ok::<_, String>(done.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>())
+            })
+        })
+        .collect();
+    let ends: Vec<Vec<usize>> =
+        working.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    let first = ends.iter().min_by_key(|seen| seen.iter().sum::<usize>()).ok_or("nobody has ended")?;
+    expect(first.iter().all(|count| *count > TURNS / 2), || format!("when the first had ended: {first:?}"))
 }
 
 /// A server that lets nobody in and says why, for as long as the test lasts, and how often it has.

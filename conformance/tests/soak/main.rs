@@ -39,11 +39,13 @@ fn main() {
     ])
 }
 
-/// A long soak is on every server that is here; a short one takes another for each driver. MariaDB always is, or nothing of this
-/// programme runs.
+/// A long soak is on every server that is here, or on the one that `MILLRACE_SOAK_VENDOR` names (`mariadb`, `mysql`); a short one takes another for each
+/// driver. MariaDB always is, or nothing of this programme runs.
 fn vendors(driver: Driver) -> Vec<Vendor> {
-    let here = |vendor: &Vendor| vendor.programs().is_ok();
+    let wanted = std::env::var("MILLRACE_SOAK_VENDOR").ok();
+    let here = |vendor: &Vendor| vendor.programs().is_ok() && wanted.as_ref().is_none_or(|name| **name == vendor.to_string());
     let all: Vec<Vendor> = [Vendor::MariaDb, Vendor::MySql].into_iter().filter(here).collect();
+    assert!(!all.is_empty(), "MILLRACE_SOAK_VENDOR names no server that is here: {wanted:?}");
     match driver {
         _ if minutes().is_some() => all,
         Driver::Uring => all.into_iter().take(1).collect(),

@@ -172,11 +172,11 @@ impl Pools {
         let begun = self.rt.now();
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
         let mut last = None;
-        let mut attempts = 0;
+        let (mut attempts, mut waited) = (0, false);
         let mut full = false;
         loop {
             // A server that takes connections and says nothing, or is down again and again, has room each time.
-            let in_time = attempts == 0 || self.rt.now() - begun < limit;
+            let in_time = attempts == 0 && !waited || self.rt.now() - begun < limit;
             let got = if in_time { self.my_turn(group, want, begun, limit).await } else { None };
             let Some(got) = got else {
                 let waited_ms = u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
@@ -196,8 +196,10 @@ impl Pools {
             if self.has_just_been_asked(room.place(), want) {
                 // Nobody has to be in its way for whom a connection is idle.
                 drop((room, token));
-                attempts += 1;
-                self.rt.sleep(ASK_FULL_AGAIN.min(limit.saturating_sub(self.rt.now() - begun))).await;
+                waited = true;
+                if let Some(backend) = self.wait_beside(group, want, begun, limit, ASK_FULL_AGAIN).await {
+                    return Ok(backend);
+                }
                 continue;
             }
             if let Some(token) = token {
@@ -218,8 +220,9 @@ impl Pools {
             attempts += 1;
             let quick = attempts <= v.mysql_connect_retries_on_failure && !std::mem::take(&mut full);
             let pause = if quick { Duration::from_millis(v.mysql_connect_retries_delay.max(1)) } else { ASK_FULL_AGAIN };
-            let left = limit.saturating_sub(self.rt.now() - begun);
-            self.rt.sleep(pause.min(left)).await;
+            if let Some(backend) = self.wait_beside(group, want, begun, limit, pause).await {
+                return Ok(backend);
+            }
         }
     }
 

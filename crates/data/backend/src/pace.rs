@@ -1,5 +1,6 @@
 //! The pace of new connections: a hostgroup may open so many in a second, all cores together. Who needs one beyond that waits beside the line, in one of their own, so
-//! as to be in nobody's way for whom a connection is idle: until one of theirs is, or they may open one.
+//! as to be in nobody's way for whom a connection is idle: until one of theirs is, or they may open one. So does who was refused by servers that are full, or failed to
+//! connect, before it tries again.
 //!
 //! What comes free is offered to the first of those who wait for one of its kind, then to the next, until one takes it. Who comes later leaves it to them meanwhile.
 
@@ -71,7 +72,7 @@ impl Pools {
         group.paced.join_for(begun, key)
     }
 
-    /// Waits until there is a connection for this session, or one may be opened, or the time is over. The first who waits for connections of its kind asks the other cores.
+    /// Waits until there is a connection for this session, or one may be opened, or the time is over.
     pub(crate) async fn wait_for_pace(
         &self,
         group: &Group,
@@ -80,10 +81,39 @@ impl Pools {
         until: Instant,
         asked: &mut Option<Instant>,
     ) -> Option<Box<Backend>> {
+        let goes_on = || self.must_slow_down(group, want, turn.since());
+        self.wait_for_offer(group, want, turn, until, asked, goes_on).await
+    }
+
+    /// A pause of a session that may open no connection just now, or has tried in vain, within its `limit`: what comes free meanwhile is offered to it in its turn.
+    pub(crate) async fn wait_beside(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        begun: Instant,
+        limit: Duration,
+        pause: Duration,
+    ) -> Option<Box<Backend>> {
+        let until = (self.rt.now() + pause).min(begun + limit);
+        let turn = self.stand_aside(group, want, begun);
+        self.wait_for_offer(group, want, &turn, until, &mut None, || true).await
+    }
+
+    /// Waits for one of the connections that come free, until there is one, or the time is over, or `goes_on` says no. The first who waits for connections of its kind
+    /// asks the other cores.
+    async fn wait_for_offer(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        turn: &Turn<'_>,
+        until: Instant,
+        asked: &mut Option<Instant>,
+        goes_on: impl Fn() -> bool,
+    ) -> Option<Box<Backend>> {
         loop {
             let backend = self.take_offered(group, want, turn);
             let left = until - self.rt.now();
-            if backend.is_some() || left.is_zero() || !self.must_slow_down(group, want, turn.since()) {
+            if backend.is_some() || left.is_zero() || !goes_on() {
                 return backend;
             }
             let first = turn.is_first() || turn.is_first_of_its_kind();
