@@ -20,6 +20,7 @@ fn main() {
         ("the_limit_of_a_hostgroup_is_changed_while_it_is_in_use", changed),
         ("a_server_that_returns_to_a_full_hostgroup_gets_its_share", returned),
         ("a_server_that_returns_to_a_full_hostgroup_gets_its_share_of_what_many_share", returned_to_lanes),
+        ("a_hostgroup_with_more_servers_online_than_it_may_have_takes_no_work", too_many),
         ("an_idle_connection_to_another_server_makes_room_in_its_hostgroup", idle_elsewhere),
     ])
 }
@@ -60,6 +61,38 @@ fn settle(proxy: &Proxy, settings: &str) -> Result<String, String> {
 fn shown(proxy: &Proxy, columns: &str) -> Result<String, String> {
     let said = proxy.admin(&format!("SELECT {columns} FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0"))?;
     Ok(said.trim().replace('\t', " "))
+}
+
+/// Two take themselves for the only one: neither gets anything new until a LOAD says which it is; a transaction goes on where it is.
+fn too_many(driver: Driver) -> Outcome {
+    let (servers, proxy) = two(driver)?;
+    let mut begun = log_in(&proxy)?;
+    asked(&mut begun, "BEGIN")?;
+    let here = asked(&mut begun, "SELECT @@port")?;
+    proxy.admin("SET mysql-connect_timeout_server_max = 500; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let at_most = |max: u32| {
+        let row = "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, max_num_online_servers) VALUES";
+        proxy.admin(&format!("{row} (0, {max}); LOAD MYSQL SERVERS TO RUNTIME")).map(drop)
+    };
+    at_most(2)?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "SELECT 1")?;
+    at_most(1)?;
+    for client in [&mut client, &mut log_in(&proxy)?] {
+        let refused = asked(client, "SELECT @@port").err().unwrap_or_default();
+        expect(refused.contains("9001"), || format!("with two online: {refused:?}"))?;
+    }
+    same(&asked(&mut client, "SELECT 1 AS besides")?.concat().concat(), "1")?;
+    soon("true", || Ok(proxy.log().contains("max_num_online_servers").to_string()))?;
+    same(&asked(&mut begun, "SELECT @@port")?.concat().concat(), &here.concat().concat())?;
+    asked(&mut begun, "COMMIT")?;
+    let first = servers[0].port;
+    let offline = format!("UPDATE mysql_servers SET status = 'OFFLINE_SOFT' WHERE hostgroup_id = 0 AND port = {first}");
+    proxy.admin(&format!("{offline}; LOAD MYSQL SERVERS TO RUNTIME"))?;
+    for client in [&mut client, &mut begun] {
+        same(&asked(client, "SELECT @@port")?.concat().concat(), &servers[1].port.to_string())?;
+    }
+    Ok(())
 }
 
 fn crowded(driver: Driver) -> Outcome {

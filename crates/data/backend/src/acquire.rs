@@ -240,6 +240,9 @@ impl Pools {
             (None, false) if !places.iter().any(|place| place.keeps() && place.weight() > 0) => {
                 "none of its servers is ONLINE with a weight above 0".to_owned()
             }
+            (None, false) if places.iter().any(|place| place.one_of_too_many.get()) => {
+                "more of its servers are ONLINE than its max_num_online_servers allows, and which of them are right is not for the proxy to say".to_owned()
+            }
             (None, false) if !places.iter().any(|place| place.takes(now) && place.weight() > 0) => {
                 "its servers are shunned after failures to connect".to_owned()
             }

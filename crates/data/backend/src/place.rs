@@ -25,6 +25,8 @@ pub struct Place {
     pub(crate) room: Room,
     /// Connections that its hostgroup may have, to all servers together.
     pub(crate) group_max: Cell<u32>,
+    /// More servers of its hostgroup are ONLINE than its max_num_online_servers allows: none of them takes work.
+    pub(crate) one_of_too_many: Cell<bool>,
     pub(crate) full: room::Full,
     /// Connections that are being opened to it here.
     pub(crate) opening: Cell<u32>,
@@ -104,6 +106,7 @@ impl Place {
             idle: RefCell::default(),
             room,
             group_max: Cell::new(room::UNLIMITED),
+            one_of_too_many: Cell::new(false),
             full: room::Full::default(),
             opening: Cell::new(0),
             shunned_until: Cell::new(None),
@@ -195,7 +198,7 @@ impl Place {
 
     /// May new work go there?
     pub(crate) fn takes(&self, now: Instant) -> bool {
-        self.keeps() && self.shunned_until.get().is_none_or(|until| now >= until)
+        self.keeps() && !self.one_of_too_many.get() && self.shunned_until.get().is_none_or(|until| now >= until)
     }
 
     /// May an idle connection be kept for later?

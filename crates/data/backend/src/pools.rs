@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use crate::room::{self, Room};
 use crate::{Like, Sees, State, Tally, Tracking};
 use bridge::{Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow};
-use config::{Server, Snapshot};
+use config::{Server, Snapshot, Status};
 use hashbrown::{HashMap, HashSet};
 use net::tls::{Connector, Settings};
 use net::{Hello, Secret};
@@ -230,8 +230,12 @@ impl Pools {
             let header = snapshot.servers.hostgroup(*id).map_or(0, |h| h.attributes.proxy_protocol);
             let max = snapshot.servers.hostgroup(*id).and_then(|h| h.attributes.max_connections);
             let begins = crate::init_connect(snapshot, *id);
+            let online = rows.iter().filter(|row| row.status == Status::Online).count();
+            let online_max = snapshot.servers.hostgroup(*id).map(|h| h.attributes.max_num_online_servers);
+            let too_many = online_max.is_some_and(|max| online > max as usize);
             for place in places.iter() {
                 place.group_max.set(max.unwrap_or(room::UNLIMITED));
+                place.one_of_too_many.set(too_many);
                 place.shrink();
                 place.speaks(header);
                 place.begins_with(begins);

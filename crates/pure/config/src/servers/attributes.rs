@@ -7,7 +7,7 @@ use serde_json::Value;
 /// One row; `Default` is a hostgroup without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostgroupAttributes {
-    /// Servers that may be online at once.
+    /// Servers that may be ONLINE at once: where there are more, as when two take themselves for the writer, none of them takes work until a LOAD says which does.
     pub max_num_online_servers: u32,
     /// autocommit of its connections; `None` leaves it to the client.
     pub autocommit: Option<bool>,
@@ -89,7 +89,6 @@ impl HostgroupAttributes {
         let clients = "is kept, but has no effect: autocommit is as each client sets it";
         let travel = "is kept, but has no effect: what a session has set is brought to every connection that serves it";
         let without_effect = [
-            ("max_num_online_servers", row.max_num_online_servers != unset.max_num_online_servers, yet),
             ("autocommit", row.autocommit != unset.autocommit, clients),
             ("ignore_session_variables", !matches!(row.ignore_session_variables.trim(), "" | "[]"), travel),
             ("hostgroup_settings", row.hostgroup_settings.contains("monitor_slave_lag"), lag),
