@@ -537,6 +537,7 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     Snapshot {
         rewrites: Arc::default(),
         firewall: Arc::default(),
+        proxies: Arc::default(),
         generation,
         variables: Arc::new(variables),
         users: Arc::new(users),

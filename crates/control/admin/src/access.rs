@@ -50,7 +50,21 @@ pub(crate) fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
     check_for(variables, &all, "admin-mysql_ifaces listens")
 }
 
-/// The same for where this process listens already.
+/// What other proxies with these settings would not find: the user that they log in to each other with is one of the administrators.
+pub(crate) fn check_cluster(variables: &Variables) -> Option<Refusal> {
+    let wanted = (&*variables.admin_cluster_username, &*variables.admin_cluster_password);
+    if wanted.0.is_empty() || credentials(&variables.admin_admin_credentials).any(|pair| pair == wanted) {
+        return None;
+    }
+    let words = format!(
+        "is '{}', and admin-admin_credentials does not have that user with admin-cluster_password: another proxy that has the same \
+         variables cannot come in here",
+        wanted.0
+    );
+    Some(Refusal { table: "global_variables", row: String::new(), column: "admin-cluster_username", words })
+}
+
+/// As [`check`], for where this process listens already.
 pub(crate) fn check_at(variables: &Variables, open: &[Address]) -> Result<(), Vec<Refusal>> {
     check_for(variables, open, "the admin port listens, until the next start,")
 }

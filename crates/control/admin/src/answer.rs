@@ -1,5 +1,6 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
+use crate::cluster::Made;
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
@@ -8,11 +9,10 @@ use crate::observe::{self, Process};
 use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;
-use crate::{access, build, file, layers, private, route};
+use crate::{access, build, cluster, file, layers, private, route};
 use bridge::{Ask, Report};
-use config::{Refusal, Snapshot};
+use config::{Help as _, Refusal, Snapshot};
 use rusqlite::types::Value;
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -22,6 +22,8 @@ pub(crate) struct Asker {
     pub(crate) id: u32,
     pub(crate) user: String,
     pub(crate) host: String,
+    /// 0 at a Unix socket.
+    pub(crate) port: u16,
     pub(crate) view: View,
 }
 
@@ -101,7 +103,12 @@ impl Shared {
             Command::LoadUser(name) => self.load_user(&name).await,
             Command::WriteConfig { path, select } => self.write_config(&path, select),
             Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
-            Command::Checksum(subject) => self.checksum(&subject),
+            Command::Checksum(subject) => self.checksum(asker, &subject),
+            Command::ClusterNode { uuid, ifaces } => {
+                self.cluster.greeted(asker.id, (&asker.host, asker.port), &uuid, &ifaces, self.now_s());
+                Ok(Reply::done())
+            }
+            Command::ClusterPull(name) => Ok(Reply::Rows(self.give(&name).await?)),
             Command::Proxysql(verb) => self.proxysql(verb).await,
             Command::FlushClientHosts => {
                 self.cores.flush_client_hosts().await?;
@@ -222,6 +229,9 @@ impl Shared {
                     (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, &name, rows),
                     (Some(Report::Global(counts)), Observe::Memory) => observe::memory(conn, &name, &process, counts),
                     (Some(report), _) => observe::report(conn, &name, report, &snapshot, &process),
+                    (None, Observe::PeerChecksums | Observe::PeerClients | Observe::PeerMetrics | Observe::PeerStatus) => {
+                        self.fill_peers(conn, &name, observe)
+                    }
                     (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),
                     (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
                     (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
@@ -270,6 +280,7 @@ impl Shared {
             generation: self.snapshot.borrow().generation,
             sqlite_bytes: pragma("page_count") * pragma("page_size"),
             rows_lost: self.cores.lost(),
+            cluster: self.cluster.counts(),
         }
     }
 
@@ -281,6 +292,8 @@ impl Shared {
             "version_comment" => Some("(ProxySQL Admin Module)".into()),
             "max_allowed_packet" => Some(snapshot.variables.mysql_max_allowed_packet.to_string()),
             "hostname" => Some("millrace".into()),
+            // Other proxies ask, who share their configuration with their like only.
+            "millrace_version" if view == View::Admin => Some(cluster::MILLRACE.into()),
             // Passwords are among them, and all of them are an administrator's.
             _ if view == View::Stats => door::hello::usual(name).map(str::to_owned),
             _ => {
@@ -339,9 +352,11 @@ impl Shared {
     }
 
     /// Everything can be saved; what will not be in force after a start is said.
-    fn save(&self, module: Module) -> Result<Reply, Said> {
+    pub(crate) fn save(&self, module: Module) -> Result<Reply, Said> {
         let engine = self.engine.borrow();
-        let affected = layers::to_disk(&engine, module)?;
+        let mark = self.cluster.mark(module);
+        let mark = mark.as_ref().map(|(name, version, epoch, checksum)| (*name, *version, *epoch, checksum.as_str()));
+        let affected = layers::to_disk(&engine, module, mark)?;
         let unusable = module.prefix().map(|prefix| build::unusable_variables(engine.conn(), prefix)).transpose()?;
         let words: Vec<_> = unusable.iter().flatten().map(ToString::to_string).collect();
         let info =
@@ -358,6 +373,7 @@ impl Shared {
         let now = self.snapshot.borrow().clone();
         let asked = module.prefix().map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix)).transpose()?;
         let (next, notices) = self.build(module, now).await?;
+        let made = self.made(module, &next).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
@@ -371,17 +387,29 @@ impl Shared {
                 .borrow()
                 .transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
         }
+        self.enter(module, next, made, events.ends).await?;
+        Ok(notices.join("; "))
+    }
+
+    /// A module that was made, and checked, into force. `ends_events`: nothing is logged from then on.
+    pub(crate) async fn enter(&self, module: Module, next: Snapshot, made: Option<Made>, ends_events: bool) -> Result<(), Said> {
         if module == Module::AdminVariables {
             self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
         }
-        let put = self.put_in_force(next).await;
-        if events.ends {
+        let put = self.put_in_force(next, made).await;
+        if ends_events {
             // It is in force also where a core is late. What was answered before is still logged.
             let _late = self.cores.hand_over_events().await;
             self.log_events(None).await?;
         }
-        put?;
-        Ok(notices.join("; "))
+        put
+    }
+
+    /// The checksum of a module that was made, for other proxies. It takes long where there are very many rows.
+    async fn made(&self, module: Module, next: &Snapshot) -> Result<Option<Made>, Said> {
+        let (next, helpers) = (next.clone(), self.aside.helpers());
+        let made = self.aside.done(move || Made::of(module, &next, &|| helpers.pause())).await;
+        Ok(made.ok_or("a defect ended the LOAD; the log has it")?)
     }
 
     /// What a LOAD of the module would put into force, and what there is to say about it.
@@ -407,13 +435,17 @@ impl Shared {
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD MYSQL USER TO RUNTIME: {notice}"));
         }
-        self.put_in_force(next).await?;
+        let made = self.made(Module::Users, &next).await?;
+        self.put_in_force(next, made).await?;
         Ok(Reply::Done { affected: 0, info: notices.join("; ") })
     }
 
-    async fn put_in_force(&self, next: Snapshot) -> Result<(), Said> {
+    async fn put_in_force(&self, next: Snapshot, made: Option<Made>) -> Result<(), Said> {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
+        if let Some(made) = made {
+            self.cluster.loaded(made, self.now_s());
+        }
         (self.hooks.in_force)(&next);
         self.aside.later(move || drop(before));
         let (confirmed, untold) = self.cores.load(&next, &self.aside).await;
@@ -497,13 +529,12 @@ impl Shared {
 
     // Telling
 
-    fn checksum(&self, subject: &Subject) -> Result<Reply, Said> {
+    fn checksum(&self, asker: &Asker, subject: &Subject) -> Result<Reply, Said> {
         let engine = self.engine.borrow();
         match subject {
             Subject::Global => {
-                let all = self.checksums()?;
-                let text: String = all.iter().map(|(name, checksum)| format!("{name}{checksum}")).collect();
-                Ok(Reply::Rows(Grid::one("CHECKSUM", sql::spooky::hash64(text.as_bytes(), 0).to_string())))
+                self.cluster.seen(asker.id, self.now_s());
+                Ok(Reply::Rows(Grid::one("CHECKSUM", self.global_checksum().to_string())))
             }
             Subject::Table { words, table, disk } => {
                 let schema = if *disk { "disk" } else { "main" };
@@ -515,63 +546,6 @@ impl Shared {
                 Ok(Reply::Rows(grid))
             }
         }
-    }
-
-    /// Of each module as it is in force.
-    fn checksums(&self) -> Result<Vec<(&'static str, String)>, Said> {
-        let snapshot = self.snapshot.borrow();
-        let hash = |text: String| {
-            if text.is_empty() { "0x0".into() } else { format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0)) }
-        };
-        let joined = |rows: &mut dyn Iterator<Item = String>| rows.collect::<Vec<_>>().join("\n");
-        let variables = |prefix: &str| {
-            joined(
-                &mut snapshot
-                    .variables
-                    .pairs()
-                    .into_iter()
-                    .filter(|(name, _)| name.starts_with(prefix))
-                    .map(|pair| format!("{pair:?}")),
-            )
-        };
-        let users: BTreeSet<String> = snapshot.users.rows().iter().map(|row| format!("{row:?}")).collect();
-        let servers = &snapshot.servers;
-        let servers_text = [
-            joined(&mut servers.rows().iter().map(|row| format!("{row:?}"))),
-            joined(&mut servers.attributes_rows().iter().map(|row| format!("{row:?}"))),
-            joined(&mut servers.ssl_params_rows().iter().map(|row| format!("{row:?}"))),
-        ];
-        let mut fast: Vec<String> = snapshot.rules.fast().rows().map(|row| format!("{row:?}")).collect();
-        fast.sort_unstable();
-        let rewrites = snapshot.rewrites.rows().map(|row| format!("{row:?}"));
-        let rules =
-            snapshot.rules.rows().map(|row| format!("{row:?}")).chain(fast).chain(rewrites).collect::<Vec<_>>().join("\n");
-        Ok(vec![
-            ("admin_variables", hash(variables("admin-"))),
-            ("mysql_query_rules", hash(rules)),
-            ("mysql_servers", hash(servers_text.concat())),
-            ("mysql_users", hash(users.into_iter().collect::<Vec<_>>().join("\n"))),
-            ("mysql_variables", hash(variables("mysql-"))),
-            ("proxysql_servers", "0x0".into()),
-        ])
-    }
-
-    fn fill_checksums(&self) -> Result<(), Said> {
-        let all = self.checksums()?;
-        let generation = i64::try_from(self.snapshot.borrow().generation).unwrap_or(i64::MAX);
-        let epoch = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
-        self.engine.borrow().transaction(|conn| {
-            // The epoch of a checksum is when it was first seen.
-            let mut insert = conn.prepare(
-                "INSERT INTO main.runtime_checksums_values VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET \
-                 version = excluded.version, epoch = excluded.epoch, checksum = excluded.checksum WHERE checksum <> excluded.checksum",
-            )?;
-            for (name, checksum) in &all {
-                insert.execute((name, generation, epoch, checksum))?;
-            }
-            Ok(())
-        })?;
-        Ok(())
     }
 
     fn explain_route(&self, question: &Question) -> Result<Reply, Said> {

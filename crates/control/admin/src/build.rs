@@ -8,7 +8,7 @@ use config::{
     Alone, FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, Help, HostgroupAttributesRow,
     Refusal, ServerRow, SslParamsRow,
 };
-use config::{RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variable, Variables};
+use config::{Proxies, ProxyRow, RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variable, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -16,7 +16,9 @@ use std::sync::Arc;
 pub(crate) struct Read(Box<Making>);
 
 /// A snapshot, and what there is to say about it; or every reason against it.
-type Built = Result<(Snapshot, Vec<Refusal>), Vec<Refusal>>;
+pub(crate) type Built = Result<(Snapshot, Vec<Refusal>), Vec<Refusal>>;
+/// What there is to say about what was built, or every reason against it.
+pub(crate) type Outcome = Result<Vec<Refusal>, Vec<Refusal>>;
 type Making = dyn FnOnce(&dyn Help) -> Built + Send;
 
 impl Read {
@@ -76,7 +78,7 @@ fn unchecked(engine: &Engine, now: &Snapshot, refused: Vec<Refusal>) -> Built {
     Ok((Snapshot { variables: now.variables.clone(), ..next }, notices))
 }
 
-type Pairs = Vec<(String, String)>;
+pub(crate) type Pairs = Vec<(String, String)>;
 
 /// The variables that can have the values that they are given, and why others cannot.
 fn usable(pairs: Vec<(String, Vec<u8>)>) -> (Pairs, Vec<Refusal>) {
@@ -134,6 +136,7 @@ pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Re
         Module::Users => rows::read::<UserRow>(conn, "").map(|rows| making(next, |next, help| users(next, rows, help))),
         Module::Rules => all_rules(conn, next),
         Module::Firewall => firewall(conn, next),
+        Module::ProxysqlServers => rows::read::<ProxyRow>(conn, "").map(|rows| making(next, |next, _| proxies(next, rows))),
         other => match other.prefix() {
             Some(prefix) => read_variables(conn, prefix)
                 .map(|pairs| making(next, move |next, help| checked_variables(pairs, prefix, next, help)))
@@ -217,12 +220,19 @@ fn servers(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
         rows::read::<HostgroupAttributesRow>(conn, ""),
         rows::read::<SslParamsRow>(conn, ""),
     )?;
-    Ok(making(next, move |next, _| {
-        let servers = Servers::build(servers, attributes, ssl)?;
-        let notices = servers.notices().to_vec();
-        next.servers = Arc::new(servers);
-        Ok(notices)
-    }))
+    Ok(making(next, move |next, _| all_servers(next, servers, attributes, ssl)))
+}
+
+pub(crate) fn all_servers(
+    next: &mut Snapshot,
+    servers: Vec<ServerRow>,
+    attributes: Vec<HostgroupAttributesRow>,
+    ssl: Vec<SslParamsRow>,
+) -> Outcome {
+    let servers = Servers::build(servers, attributes, ssl)?;
+    let notices = servers.notices().to_vec();
+    next.servers = Arc::new(servers);
+    Ok(notices)
 }
 
 /// Rows, with a pause now and then.
@@ -236,7 +246,7 @@ fn paused<'p, T: 'p>(rows: Vec<T>, help: &'p dyn Help) -> impl Iterator<Item = T
     rows.into_iter().enumerate().map(at_once)
 }
 
-fn users(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> {
+pub(crate) fn users(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) -> Outcome {
     next.users = Arc::new(Users::build(paused(rows, help), &next.variables)?);
     Ok(unseen(next))
 }
@@ -244,13 +254,29 @@ fn users(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) -> Result<Vec
 fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
     let (rules, fast, rewrites) =
         together(rows::read::<RuleRow>(conn, ""), rows::read::<FastRoutingRow>(conn, ""), rows::read::<RewriteRow>(conn, ""))?;
-    Ok(making(next, move |next, help| {
-        let rules = Rules::build_with_help(&next.rules, rules, fast, &next.variables, help);
-        let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites, next.variables.mysql_query_rewrite_check), Ok(()))?;
-        let notices = rules.notices().to_vec();
-        (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
-        Ok(notices)
-    }))
+    Ok(making(next, move |next, help| rules_and_rewrites(next, rules, fast, rewrites, help)))
+}
+
+pub(crate) fn rules_and_rewrites(
+    next: &mut Snapshot,
+    rules: Vec<RuleRow>,
+    fast: Vec<FastRoutingRow>,
+    rewrites: Vec<RewriteRow>,
+    help: &dyn Help,
+) -> Outcome {
+    let rules = Rules::build_with_help(&next.rules, rules, fast, &next.variables, help);
+    let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites, next.variables.mysql_query_rewrite_check), Ok(()))?;
+    let notices = rules.notices().to_vec();
+    (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
+    Ok(notices)
+}
+
+pub(crate) fn proxies(next: &mut Snapshot, rows: Vec<ProxyRow>) -> Outcome {
+    next.proxies = Arc::new(Proxies::build(rows)?);
+    let is_alone = next.proxies.rows().is_empty() || !next.variables.admin_cluster_username.is_empty();
+    let words = "is empty: no other proxy is asked for anything".into();
+    let notice = Refusal { table: "global_variables", row: String::new(), column: "admin-cluster_username", words };
+    Ok(if is_alone { Vec::new() } else { vec![notice] })
 }
 
 fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
@@ -259,11 +285,19 @@ fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
         rows::read::<FirewallRuleRow>(conn, ""),
         rows::read::<FirewallFingerprintRow>(conn, ""),
     )?;
-    Ok(making(next, move |next, help| {
-        let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
-        next.firewall = Arc::new(firewall);
-        Ok([everybody_is_refused(next), others_are_counted(next), unseen(next)].concat())
-    }))
+    Ok(making(next, move |next, help| whole_firewall(next, users, rules, fingerprints, help)))
+}
+
+pub(crate) fn whole_firewall(
+    next: &mut Snapshot,
+    users: Vec<FirewallUserRow>,
+    rules: Vec<FirewallRuleRow>,
+    fingerprints: Vec<FirewallFingerprintRow>,
+    help: &dyn Help,
+) -> Outcome {
+    let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
+    next.firewall = Arc::new(firewall);
+    Ok([everybody_is_refused(next), others_are_counted(next), unseen(next)].concat())
 }
 
 /// A firewall that nobody has told anything is easily switched on.
@@ -320,15 +354,16 @@ fn unseen(next: &Snapshot) -> Vec<Refusal> {
 }
 
 /// The same, if others cannot come in on the admin port by what everybody knows.
-fn checked_variables(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let notices = variables(pairs, next, help)?;
+pub(crate) fn checked_variables(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dyn Help) -> Outcome {
+    let mut notices = variables(pairs, next, help)?;
     if prefix == "admin-" {
         access::check(&next.variables)?;
+        notices.extend(access::check_cluster(&next.variables));
     }
     Ok(notices)
 }
 
-fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> {
+fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Outcome {
     let (built, mut notices) = next.variables.with(pairs)?;
     let old = std::mem::replace(&mut next.variables, Arc::new(built));
     // What was built under other values of these must be as valid under the new ones.

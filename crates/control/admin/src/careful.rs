@@ -48,7 +48,7 @@ fn what_is_asked_of_information_schema_may_be_prepared_and_is_one_statement() {
     testing::with(Options::default(), |bench| async move {
         let sql = "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
         for view in [View::Admin, View::Stats] {
-            let asker = Asker { id: 1, user: "u".into(), host: "h".into(), view };
+            let asker = Asker { id: 1, user: "u".into(), host: "h".into(), port: 1, view };
             assert_eq!(bench.shared.describe(&asker, sql), Ok((2, vec!["count(*)".into()])));
             assert_eq!(bench.shared.describe(&asker, "SELECT USER()"), Ok((0, vec!["user()".into()])));
             let name = if view == View::Admin { "mysql_servers" } else { "stats_mysql_global" };

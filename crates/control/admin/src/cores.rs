@@ -45,7 +45,7 @@ impl std::fmt::Display for Silent {
 pub(crate) type Part = Arc<dyn Any + Send + Sync>;
 
 fn parts(snapshot: &Snapshot) -> [Part; 6] {
-    let Snapshot { generation: _, variables, users, servers, rules, rewrites, firewall } = snapshot;
+    let Snapshot { generation: _, variables, users, servers, rules, rewrites, firewall, proxies: _ } = snapshot;
     [variables.clone(), users.clone(), servers.clone(), rules.clone(), rewrites.clone(), firewall.clone()]
 }
 

@@ -31,7 +31,7 @@ fn child_saves_until_it_is_killed() {
                 format!("INSERT INTO mysql_servers (hostgroup_id, hostname, weight) VALUES ({server}, 'h{server}', {round})");
             engine.run(&sql, &[]).unwrap();
         }
-        layers::to_disk(&engine, Module::Servers).unwrap();
+        layers::to_disk(&engine, Module::Servers, None).unwrap();
         writeln!(std::io::stdout(), "\nsaved {round}").unwrap();
         std::io::stdout().flush().unwrap();
     }

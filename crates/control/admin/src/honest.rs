@@ -95,7 +95,7 @@ fn a_text_of_a_statistics_user_is_not_long_run_or_only_prepared() {
     testing::with(Options::default(), |bench| async move {
         let long = format!("SELECT '{}'", "x".repeat(300_000));
         for (view, is_fine) in [(View::Stats, false), (View::Admin, true)] {
-            let asker = Asker { id: 1, user: "u".into(), host: "h".into(), view };
+            let asker = Asker { id: 1, user: "u".into(), host: "h".into(), port: 1, view };
             let described = bench.shared.describe(&asker, &long);
             assert_eq!(described.is_ok(), is_fine, "{described:?}");
             let said = bench.ask(view, &long).await;

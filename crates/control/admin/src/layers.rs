@@ -12,9 +12,25 @@ pub(crate) fn from_disk(engine: &Engine, module: Module) -> Result<u64, SqlError
     engine.transaction(|conn| copy(conn, module, "disk", "main"))
 }
 
-/// From memory to disk: `SAVE … TO DISK`. When it returns, it is there for good.
-pub(crate) fn to_disk(engine: &Engine, module: Module) -> Result<u64, SqlError> {
-    engine.transaction(|conn| copy(conn, module, "main", "disk"))
+/// From memory to disk: `SAVE … TO DISK`; and what a start goes on from if it finds the module as it is in force now. When it returns, it is there for good.
+pub(crate) fn to_disk(engine: &Engine, module: Module, mark: Option<Mark<'_>>) -> Result<u64, SqlError> {
+    engine.transaction(|conn| {
+        let moved = copy(conn, module, "main", "disk")?;
+        if let Some((name, version, epoch, checksum)) = mark {
+            let sql = "INSERT OR REPLACE INTO disk.saved_checksums_values VALUES (?1, ?2, ?3, ?4)";
+            conn.execute(sql, (name, version, epoch, checksum))?;
+        }
+        Ok(moved)
+    })
+}
+
+/// Name, version, epoch and checksum of what is in force of a module.
+pub(crate) type Mark<'a> = (&'a str, i64, i64, &'a str);
+
+/// What was kept when the module of this name was saved: version, epoch and checksum.
+pub(crate) fn saved_mark(conn: &Connection, name: &str) -> Option<(i64, i64, String)> {
+    let sql = "SELECT version, epoch, checksum FROM disk.saved_checksums_values WHERE name = ?1";
+    conn.query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).ok()
 }
 
 /// All modules from memory to disk.
@@ -60,28 +76,7 @@ pub(crate) fn add_defaults(conn: &Connection) -> Result<(), SqlError> {
 /// What is in force, to memory: `SAVE … FROM RUNTIME`.
 pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot) -> Result<(), SqlError> {
     engine.transaction(|conn| {
-        match module {
-            Module::Servers => {
-                rows::replace(conn, "mysql_servers", snapshot.servers.rows())?;
-                rows::replace(conn, "mysql_hostgroup_attributes", snapshot.servers.attributes_rows())?;
-                rows::replace(conn, "mysql_servers_ssl_params", snapshot.servers.ssl_params_rows())?;
-            }
-            Module::Users => rows::replace(conn, "mysql_users", snapshot.users.rows())?,
-            Module::Rules => {
-                rows::replace(conn, "mysql_query_rules", snapshot.rules.rows().cloned())?;
-                rows::replace(conn, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
-                rows::replace(conn, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
-            }
-            Module::Firewall => {
-                rows::replace(conn, "mysql_firewall_whitelist_users", snapshot.firewall.user_rows())?;
-                rows::replace(conn, "mysql_firewall_whitelist_rules", snapshot.firewall.rule_rows())?;
-                rows::replace(conn, "mysql_firewall_whitelist_sqli_fingerprints", snapshot.firewall.fingerprint_rows())?;
-            }
-            _ => {}
-        }
-        if let Some(prefix) = module.prefix() {
-            keep_variables(conn, prefix, snapshot)?;
-        }
+        keep(conn, module, snapshot, |_| true)?;
         // Nothing of these is ever in force.
         for table in module.tables() {
             if matches!(table.kind, Kind::Declared { runtime: Runtime::NotYet { .. }, .. }) {
@@ -90,6 +85,39 @@ pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot)
         }
         Ok(())
     })
+}
+
+/// What is in force of a module, to memory; of variables those that are `wanted`. Tables that nothing works by stay as they are.
+pub(crate) fn keep(
+    conn: &Connection,
+    module: Module,
+    snapshot: &Snapshot,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), SqlError> {
+    match module {
+        Module::Servers => {
+            rows::replace(conn, "mysql_servers", snapshot.servers.rows())?;
+            rows::replace(conn, "mysql_hostgroup_attributes", snapshot.servers.attributes_rows())?;
+            rows::replace(conn, "mysql_servers_ssl_params", snapshot.servers.ssl_params_rows())?;
+        }
+        Module::Users => rows::replace(conn, "mysql_users", snapshot.users.rows())?,
+        Module::Rules => {
+            rows::replace(conn, "mysql_query_rules", snapshot.rules.rows().cloned())?;
+            rows::replace(conn, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
+            rows::replace(conn, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
+        }
+        Module::Firewall => {
+            rows::replace(conn, "mysql_firewall_whitelist_users", snapshot.firewall.user_rows())?;
+            rows::replace(conn, "mysql_firewall_whitelist_rules", snapshot.firewall.rule_rows())?;
+            rows::replace(conn, "mysql_firewall_whitelist_sqli_fingerprints", snapshot.firewall.fingerprint_rows())?;
+        }
+        Module::ProxysqlServers => rows::replace(conn, "proxysql_servers", snapshot.proxies.rows().to_vec())?,
+        _ => {}
+    }
+    match module.prefix() {
+        Some(prefix) => keep_variables(conn, prefix, snapshot, wanted),
+        None => Ok(()),
+    }
 }
 
 /// The variables of a family as they are in force, where they still are what was `asked` for.
@@ -113,10 +141,10 @@ pub(crate) fn keep_as_in_force(
 }
 
 /// The variables of a family, as they are in force.
-pub(crate) fn keep_variables(conn: &Connection, prefix: &str, snapshot: &Snapshot) -> Result<(), SqlError> {
+fn keep_variables(conn: &Connection, prefix: &str, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Result<(), SqlError> {
     let mut insert = conn.prepare("INSERT OR REPLACE INTO main.global_variables VALUES (?1, ?2)")?;
     for (name, value) in snapshot.variables.pairs() {
-        if name.starts_with(prefix) {
+        if name.starts_with(prefix) && wanted(name) {
             insert.execute([name, &value])?;
         }
     }

@@ -7,6 +7,7 @@
 //! | what is done with it | `answer.rs` |
 //! | how rows become a snapshot | `build.rs` |
 //! | how it all begins | `open.rs` |
+//! | how other proxies get it | [`cluster`] |
 #![forbid(unsafe_code)]
 
 mod access;
@@ -16,6 +17,7 @@ mod authority;
 mod build;
 #[cfg(test)]
 mod careful;
+mod cluster;
 pub mod commands;
 mod cores;
 mod digests;

@@ -7,7 +7,7 @@ use bridge::{
     Ask, CommandRow, Counter, Counts, DigestRow, HostgroupPoolRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width,
 };
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
-use config::{RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
+use config::{ProxyRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
 
@@ -16,6 +16,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     use crate::tables::Observe;
     Some(match observe {
         Observe::Nothing | Observe::Variables | Observe::StatsVariables => return None,
+        Observe::PeerChecksums | Observe::PeerClients | Observe::PeerMetrics | Observe::PeerStatus => return None,
         Observe::Global | Observe::Memory => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes | Observe::Holds => Ask::Processes,
@@ -44,6 +45,8 @@ pub(crate) struct Process {
     pub(crate) sqlite_bytes: i64,
     /// Rows that were taken from the cores, could not be delivered and were too many to be kept.
     pub(crate) rows_lost: u64,
+    /// What came of the looks at other proxies.
+    pub(crate) cluster: [(&'static str, u64); 4],
 }
 
 /// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are there, and 0.
@@ -88,7 +91,7 @@ pub(crate) struct Into<'c> {
 }
 
 impl<'c> Into<'c> {
-    fn table(conn: &'c Connection, table: &str, width: usize) -> Result<Self, SqlError> {
+    pub(crate) fn table(conn: &'c Connection, table: &str, width: usize) -> Result<Self, SqlError> {
         conn.execute(&format!("DELETE FROM {table}"), [])?;
         Self::append(conn, table, width)
     }
@@ -106,7 +109,7 @@ impl<'c> Into<'c> {
 }
 
 /// SQLite's integers have a sign.
-fn signed(number: u64) -> i64 {
+pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -129,7 +132,8 @@ pub(crate) fn report(
                 ("Millrace_rows_lost", process.rows_lost),
             ];
             let counted = Counter::ALL.iter().map(|counter| (counter.name(), counts.value(*counter)));
-            for (name, value) in own[..1].iter().copied().chain(counted).chain(own[1..].iter().copied()) {
+            let own_more = own[1..].iter().chain(&process.cluster).copied();
+            for (name, value) in own[..1].iter().copied().chain(counted).chain(own_more) {
                 into.row(&[&name, &value.to_string()])?;
             }
             // One that a core counts after all has its row already.
@@ -427,6 +431,7 @@ pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool:
         RuleRow::TABLE => rows::replace(conn, &name, snapshot.rules.rows().cloned()),
         RewriteRow::TABLE => rows::replace(conn, &name, snapshot.rewrites.rows().cloned()),
         FastRoutingRow::TABLE => rows::replace(conn, &name, snapshot.rules.fast().rows()),
+        ProxyRow::TABLE => rows::replace(conn, &name, snapshot.proxies.rows().to_vec()),
         FirewallUserRow::TABLE => rows::replace(conn, &name, snapshot.firewall.user_rows()),
         FirewallRuleRow::TABLE => rows::replace(conn, &name, snapshot.firewall.rule_rows()),
         FirewallFingerprintRow::TABLE => rows::replace(conn, &name, snapshot.firewall.fingerprint_rows()),

@@ -4,7 +4,7 @@
 
 use crate::engine::SqlError;
 use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
-use config::{Refusal, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
+use config::{ProxyRow, Refusal, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{Connection, Row};
 
@@ -16,6 +16,15 @@ pub(crate) trait Mapped: Sized {
     fn read(row: &Row<'_>, wrong: &mut Vec<Refusal>) -> rusqlite::Result<Self>;
 
     fn write(&self, insert: &mut rusqlite::Statement<'_>) -> rusqlite::Result<usize>;
+
+    /// As a line of JSON, as another proxy gets it: an array of the columns.
+    fn write_json(&self, out: &mut Vec<u8>);
+
+    /// Such a line, read again.
+    ///
+    /// # Errors
+    /// It is none of this table.
+    fn read_json(line: &[u8]) -> serde_json::Result<Self>;
 }
 
 macro_rules! mapped {
@@ -34,6 +43,19 @@ macro_rules! mapped {
 
             fn write(&self, insert: &mut rusqlite::Statement<'_>) -> rusqlite::Result<usize> {
                 insert.execute(&[$(&self.$field as &dyn ToSql),*][..])
+            }
+
+            fn write_json(&self, out: &mut Vec<u8>) {
+                out.push(b'[');
+                $(json(&self.$field, out);)*
+                out.pop();
+                out.push(b']');
+            }
+
+            fn read_json(line: &[u8]) -> serde_json::Result<Self> {
+                let mut cells = serde_json::from_slice::<Vec<serde_json::Value>>(line)?.into_iter();
+                let row = Self { $($field: serde_json::from_value(cells.next().unwrap_or_default())?),* };
+                if cells.next().is_some() { Err(serde::de::Error::custom("more columns than the table has")) } else { Ok(row) }
             }
         }
     };
@@ -74,6 +96,9 @@ mapped! { FirewallRuleRow is "mysql_firewall_whitelist_rules" by 6:
 }
 mapped! { FirewallFingerprintRow is "mysql_firewall_whitelist_sqli_fingerprints" by 2:
     active int, fingerprint text,
+}
+mapped! { ProxyRow is "proxysql_servers" by 2:
+    hostname text, port int, weight int, comment text,
 }
 mapped! { HostgroupAttributesRow is "mysql_hostgroup_attributes" by 1:
     hostgroup_id int, max_num_online_servers int, autocommit int, free_connections_pct int, init_connect text, multiplex int,
@@ -118,6 +143,12 @@ pub(crate) fn replace<T: Mapped>(conn: &Connection, table: &str, rows: impl Into
         row.write(&mut insert)?;
     }
     Ok(())
+}
+
+/// A cell, and what parts it from the next.
+fn json(cell: &impl serde::Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *out, cell).expect("memory takes every byte, and a text or a number has its form");
+    out.push(b',');
 }
 
 pub(crate) fn sql_refusal(table: &'static str, error: SqlError) -> Refusal {
@@ -210,6 +241,7 @@ mod tests {
         check::<RewriteRow>(&engine);
         check::<HostgroupAttributesRow>(&engine);
         check::<SslParamsRow>(&engine);
+        check::<ProxyRow>(&engine);
         check::<FirewallUserRow>(&engine);
         check::<FirewallRuleRow>(&engine);
         check::<FirewallFingerprintRow>(&engine);
@@ -222,6 +254,27 @@ mod tests {
         let refused = read::<ServerRow>(engine.conn(), "").unwrap_err();
         let words = "mysql_servers (hostgroup_id abc, hostname h, port 3306): hostgroup_id must be a whole number; 'abc' is not";
         assert_eq!(refused[0].to_string(), words);
+    }
+
+    #[test]
+    fn rows_come_through_json_as_they_were() {
+        let rule = RuleRow {
+            rule_id: i64::MIN,
+            match_pattern: Some("\"\\\n\u{1F40C}".into()),
+            comment: Some(String::new()),
+            ..RuleRow::default()
+        };
+        let mut line = Vec::new();
+        rule.write_json(&mut line);
+        assert!(!line.contains(&b'\n'), "one line");
+        assert_eq!(RuleRow::read_json(&line).unwrap(), rule);
+        let proxy = ProxyRow { hostname: "a".into(), ..ProxyRow::default() };
+        let mut line = Vec::new();
+        proxy.write_json(&mut line);
+        assert_eq!(line, br#"["a",6032,0,""]"#);
+        for wrong in ["", "{}", "[]", r#"["a",6032,0]"#, r#"["a",6032,0,"",1]"#, r#"["a","b",0,""]"#, r#"[null,6032,0,""]"#] {
+            assert!(ProxyRow::read_json(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

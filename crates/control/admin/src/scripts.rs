@@ -125,7 +125,6 @@ fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
                 "INSERT INTO restapi_routes (timeout_ms, method, uri, script) VALUES (1000, 'GET', 'a', 'b')",
                 "UPDATE restapi_routes SET active=0",
             ),
-            ("PROXYSQL SERVERS", "INSERT INTO proxysql_servers (hostname) VALUES ('b')", "DELETE FROM proxysql_servers"),
         ] {
             bench.run(insert).await;
             let words = bench.refused(&format!("LOAD {module} TO RUNTIME")).await;

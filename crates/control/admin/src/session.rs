@@ -33,7 +33,8 @@ const UTF8: u16 = 33;
 impl Session {
     pub(crate) fn new(shared: Rc<Shared>, who: Who, view: View) -> Self {
         let host = who.peer.ip().map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
-        Self { shared, asker: Asker { id: who.id, user: who.user, host, view } }
+        let port = who.peer.port();
+        Self { shared, asker: Asker { id: who.id, user: who.user, host, port, view } }
     }
 
     async fn say(&self, said: Result<Answered, Said>, out: &mut Out<'_>) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! What all sessions of the admin port share, and how the port is served.
 
 use crate::aside::Aside;
+use crate::cluster::Cluster;
 use crate::cores::Cores;
 use crate::engine::{Engine, View};
 use crate::open::Admin;
@@ -92,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) open_at: Vec<Address>,
     /// Which `runtime_` tables are filled already, for which generation.
     pub(crate) filled: RefCell<HashMap<String, u64>>,
+    /// The proxies that share the configuration.
+    pub(crate) cluster: Cluster,
     loading: Cell<bool>,
     loaded: Notify,
 }
@@ -109,6 +112,7 @@ impl Admin {
         shared.open_at = listeners.iter().map(Listener::local).collect();
         let shared = Rc::new(shared);
         rt.spawn(shared.clone().housekeeping());
+        rt.spawn(shared.clone().keep_company());
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
         for listener in listeners {
             rt.spawn(door.clone().serve(rt.clone(), listener));
@@ -120,6 +124,7 @@ impl Admin {
         let read_only = self.snapshot.variables.admin_read_only;
         let shared = Shared {
             started: rt.now(),
+            cluster: Cluster::begin(&rt, &self.engine, &self.snapshot),
             cores: Cores::new(rt.clone(), cores, &self.snapshot, self.copies, Kept::counted_by(self.undelivered)),
             aside: Aside::Here,
             rt,

@@ -186,7 +186,7 @@ impl Bench {
 
     pub(crate) fn asker(&self, view: View) -> Asker {
         let user = if view == View::Admin { "admin" } else { "stats" };
-        Asker { id: 1, user: user.into(), host: "127.0.0.1".into(), view }
+        Asker { id: 1, user: user.into(), host: "127.0.0.1".into(), port: 1, view }
     }
 
     /// It must be done.

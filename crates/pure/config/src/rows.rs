@@ -312,3 +312,18 @@ impl Default for FirewallFingerprintRow {
         Self { active: 1, fingerprint: String::new() }
     }
 }
+
+/// `proxysql_servers`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyRow {
+    pub hostname: String,
+    pub port: i64,
+    pub weight: i64,
+    pub comment: String,
+}
+
+impl Default for ProxyRow {
+    fn default() -> Self {
+        Self { hostname: String::new(), port: 6032, weight: 0, comment: String::new() }
+    }
+}

@@ -1,6 +1,6 @@
 //! All that the operator wants, at one moment: what a core works under.
 
-use crate::{Firewall, Rewrites, Rules, Servers, Users, Variables};
+use crate::{Firewall, Proxies, Rewrites, Rules, Servers, Users, Variables};
 use std::sync::Arc;
 
 /// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other parts.
@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub rewrites: Arc<Rewrites>,
     /// `mysql_firewall_whitelist_users`, `_rules`, `_sqli_fingerprints`.
     pub firewall: Arc<Firewall>,
+    /// `proxysql_servers`: nothing that a core works by.
+    pub proxies: Arc<Proxies>,
 }
 
 impl Snapshot {

@@ -61,6 +61,15 @@ pub enum Command {
     Proxysql(Verb),
     /// `PROXYSQL FLUSH QUERY CACHE …`.
     FlushCache(bridge::FlushCache),
+    /// `PROXYSQL CLUSTER_NODE_UUID …`: another proxy will ask.
+    ClusterNode {
+        /// Its name for itself.
+        uuid: String,
+        /// Where its admin port listens.
+        ifaces: String,
+    },
+    /// `PROXYSQL CLUSTER_PULL …`: another proxy takes a module over.
+    ClusterPull(String),
     /// `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
     FlushClientHosts,
     /// `KILL [CONNECTION | QUERY] n`.

@@ -48,12 +48,26 @@ pub(super) fn parse(words: &[&str]) -> Option<Command> {
     if let Some(which) = after(words, "PROXYSQL FLUSH QUERY CACHE") {
         return flush_cache(which).map(Command::FlushCache);
     }
+    if let Some([uuid, ifaces @ ..]) = after(words, "PROXYSQL CLUSTER_NODE_UUID") {
+        return (is_uuid(uuid) && ifaces.len() <= 1).then(|| Command::ClusterNode {
+            uuid: (*uuid).to_ascii_lowercase(),
+            ifaces: ifaces.first().copied().unwrap_or_default().to_owned(),
+        });
+    }
+    if let Some([name]) = after(words, "PROXYSQL CLUSTER_PULL") {
+        return Some(Command::ClusterPull((*name).to_owned()));
+    }
     if is(words, &["PROXYSQL FLUSH MYSQL CLIENT HOSTS"]) {
         return Some(Command::FlushClientHosts);
     }
     let verb = VERBS.iter().find(|(text, _)| is(words, &[text])).map(|(_, verb)| Command::Proxysql(*verb));
     let not_available = || NOT_AVAILABLE.iter().find(|(text, _)| is(words, &[text])).map(|(_, why)| Command::NotAvailable(why));
     verb.or_else(not_available)
+}
+
+fn is_uuid(text: &str) -> bool {
+    let is_fine = |(at, byte): (usize, u8)| if matches!(at, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    text.len() == 36 && text.bytes().enumerate().all(is_fine)
 }
 
 /// `[FOR TABLE [schema.]name | FOR DIGEST 0x…]`, of which only the first three words are ProxySQL's.
@@ -100,6 +114,20 @@ fn name_at(text: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_proxy_says_who_it_is_and_where_it_listens() {
+        let parsed = |text: &str| parse(&text.split_whitespace().collect::<Vec<_>>());
+        let uuid = "01234567-89ab-4cde-8f01-23456789ABCD";
+        let node = |ifaces: &str| Some(Command::ClusterNode { uuid: uuid.to_lowercase(), ifaces: ifaces.into() });
+        assert_eq!(parsed(&format!("proxysql cluster_node_uuid {uuid} 127.0.0.1:6032;/tmp/a")), node("127.0.0.1:6032;/tmp/a"));
+        assert_eq!(parsed(&format!("PROXYSQL CLUSTER_NODE_UUID {uuid}")), node(""));
+        for wrong in ["", "x", &uuid[1..], &uuid.replace('-', "0"), &format!("{uuid} a b")] {
+            assert_eq!(parsed(&format!("PROXYSQL CLUSTER_NODE_UUID {wrong}")), None, "{wrong}");
+        }
+        assert_eq!(parsed("PROXYSQL CLUSTER_PULL mysql_users"), Some(Command::ClusterPull("mysql_users".into())));
+        assert_eq!(parsed("PROXYSQL CLUSTER_PULL"), None);
+    }
 
     #[test]
     fn results_are_flushed_whole_by_table_or_by_digest() {

@@ -288,7 +288,7 @@ pub(super) const TABLES: &[Table] = &[
     weight INT CHECK (weight >= 0) NOT NULL DEFAULT 0,
     comment VARCHAR NOT NULL DEFAULT '',
     PRIMARY KEY (hostname, port) )",
-        kind: Kind::Declared { module: Module::ProxysqlServers, disk: true, runtime: Runtime::NotYet { unless: "", does: "does not share its configuration with other proxies" } },
+        kind: Kind::Declared { module: Module::ProxysqlServers, disk: true, runtime: Runtime::Honoured },
     },
     Table {
         name: "coredump_filters",
@@ -327,6 +327,17 @@ pub(super) const TABLES: &[Table] = &[
     checksum VARCHAR NOT NULL,
     PRIMARY KEY (name))",
         kind: Kind::Checksums,
+    },
+    Table {
+        name: "saved_checksums_values",
+        about: "What runtime_checksums_values had when a module was saved: it goes on from there if the next start finds the same. Ours.",
+        columns: "(
+    name VARCHAR NOT NULL,
+    version INT NOT NULL,
+    epoch INT NOT NULL,
+    checksum VARCHAR NOT NULL,
+    PRIMARY KEY (name))",
+        kind: Kind::DiskOnly,
     },
     Table {
         name: "global_settings",

@@ -165,6 +165,10 @@ pub enum Observe {
     Memory,
     Variables,
     StatsVariables,
+    PeerChecksums,
+    PeerClients,
+    PeerMetrics,
+    PeerStatus,
 }
 
 /// The databases, in the order of SHOW DATABASES.

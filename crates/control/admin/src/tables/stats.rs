@@ -382,7 +382,7 @@ pub(super) const TABLES: &[Table] = &[
     updated_at INT NOT NULL,
     diff_check INT NOT NULL,
     PRIMARY KEY (hostname, port, name) )",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: false },
+        kind: Kind::Observed { observe: Observe::PeerChecksums, reset: false },
     },
     Table {
         name: "stats_proxysql_servers_clients_status",
@@ -394,11 +394,11 @@ pub(super) const TABLES: &[Table] = &[
     admin_mysql_ifaces VARCHAR NOT NULL,
     last_seen_at INT NOT NULL,
     PRIMARY KEY (uuid, hostname, port) )",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: false },
+        kind: Kind::Observed { observe: Observe::PeerClients, reset: false },
     },
     Table {
         name: "stats_proxysql_servers_metrics",
-        about: "Other proxies.",
+        about: "What other proxies count.",
         columns: "(
     hostname VARCHAR NOT NULL,
     port INT NOT NULL DEFAULT 6032,
@@ -411,11 +411,11 @@ pub(super) const TABLES: &[Table] = &[
     Client_Connections_connected INT NOT NULL,
     Client_Connections_created INT NOT NULL,
     PRIMARY KEY (hostname, port) )",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: false },
+        kind: Kind::Observed { observe: Observe::PeerMetrics, reset: false },
     },
     Table {
         name: "stats_proxysql_servers_status",
-        about: "Other proxies.",
+        about: "Whether other proxies answer.",
         columns: "(
     hostname VARCHAR NOT NULL,
     port INT NOT NULL DEFAULT 6032,
@@ -426,6 +426,6 @@ pub(super) const TABLES: &[Table] = &[
     ping_time_us INT NOT NULL, checks_OK INT NOT NULL,
     checks_ERR INT NOT NULL,
     PRIMARY KEY (hostname, port) )",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: false },
+        kind: Kind::Observed { observe: Observe::PeerStatus, reset: false },
     },
 ];

@@ -295,31 +295,31 @@ variables! {
     admin_web_verbosity: int(0..=10) = 0, NotYet, "How much the dashboard logs.";
 
     // --- Several proxies ----------------------------------------------------------------------------------------
-    admin_cluster_username: text = "", NotYet, "User that proxies log in to each other with.";
-    admin_cluster_password: text = "", NotYet, "Its password.";
-    admin_cluster_check_interval_ms: int(10..=300000) = 1000, NotYet, "Milliseconds between looks at the other proxies.";
-    admin_cluster_check_status_frequency: int(0..=10000) = 10, NotYet, "Looks between two at the status of the other proxies; 0 for none.";
-    admin_cluster_mysql_servers_sync_algorithm: int(1..=3) = 1, NotYet, "Which servers are taken over: 1 runtime and configuration, 2 configuration, 3 depending on the monitor.";
-    admin_cluster_admin_variables_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before admin variables are taken over; 0 for never.";
-    admin_cluster_ldap_variables_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before LDAP variables are taken over; 0 for never.";
-    admin_cluster_mysql_query_rules_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before rules are taken over; 0 for never.";
-    admin_cluster_mysql_servers_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before servers are taken over; 0 for never.";
-    admin_cluster_mysql_users_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before users are taken over; 0 for never.";
-    admin_cluster_mysql_variables_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before MySQL variables are taken over; 0 for never.";
-    admin_cluster_proxysql_servers_diffs_before_sync: int(0..=1000) = 3, NotYet, "Looks that must differ before the list of proxies is taken over; 0 for never.";
-    admin_cluster_admin_variables_save_to_disk: bool = true, NotYet, "Whether admin variables taken over are saved.";
-    admin_cluster_ldap_variables_save_to_disk: bool = true, NotYet, "Whether LDAP variables taken over are saved.";
-    admin_cluster_mysql_query_rules_save_to_disk: bool = true, NotYet, "Whether rules taken over are saved.";
-    admin_cluster_mysql_servers_save_to_disk: bool = true, NotYet, "Whether servers taken over are saved.";
-    admin_cluster_mysql_users_save_to_disk: bool = true, NotYet, "Whether users taken over are saved.";
-    admin_cluster_mysql_variables_save_to_disk: bool = true, NotYet, "Whether MySQL variables taken over are saved.";
-    admin_cluster_proxysql_servers_save_to_disk: bool = true, NotYet, "Whether the list of proxies taken over is saved.";
-    admin_checksum_admin_variables: bool = true, NotYet, "Whether a checksum of the admin variables is kept at LOAD.";
-    admin_checksum_ldap_variables: bool = true, NotYet, "Whether a checksum of the LDAP variables is kept at LOAD.";
-    admin_checksum_mysql_query_rules: bool = true, NotYet, "Whether a checksum of the rules is kept at LOAD.";
-    admin_checksum_mysql_servers: bool = true, NotYet, "Whether a checksum of the servers is kept at LOAD.";
-    admin_checksum_mysql_users: bool = true, NotYet, "Whether a checksum of the users is kept at LOAD.";
-    admin_checksum_mysql_variables: bool = true, NotYet, "Whether a checksum of the MySQL variables is kept at LOAD.";
+    admin_cluster_username: text = "", Live, "User that proxies log in to each other with.";
+    admin_cluster_password: text = "", Live, "Its password.";
+    admin_cluster_check_interval_ms: int(10..=300000) = 1000, Live, "Milliseconds between looks at the other proxies.";
+    admin_cluster_check_status_frequency: int(0..=10000) = 10, Live, "Looks between two at the status of the other proxies; 0 for none.";
+    admin_cluster_mysql_servers_sync_algorithm: int(1..=3) = 1, Moot, "Which servers ProxySQL takes over; here what operators wrote is never mixed with what is observed, and only the former is taken over.";
+    admin_cluster_admin_variables_diffs_before_sync: int(0..=1000) = 3, Live, "Looks that must differ before admin variables are taken over; 0 for never.";
+    admin_cluster_ldap_variables_diffs_before_sync: int(0..=1000) = 3, Moot, "Looks of ProxySQL's before LDAP variables are taken over; here are none.";
+    admin_cluster_mysql_query_rules_diffs_before_sync: int(0..=1000) = 3, Live, "Looks that must differ before rules are taken over; 0 for never.";
+    admin_cluster_mysql_servers_diffs_before_sync: int(0..=1000) = 3, Live, "Looks that must differ before servers are taken over; 0 for never.";
+    admin_cluster_mysql_users_diffs_before_sync: int(0..=1000) = 3, Live, "Looks that must differ before users are taken over; 0 for never.";
+    admin_cluster_mysql_variables_diffs_before_sync: int(0..=1000) = 3, Live, "Looks that must differ before MySQL variables are taken over; 0 for never.";
+    admin_cluster_proxysql_servers_diffs_before_sync: int(0..=1000) = 3, Live, "Looks that must differ before the list of proxies is taken over; 0 for never.";
+    admin_cluster_admin_variables_save_to_disk: bool = true, Live, "Whether admin variables taken over are saved.";
+    admin_cluster_ldap_variables_save_to_disk: bool = true, Moot, "Whether ProxySQL saves LDAP variables that were taken over; here are none.";
+    admin_cluster_mysql_query_rules_save_to_disk: bool = true, Live, "Whether rules taken over are saved.";
+    admin_cluster_mysql_servers_save_to_disk: bool = true, Live, "Whether servers taken over are saved.";
+    admin_cluster_mysql_users_save_to_disk: bool = true, Live, "Whether users taken over are saved.";
+    admin_cluster_mysql_variables_save_to_disk: bool = true, Live, "Whether MySQL variables taken over are saved.";
+    admin_cluster_proxysql_servers_save_to_disk: bool = true, Live, "Whether the list of proxies taken over is saved.";
+    admin_checksum_admin_variables: bool = true, Live, "Whether the admin variables are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
+    admin_checksum_ldap_variables: bool = true, Moot, "Whether ProxySQL keeps a checksum of the LDAP variables; here are none.";
+    admin_checksum_mysql_query_rules: bool = true, Live, "Whether the rules are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
+    admin_checksum_mysql_servers: bool = true, Live, "Whether the servers are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
+    admin_checksum_mysql_users: bool = true, Live, "Whether the users are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
+    admin_checksum_mysql_variables: bool = true, Live, "Whether the MySQL variables are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
 
     // --- The embedded SQLite server -----------------------------------------------------------------------------
     sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: ip:port or the absolute path of a Unix socket, separated by ';'.";

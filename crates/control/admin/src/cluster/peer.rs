@@ -1,0 +1,330 @@
+//! Another proxy, and the looks at it.
+
+use super::decide::{Sum, Verdict, decide};
+use super::line::{Failed, Line, Rows};
+use super::{At, SUBJECTS, sums, up};
+use crate::shared::Shared;
+use config::{ProxyRow, Variables};
+use rt::local::Bell;
+use rt::{Instant, Rt};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What of another proxy could not be taken over is tried again after this.
+const AGAIN: Duration = Duration::from_secs(30);
+/// Between two looks at least, for the others on this thread.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// After so many times as many looks as are enough, a difference that nobody takes over is told again.
+const TOLD_AGAIN: u64 = 10;
+
+/// A module of another proxy.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    pub(crate) sum: Sum,
+    /// When it became so here, and when it was asked for last; seconds since 1970, 0 for never.
+    pub(crate) changed_s: u64,
+    pub(crate) updated_s: u64,
+    /// Looks in a row that have found it other than ours.
+    pub(crate) looks: u64,
+    /// What could not be taken over, and until when it is not tried again.
+    refused: Option<(Sum, Instant)>,
+}
+
+/// What is known of another proxy.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) seen: [Seen; SUBJECTS.len()],
+    /// Of all its modules.
+    global: String,
+    pub(crate) looked: Option<Instant>,
+    pub(crate) ping: Duration,
+    pub(crate) fine: u64,
+    pub(crate) failed: u64,
+    /// Uptime in seconds, statements, clients that are here, clients that were here.
+    pub(crate) metrics: [u64; 4],
+    pub(crate) measured: Option<Instant>,
+    pub(crate) response: Duration,
+    /// Why the last look failed: said once.
+    why: Option<String>,
+}
+
+/// A row of `proxysql_servers` that is in force.
+pub(crate) struct Peer {
+    pub(crate) row: ProxyRow,
+    pub(crate) known: RefCell<Known>,
+    gone: Cell<bool>,
+    bell: Bell,
+}
+
+/// What of `stats_mysql_global` is kept, in the order of [`Known::metrics`].
+const METRICS: [&str; 4] = ["ProxySQL_Uptime", "Questions", "Client_Connections_connected", "Client_Connections_created"];
+
+impl Peer {
+    fn new(row: ProxyRow) -> Self {
+        Self { row, known: RefCell::default(), gone: Cell::new(false), bell: Bell::new() }
+    }
+
+    /// As the log names it.
+    pub(crate) fn name(&self) -> String {
+        format!("{}:{}", self.row.hostname, self.row.port)
+    }
+
+    fn take_in(&self, rows: &Rows, now_s: u64) {
+        let mut known = self.known.borrow_mut();
+        for (subject, seen) in SUBJECTS.iter().zip(&mut known.seen) {
+            let sum = rows.iter().find_map(|row| read_sum(row, subject.name)).unwrap_or_default();
+            if sum != seen.sum {
+                if sum.checksum != seen.sum.checksum {
+                    (seen.changed_s, seen.looks) = (now_s, 0);
+                }
+                seen.sum = sum;
+            }
+        }
+    }
+
+    /// Counts how long each module has been other than ours.
+    fn compare(&self, own: impl Fn(At) -> Sum, now_s: u64) {
+        let mut known = self.known.borrow_mut();
+        for (at, seen) in known.seen.iter_mut().enumerate() {
+            seen.updated_s = now_s;
+            seen.looks = if seen.sum.checksum == own(at).checksum { 0 } else { seen.looks + 1 };
+        }
+    }
+
+    fn seen(&self, at: At) -> Seen {
+        self.known.borrow().seen.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// A row of `runtime_checksums_values`, if it is of this module.
+fn read_sum(row: &[Option<Vec<u8>>], name: &str) -> Option<Sum> {
+    let text = |at: usize| std::str::from_utf8(row.get(at)?.as_deref()?).ok();
+    if text(0)? != name {
+        return None;
+    }
+    let checksum = sums::number(text(3)?).unwrap_or_default();
+    Some(Sum { version: text(1)?.parse().ok()?, epoch: text(2)?.parse().ok()?, checksum })
+}
+
+impl Shared {
+    /// Looks at the proxies of `proxysql_servers`, each in a task of its own, for as long as they are there.
+    pub(crate) async fn keep_company(self: Rc<Self>) {
+        loop {
+            self.meet();
+            self.cluster.changed.heard().await;
+        }
+    }
+
+    fn meet(self: &Rc<Self>) {
+        let wanted = self.snapshot.borrow().proxies.clone();
+        let mut peers = self.cluster.peers.borrow_mut();
+        peers.retain(|peer| {
+            let stays = wanted.rows().contains(&peer.row);
+            peer.gone.set(!stays);
+            // How often it is looked at, and as whom, may be other than before.
+            peer.bell.ring();
+            stays
+        });
+        for row in wanted.rows() {
+            if !peers.iter().any(|peer| peer.row == *row) {
+                let peer = Rc::new(Peer::new(row.clone()));
+                peers.push(peer.clone());
+                self.rt.spawn(self.clone().watch(peer));
+            }
+        }
+    }
+
+    async fn watch(self: Rc<Self>, peer: Rc<Peer>) {
+        let (mut line, mut looks) = (None, 0);
+        while !peer.gone.get() {
+            let began = self.rt.now();
+            let variables = self.snapshot.borrow().variables.clone();
+            if variables.admin_cluster_username.is_empty() {
+                line = None;
+            } else {
+                let looked = self.look(&peer, &mut line, &variables, looks).await;
+                looks += 1;
+                if self.note(&peer, looked) {
+                    line = None;
+                }
+            }
+            let every = Duration::from_millis(variables.admin_cluster_check_interval_ms).max(PAUSE_MIN);
+            self.pause(&peer, began + every).await;
+        }
+    }
+
+    /// Until then, or until something was loaded here; the looks keep their pace all the same.
+    async fn pause(&self, peer: &Peer, until: Instant) {
+        let earliest = self.rt.now() + PAUSE_MIN;
+        let before = self.snapshot.borrow().variables.clone();
+        while !peer.gone.get() && self.rt.now() < until.max(earliest) {
+            let _or_rung = self.rt.timeout(until.max(earliest) - self.rt.now(), peer.bell.heard()).await;
+            let now = self.snapshot.borrow().variables.clone();
+            let pace = |v: &Variables| {
+                (v.admin_cluster_check_interval_ms, v.admin_cluster_username.clone(), v.admin_cluster_password.clone())
+            };
+            if pace(&before) != pace(&now) {
+                return;
+            }
+        }
+    }
+
+    /// What came of a look; whether the connection is of no use any more.
+    fn note(&self, peer: &Peer, looked: Result<(), String>) -> bool {
+        let mut known = peer.known.borrow_mut();
+        known.looked = Some(self.rt.now());
+        let Err(why) = looked else {
+            known.fine += 1;
+            if known.why.take().is_some() {
+                (self.hooks.log)(&format!("cluster: {} answers again", peer.name()));
+            }
+            return false;
+        };
+        known.failed += 1;
+        up(&self.cluster.tally.failed);
+        if known.why.as_ref() != Some(&why) {
+            (self.hooks.log)(&format!("cluster: {} is not followed: {why}", peer.name()));
+            known.why = Some(why);
+        }
+        true
+    }
+
+    /// Connects and finds out whether it is one of us.
+    async fn join(&self, peer: &Peer, variables: &Variables) -> Result<Line, String> {
+        let port = u16::try_from(peer.row.port).unwrap_or_default();
+        let mut line = Line::open(&self.rt, &peer.row.hostname, port, variables).await?;
+        let hello = format!("PROXYSQL CLUSTER_NODE_UUID {} {}", self.cluster.uuid, variables.admin_mysql_ifaces.replace(' ', ""));
+        line.ask(&hello).await.map_err(|failed| failed.to_string())?;
+        let ours = [Some(variables.admin_version.to_string()), Some(super::MILLRACE.to_owned())];
+        let rows = line.ask("SELECT @@version, @@millrace_version").await.unwrap_or_default();
+        let text = |cell: Option<Vec<u8>>| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let theirs: Vec<_> = rows.into_iter().next().unwrap_or_default().into_iter().map(text).collect();
+        if theirs != ours {
+            return Err(format!(
+                "it is not a Millrace of this version: @@version and @@millrace_version are {theirs:?}, here {ours:?}"
+            ));
+        }
+        Ok(line)
+    }
+
+    async fn look(&self, peer: &Peer, line: &mut Option<Line>, variables: &Variables, looks: u64) -> Result<(), String> {
+        let line = match line {
+            Some(line) if line.is_as(variables) => line,
+            line => line.insert(self.join(peer, variables).await?),
+        };
+        let words = |failed: Failed| failed.to_string();
+        let began = self.rt.precise_now();
+        let global = line.ask_one("SELECT GLOBAL_CHECKSUM()").await.map_err(words)?;
+        let ping = self.rt.precise_now() - began;
+        let own = |at| self.cluster.sum(at, variables);
+        let is_other = {
+            let mut known = peer.known.borrow_mut();
+            known.ping = ping;
+            known.global != global || known.seen.iter().enumerate().any(|(at, seen)| seen.sum.checksum != own(at).checksum)
+        };
+        let now_s = self.now_s();
+        if is_other {
+            // When it was made may have changed where what it is has not.
+            let rows = line.ask("SELECT * FROM runtime_checksums_values ORDER BY name").await.map_err(words)?;
+            peer.take_in(&rows, now_s);
+            peer.known.borrow_mut().global = global;
+        }
+        peer.compare(own, now_s);
+        let every = variables.admin_cluster_check_status_frequency;
+        if every > 0 && looks.is_multiple_of(every) {
+            self.measure(peer, line).await.map_err(words)?;
+        }
+        for at in 0..SUBJECTS.len() {
+            self.follow(peer, line, at).await.map_err(words)?;
+        }
+        Ok(())
+    }
+
+    async fn measure(&self, peer: &Peer, line: &mut Line) -> Result<(), Failed> {
+        let began = self.rt.precise_now();
+        let rows = line.ask("SELECT * FROM stats_mysql_global ORDER BY Variable_Name").await?;
+        let mut known = peer.known.borrow_mut();
+        (known.response, known.measured) = (self.rt.precise_now() - began, Some(self.rt.now()));
+        known.metrics = METRICS.map(|name| rows.iter().find_map(|row| read_number(row, name)).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Takes a module over if it is time.
+    async fn follow(&self, peer: &Peer, line: &mut Line, at: At) -> Result<(), Failed> {
+        let (Some(subject), seen) = (SUBJECTS.get(at), peer.seen(at)) else { return Ok(()) };
+        // As it is now: what was taken over a moment ago may be what says so.
+        let variables = self.snapshot.borrow().variables.clone();
+        let (own, enough) = (self.cluster.sum(at, &variables), (subject.enough)(&variables));
+        let is_time_to_tell = seen.looks == enough || seen.looks > 0 && seen.looks % (enough * TOLD_AGAIN).max(1) == 0;
+        let tell = |words: &str| {
+            if is_time_to_tell {
+                (self.hooks.log)(&format!("cluster: {} of {} {words}", subject.name, peer.name()));
+            }
+        };
+        match decide(own, seen.sum, seen.looks, enough) {
+            Verdict::Same | Verdict::Apart | Verdict::Ours | Verdict::Later => {}
+            Verdict::Unloaded => {
+                tell(
+                    "is other than here, and has not been loaded since that proxy was started: it is taken over after a LOAD there",
+                );
+            }
+            Verdict::Conflict => {
+                if is_time_to_tell {
+                    up(&self.cluster.tally.conflicts);
+                }
+                tell(
+                    "is other than here, and was loaded in the same second: nothing is taken over until one of both is loaded again",
+                );
+            }
+            Verdict::Pull => {
+                let is_refused = seen.refused.is_some_and(|(sum, until)| sum == seen.sum && self.rt.now() < until);
+                if is_refused || self.is_newer_elsewhere(at, seen.sum) {
+                    return Ok(());
+                }
+                match self.pull(peer, line, at).await {
+                    Ok(()) => {}
+                    Err(Failed::Lost(why)) => return Err(Failed::Lost(format!("{} was not taken over: {why}", subject.name))),
+                    Err(Failed::Said(why)) => {
+                        up(&self.cluster.tally.refused);
+                        (self.hooks.log)(&format!(
+                            "cluster: {} of {} is not taken over, nothing was changed: {why}",
+                            subject.name,
+                            peer.name()
+                        ));
+                        if let Some(seen) = peer.known.borrow_mut().seen.get_mut(at) {
+                            seen.refused = Some((seen.sum, self.rt.now() + AGAIN));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another proxy that answers has a newer one, which will be taken over instead.
+    fn is_newer_elsewhere(&self, at: At, sum: Sum) -> bool {
+        let peers = self.cluster.peers.borrow();
+        peers.iter().any(|peer| {
+            let known = peer.known.borrow();
+            let refused = |seen: &Seen| seen.refused.is_some_and(|(refused, _)| refused == seen.sum);
+            known.why.is_none()
+                && known.seen.get(at).is_some_and(|seen| seen.sum.version > 1 && seen.sum.epoch > sum.epoch && !refused(seen))
+        })
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn now_s(&self) -> u64 {
+        self.rt.wall_us() / 1_000_000
+    }
+}
+
+fn read_number(row: &[Option<Vec<u8>>], name: &str) -> Option<u64> {
+    let text = |at: usize| std::str::from_utf8(row.get(at)?.as_deref()?).ok();
+    if text(0)? == name { text(1)?.parse().ok() } else { None }
+}
+
+/// How long ago, in milliseconds.
+pub(crate) fn ms_since(rt: &Rt, at: Option<Instant>) -> u64 {
+    at.map_or(0, |at| u64::try_from((rt.now() - at).as_millis()).unwrap_or(u64::MAX))
+}

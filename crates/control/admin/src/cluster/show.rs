@@ -1,0 +1,90 @@
+//! The tables in which operators see the other proxies.
+
+use super::peer::ms_since;
+use super::{SUBJECTS, sums};
+use crate::answer::Said;
+use crate::engine::SqlError;
+use crate::observe::{Into, signed};
+use crate::shared::Shared;
+use crate::tables::Observe;
+use rusqlite::Connection;
+
+impl Shared {
+    /// Fills `runtime_checksums_values`.
+    pub(crate) fn fill_checksums(&self) -> Result<(), Said> {
+        let variables = self.snapshot.borrow().variables.clone();
+        self.engine.borrow().transaction(|conn| {
+            let mut into = Into::table(conn, "main.runtime_checksums_values", 4)?;
+            for (at, subject) in SUBJECTS.iter().enumerate() {
+                let sum = self.cluster.sum(at, &variables);
+                let text = if sum.version == 0 { String::new() } else { sums::text(sum.checksum) };
+                into.row(&[&subject.name, &signed(sum.version), &signed(sum.epoch), &text])?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// One number for all of them.
+    pub(crate) fn global_checksum(&self) -> u64 {
+        let variables = self.snapshot.borrow().variables.clone();
+        let all = SUBJECTS.iter().enumerate().filter_map(|(at, subject)| {
+            let sum = self.cluster.sum(at, &variables);
+            (sum.version > 0).then(|| format!("{}{}", subject.name, sums::text(sum.checksum)))
+        });
+        sql::spooky::hash64(all.collect::<String>().as_bytes(), 0)
+    }
+
+    /// Fills one of the tables of other proxies; `table` is its name with its schema.
+    pub(crate) fn fill_peers(&self, conn: &Connection, table: &str, observe: Observe) -> Result<(), SqlError> {
+        let peers = self.cluster.peers.borrow();
+        match observe {
+            Observe::PeerChecksums => {
+                let mut into = Into::table(conn, table, 9)?;
+                for peer in peers.iter() {
+                    for (subject, seen) in SUBJECTS.iter().zip(&peer.known.borrow().seen) {
+                        #[rustfmt::skip]
+                        into.row(&[
+                            &peer.row.hostname, &peer.row.port, &subject.name, &signed(seen.sum.version), &signed(seen.sum.epoch),
+                            &sums::text(seen.sum.checksum), &signed(seen.changed_s), &signed(seen.updated_s), &signed(seen.looks),
+                        ])?;
+                    }
+                }
+            }
+            Observe::PeerMetrics => {
+                let mut into = Into::table(conn, table, 10)?;
+                for peer in peers.iter() {
+                    let known = peer.known.borrow();
+                    let [uptime, queries, connected, created] = known.metrics.map(signed);
+                    let response = i64::try_from(known.response.as_millis()).unwrap_or(i64::MAX);
+                    #[rustfmt::skip]
+                    into.row(&[
+                        &peer.row.hostname, &peer.row.port, &peer.row.weight, &peer.row.comment, &response, &uptime,
+                        &signed(ms_since(&self.rt, known.measured)), &queries, &connected, &created,
+                    ])?;
+                }
+            }
+            Observe::PeerStatus => {
+                let mut into = Into::table(conn, table, 9)?;
+                for peer in peers.iter() {
+                    let known = peer.known.borrow();
+                    let versions: u64 = known.seen.iter().map(|seen| seen.sum.version).sum();
+                    let age = signed(ms_since(&self.rt, known.looked).saturating_mul(1000));
+                    let ping = i64::try_from(known.ping.as_micros()).unwrap_or(i64::MAX);
+                    #[rustfmt::skip]
+                    into.row(&[
+                        &peer.row.hostname, &peer.row.port, &peer.row.weight, &"", &signed(versions), &age, &ping,
+                        &signed(known.fine), &signed(known.failed),
+                    ])?;
+                }
+            }
+            _ => {
+                let mut into = Into::table(conn, table, 5)?;
+                for client in self.cluster.clients.borrow().iter() {
+                    into.row(&[&client.uuid, &client.host, &client.port, &client.ifaces, &signed(client.seen_s)])?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

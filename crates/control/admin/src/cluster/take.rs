@@ -1,0 +1,286 @@
+//! Giving a module to another proxy, and taking one over: whole, with the checksum that was promised, or not at all.
+
+use super::decide::{Sum, Verdict, decide};
+use super::line::{Failed, Line, Rows};
+use super::{At, Made, Peer, SUBJECTS, Subject, sums, up};
+use crate::access;
+use crate::answer::{Said, because};
+use crate::build::{self, Built};
+use crate::engine::SqlError;
+use crate::grid::Grid;
+use crate::layers;
+use crate::rows::{Mapped, sql_refusal};
+use crate::shared::Shared;
+use crate::tables::Module;
+use config::{Help, Refusal, Snapshot};
+use std::cell::Cell;
+
+/// Rows are given in pieces of about so many bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The rows of a module, each piece with its table and a row a line.
+type Pieces = Vec<(String, Vec<u8>)>;
+
+/// Only one module is being taken over.
+struct Pulling<'a>(&'a Cell<bool>);
+
+impl Drop for Pulling<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// What is in force of a module, in pieces. `pause` is called now and then.
+fn pieces(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) -> Pieces {
+    let mut pieces = Pieces::new();
+    let mut count = 0_usize;
+    sums::lines(module, snapshot, &mut |table, line| {
+        if count.is_multiple_of(64) {
+            pause();
+        }
+        count += 1;
+        match pieces.last_mut() {
+            Some((of, text)) if of == table && text.len() < PIECE_BYTES => {
+                text.push(b'\n');
+                text.extend_from_slice(line);
+            }
+            _ => pieces.push((table.to_owned(), line.to_vec())),
+        }
+    });
+    pieces
+}
+
+/// Of what was given, the rows of one table.
+fn rows<T: Mapped>(pieces: &Pieces, help: &dyn Help) -> Result<Vec<T>, Vec<Refusal>> {
+    let mut rows = Vec::new();
+    for (_, text) in pieces.iter().filter(|(table, _)| table == T::TABLE) {
+        help.pause();
+        for line in text.split(|byte| *byte == b'\n') {
+            let row = T::read_json(line)
+                .map_err(|error| vec![sql_refusal(T::TABLE, SqlError(format!("has a row that is none: {error}")))])?;
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn variables(pieces: &Pieces, prefix: &str) -> Result<build::Pairs, Vec<Refusal>> {
+    let mut pairs = build::Pairs::new();
+    for (_, text) in pieces.iter().filter(|(table, _)| table == sums::VARIABLES) {
+        for line in text.split(|byte| *byte == b'\n') {
+            let pair: (String, String) = serde_json::from_slice(line)
+                .map_err(|error| vec![sql_refusal(sums::VARIABLES, SqlError(format!("has a row that is none: {error}")))])?;
+            // Nobody else says where this one listens.
+            if pair.0.starts_with(prefix) && sums::is_shared(&pair.0) {
+                pairs.push(pair);
+            }
+        }
+    }
+    Ok(pairs)
+}
+
+/// The snapshot in which a module is as another proxy gave it.
+fn built(module: Module, pieces: &Pieces, now: &Snapshot, help: &dyn Help) -> Built {
+    let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
+    let notices = match module {
+        Module::Servers => build::all_servers(&mut next, rows(pieces, help)?, rows(pieces, help)?, rows(pieces, help)?)?,
+        Module::Users => build::users(&mut next, rows(pieces, help)?, help)?,
+        Module::Rules => {
+            build::rules_and_rewrites(&mut next, rows(pieces, help)?, rows(pieces, help)?, rows(pieces, help)?, help)?
+        }
+        Module::Firewall => {
+            build::whole_firewall(&mut next, rows(pieces, help)?, rows(pieces, help)?, rows(pieces, help)?, help)?
+        }
+        Module::ProxysqlServers => build::proxies(&mut next, rows(pieces, help)?)?,
+        other => match other.prefix() {
+            Some(prefix) => build::checked_variables(variables(pieces, prefix)?, prefix, &mut next, help)?,
+            None => Vec::new(),
+        },
+    };
+    Ok((next, notices))
+}
+
+/// The first row of what is given: what it is, in the order of version, epoch and checksum.
+fn head(sum: Sum) -> Vec<u8> {
+    format!("{} {} {}", sum.version, sum.epoch, sums::text(sum.checksum)).into_bytes()
+}
+
+fn read_head(bytes: &[u8]) -> Option<Sum> {
+    let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
+    let sum =
+        Sum { version: words.next()?.parse().ok()?, epoch: words.next()?.parse().ok()?, checksum: sums::number(words.next()?)? };
+    words.next().is_none().then_some(sum)
+}
+
+/// What was given: what it is, and its rows.
+fn taken_apart(rows: Rows) -> Option<(Sum, Pieces)> {
+    let mut rows = rows.into_iter().map(|row| match <[_; 2]>::try_from(row) {
+        Ok([Some(table), Some(text)]) => Some((String::from_utf8(table).ok()?, text)),
+        _ => None,
+    });
+    let (_, first) = rows.next()??;
+    Some((read_head(&first)?, rows.collect::<Option<_>>()?))
+}
+
+impl Shared {
+    /// `PROXYSQL CLUSTER_PULL name`: what is in force of a module, all at one moment.
+    pub(crate) async fn give(&self, name: &str) -> Result<Grid, Said> {
+        let at = SUBJECTS.iter().position(|subject| subject.name.eq_ignore_ascii_case(name));
+        let at = at.ok_or_else(|| format!("'{name}' is nothing that proxies share"))?;
+        let (module, snapshot) = (SUBJECTS[at].module, self.snapshot.borrow().clone());
+        let sum = self.cluster.sum(at, &snapshot.variables);
+        if sum.version == 0 {
+            return Err(Said::Sql(format!("{} is not shared: its admin-checksum variable is false", SUBJECTS[at].name)));
+        }
+        let helpers = self.aside.helpers();
+        let pieces = self.aside.done(move || pieces(module, &snapshot, &|| helpers.pause())).await;
+        let mut grid = Grid::new(["table", "rows"]);
+        grid.push(Some(b""));
+        grid.push(Some(&head(sum)));
+        for (table, text) in pieces.ok_or("a defect ended it; the log has it")? {
+            grid.push(Some(table.as_bytes()));
+            grid.push(Some(&text));
+        }
+        Ok(grid)
+    }
+
+    /// Takes a module over from another proxy. Refused, it is as it was before.
+    pub(crate) async fn pull(&self, peer: &Peer, line: &mut Line, at: At) -> Result<(), Failed> {
+        if self.cluster.pulling.replace(true) {
+            // The next look finds it again.
+            return Ok(());
+        }
+        let _only = Pulling(&self.cluster.pulling);
+        let Some(subject) = SUBJECTS.get(at) else { return Ok(()) };
+        let rows = line.ask(&format!("PROXYSQL CLUSTER_PULL {}", subject.name)).await?;
+        let (sum, pieces) = taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
+        match self.take_over(subject, at, sum, pieces, &peer.name()).await {
+            Ok(()) => Ok(()),
+            Err(Said::Sql(why) | Said::Coded(_, _, why)) => Err(Failed::Said(why)),
+        }
+    }
+
+    async fn take_over(&self, subject: &Subject, at: At, theirs: Sum, pieces: Pieces, from: &str) -> Result<(), Said> {
+        let module = subject.module;
+        let _alone = self.alone().await;
+        let now = self.snapshot.borrow().clone();
+        let own = self.cluster.sum(at, &now.variables);
+        if decide(own, theirs, u64::MAX, (subject.enough)(&now.variables)) != Verdict::Pull {
+            // Somebody was faster: an operator here, or another proxy.
+            return Ok(());
+        }
+        let helpers = self.aside.helpers();
+        let work = move || -> Result<_, Vec<Refusal>> {
+            let (next, notices) = built(module, &pieces, &now, &helpers)?;
+            let checksum = sums::checksum(module, &next, &|| helpers.pause());
+            Ok((next, notices, checksum))
+        };
+        let (next, notices, checksum) = self
+            .aside
+            .done(work)
+            .await
+            .ok_or("a defect ended it; the log has it")?
+            .map_err(|refused| because(module.words(), &refused))?;
+        if checksum != theirs.checksum {
+            let (came, said) = (sums::text(checksum), sums::text(theirs.checksum));
+            return Err(Said::Sql(format!("what came has the checksum {came} and not {said}")));
+        }
+        if module == Module::AdminVariables {
+            access::check_at(&next.variables, &self.open_at).map_err(|refused| because(module.words(), &refused))?;
+        }
+        let events = self.events_after(module, &next).await?;
+        for notice in notices.iter().map(ToString::to_string).chain(events.notice) {
+            (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
+        }
+        self.keep(subject, &next)?;
+        let entered = self.enter(module, next, Some(Made { at, checksum, theirs: Some(theirs) }), events.ends).await;
+        up(&self.cluster.tally.taken);
+        let Sum { version, epoch, .. } = theirs;
+        let words = format!("cluster: {} was taken over from {from}, version {version} of epoch {epoch}", subject.name);
+        (self.hooks.log)(&words);
+        if (subject.saves)(&self.snapshot.borrow().variables)
+            && let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.save(module)
+        {
+            (self.hooks.log)(&format!("cluster: {} is in force and not saved: {why}", subject.name));
+        }
+        if let Err(Said::Sql(late) | Said::Coded(_, _, late)) = entered {
+            (self.hooks.log)(&format!("cluster: {}: {late}", subject.name));
+        }
+        Ok(())
+    }
+
+    /// In memory it is as it will be in force: whole, or as before.
+    fn keep(&self, subject: &Subject, next: &Snapshot) -> Result<(), Said> {
+        let kept = self.engine.borrow().transaction(|conn| layers::keep(conn, subject.module, next, sums::is_shared));
+        Ok(kept?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::{FastRoutingRow, RuleRow, Rules, Variables};
+    use std::sync::Arc;
+
+    fn many() -> Snapshot {
+        let fast = (0..5000).map(|i| FastRoutingRow {
+            username: "u".into(),
+            schemaname: format!("shard_{i}"),
+            destination_hostgroup: i % 7,
+            ..FastRoutingRow::default()
+        });
+        let rule = RuleRow { rule_id: 3, active: 1, match_digest: Some("^SELECT".into()), ..RuleRow::default() };
+        let rules = Rules::build([rule], fast, &Variables::default()).unwrap();
+        Snapshot { rules: Arc::new(rules), ..Snapshot::default() }
+    }
+
+    #[test]
+    fn what_is_given_is_built_again_with_the_same_checksum() {
+        let (given, module) = (many(), Module::Rules);
+        let of = |snapshot: &Snapshot| sums::checksum(module, snapshot, &|| ());
+        let whole = pieces(module, &given, &|| ());
+        assert!(whole.len() > 2, "in pieces");
+        let (next, _) = built(module, &whole, &Snapshot::default(), &config::Alone).unwrap();
+        assert_eq!((of(&next), next.generation), (of(&given), 1));
+        assert!(next.rules.fast().rows().any(|row| row.schemaname == "shard_4" && row.destination_hostgroup == 4));
+        // A part of it has another one, and what is no row is refused.
+        let part = whole[..whole.len() - 1].to_vec();
+        let (next, _) = built(module, &part, &Snapshot::default(), &config::Alone).unwrap();
+        assert_ne!(of(&next), of(&given));
+        let mut broken = whole;
+        broken.last_mut().unwrap().1.pop();
+        let refused = built(module, &broken, &Snapshot::default(), &config::Alone).unwrap_err();
+        assert!(refused[0].to_string().starts_with("mysql_query_rules_fast_routing: has a row that is none"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_head_is_read_again_and_nothing_else_is_one() {
+        let sum = Sum { version: 3, epoch: 1_700_000_000, checksum: 171 };
+        assert_eq!(read_head(&head(sum)), Some(sum));
+        for wrong in ["", "3 4", "3 4 5", "3 4 0xZ", "3 4 0x5 6", "-1 4 0x5"] {
+            assert_eq!(read_head(wrong.as_bytes()), None, "{wrong}");
+        }
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        assert_eq!(taken_apart(vec![]), None);
+        assert_eq!(taken_apart(vec![vec![cell("")]]), None);
+        assert_eq!(taken_apart(vec![vec![cell(""), cell("1 2 0x3")], vec![cell("t"), None]]), None);
+        let fine = taken_apart(vec![vec![cell(""), cell("1 2 0x3")], vec![cell("t"), cell("[]")]]);
+        assert_eq!(fine, Some((Sum { version: 1, epoch: 2, checksum: 3 }, vec![("t".into(), b"[]".to_vec())])));
+    }
+
+    #[test]
+    fn variables_of_others_do_not_say_where_this_one_listens() {
+        let (theirs, _) = Variables::build([("mysql-interfaces", "127.0.0.1:1"), ("mysql-multiplexing", "false")]).unwrap();
+        let theirs = Snapshot { variables: Arc::new(theirs), ..Snapshot::default() };
+        let mut given = pieces(Module::MysqlVariables, &theirs, &|| ());
+        given.push((sums::VARIABLES.into(), br#"["mysql-interfaces","127.0.0.1:1"]"#.to_vec()));
+        given.push((sums::VARIABLES.into(), br#"["admin-read_only","true"]"#.to_vec()));
+        let (next, _) = built(Module::MysqlVariables, &given, &Snapshot::default(), &config::Alone).unwrap();
+        assert!(!next.variables.mysql_multiplexing && !next.variables.admin_read_only);
+        assert_eq!(next.variables.mysql_interfaces, Variables::default().mysql_interfaces);
+        assert_eq!(
+            sums::checksum(Module::MysqlVariables, &next, &|| ()),
+            sums::checksum(Module::MysqlVariables, &theirs, &|| ())
+        );
+    }
+}

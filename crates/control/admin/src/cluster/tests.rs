@@ -1,0 +1,131 @@
+//! What other proxies are told, as they and operators see it on the admin port.
+
+use super::*;
+use crate::engine::View;
+use crate::open::Options;
+use crate::testing::{self, Bench, Directory};
+
+async fn sums_of(bench: &Bench) -> Vec<Vec<String>> {
+    bench.rows("SELECT name, version, epoch, checksum FROM runtime_checksums_values ORDER BY name").await
+}
+
+async fn of(bench: &Bench, name: &str) -> (u64, u64, String) {
+    let rows = sums_of(bench).await;
+    let row = rows.iter().find(|row| row[0] == name).unwrap();
+    (row[1].parse().unwrap(), row[2].parse().unwrap(), row[3].clone())
+}
+
+#[test]
+fn every_load_has_a_version_and_an_epoch_of_its_own_and_the_same_rows_the_same_checksum() {
+    testing::with(Options::default(), |bench| async move {
+        let names: Vec<_> = sums_of(&bench).await.into_iter().map(|row| row[0].clone()).collect();
+        let mut wanted: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
+        wanted.sort_unstable();
+        assert_eq!(names, wanted);
+        let (version, epoch, checksum) = of(&bench, "mysql_query_rules").await;
+        assert_eq!((version, checksum.as_str()), (1, "0x0"));
+        let global = bench.rows("SELECT GLOBAL_CHECKSUM()").await;
+        let fast = "INSERT INTO mysql_query_rules_fast_routing VALUES ('u', 's', 0, 1, '')";
+        bench.script(&format!("{fast}; LOAD MYSQL QUERY RULES TO RUNTIME")).await;
+        let loaded = of(&bench, "mysql_query_rules").await;
+        assert!(loaded.0 == 2 && loaded.1 > epoch && loaded.2 != "0x0", "{loaded:?}");
+        assert_ne!(bench.rows("SELECT GLOBAL_CHECKSUM()").await, global);
+        bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
+        let again = of(&bench, "mysql_query_rules").await;
+        assert!(again.0 == 3 && again.1 > loaded.1 && again.2 == loaded.2, "{again:?}");
+        let before = of(&bench, "mysql_users").await;
+        bench.script("INSERT INTO mysql_users (username) VALUES ('a'), ('b'); LOAD MYSQL USER a TO RUNTIME").await;
+        let one = of(&bench, "mysql_users").await;
+        bench.run("LOAD MYSQL USERS TO RUNTIME").await;
+        let both = of(&bench, "mysql_users").await;
+        assert_eq!([before.0, one.0, both.0], [1, 2, 3]);
+        assert!(before.2 != one.2 && one.2 != both.2);
+        // What is refused is no LOAD.
+        bench.run("INSERT INTO mysql_query_rules (rule_id, active, match_pattern) VALUES (1, 1, '(')").await;
+        bench.refused("LOAD MYSQL QUERY RULES TO RUNTIME").await;
+        assert_eq!(of(&bench, "mysql_query_rules").await, again);
+    });
+}
+
+#[test]
+fn a_module_without_checksum_is_not_given() {
+    testing::with(Options::default(), |bench| async move {
+        bench.script("SET admin-checksum_mysql_users = false; LOAD ADMIN VARIABLES TO RUNTIME").await;
+        assert_eq!(of(&bench, "mysql_users").await, (0, 0, String::new()));
+        assert!(bench.refused("PROXYSQL CLUSTER_PULL mysql_users").await.contains("is not shared"));
+        assert!(bench.refused("PROXYSQL CLUSTER_PULL nosuch").await.contains("is nothing that proxies share"));
+        bench.script("SET admin-checksum_mysql_users = true; LOAD ADMIN VARIABLES TO RUNTIME").await;
+        assert_eq!(of(&bench, "mysql_users").await.0, 1);
+        let given = bench.rows("PROXYSQL CLUSTER_PULL mysql_variables").await;
+        assert!(given.len() > 1 && given[0][1].starts_with("1 "), "{:?}", given[0]);
+    });
+}
+
+#[test]
+fn what_was_saved_as_it_is_in_force_goes_on_behind_a_start() {
+    let directory = Directory::new("cluster");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    let kept = Rc::new(RefCell::new((0, 0, String::new())));
+    let keep = kept.clone();
+    testing::with(options.clone(), |bench| async move {
+        bench.script("INSERT INTO proxysql_servers (hostname) VALUES ('b'); LOAD PROXYSQL SERVERS TO RUNTIME").await;
+        assert_eq!(bench.rows("SELECT hostname, port FROM runtime_proxysql_servers").await, [["b", "6032"]]);
+        bench.script("SAVE PROXYSQL SERVERS TO DISK; INSERT INTO mysql_users (username) VALUES ('a')").await;
+        // Saved and not loaded: what the next start finds is nobody's.
+        bench.script("LOAD MYSQL USERS TO RUNTIME; DELETE FROM mysql_users; SAVE MYSQL USERS TO DISK").await;
+        keep.replace(of(&bench, "proxysql_servers").await);
+    });
+    testing::with(options, |bench| async move {
+        assert_eq!(of(&bench, "proxysql_servers").await, *kept.borrow());
+        assert_eq!(kept.borrow().0, 2);
+        assert_eq!(of(&bench, "mysql_users").await.0, 1);
+        assert_eq!(bench.rows("SELECT hostname FROM proxysql_servers").await, [["b"]]);
+        bench.script("DELETE FROM proxysql_servers; LOAD PROXYSQL SERVERS TO RUNTIME; SAVE PROXYSQL SERVERS FROM RUNTIME").await;
+        assert!(bench.rows("SELECT * FROM runtime_proxysql_servers").await.is_empty());
+    });
+}
+
+#[test]
+fn proxies_that_ask_are_shown_and_statistics_users_cannot_ask() {
+    testing::with(Options::default(), |bench| async move {
+        let name = uuid(u64::MAX, 0);
+        assert_eq!(name, "ffffffff-ffff-4fff-8000-000000000000");
+        for _ in 0..2 {
+            bench.run(&format!("PROXYSQL CLUSTER_NODE_UUID {name} 127.0.0.1:6032")).await;
+        }
+        let seen =
+            "SELECT uuid, hostname, port, admin_mysql_ifaces, last_seen_at > 1000000 FROM stats_proxysql_servers_clients_status";
+        assert_eq!(bench.rows(seen).await, [[name.as_str(), "127.0.0.1", "1", "127.0.0.1:6032", "1"]]);
+        assert!(bench.ask(View::Stats, "PROXYSQL CLUSTER_PULL mysql_users").await.is_err());
+        assert!(bench.ask(View::Stats, &format!("PROXYSQL CLUSTER_NODE_UUID {name}")).await.is_err());
+        assert_eq!(bench.rows("SELECT @@millrace_version").await, [[MILLRACE]]);
+        for table in ["checksums", "metrics", "status"] {
+            assert!(bench.rows(&format!("SELECT * FROM stats_proxysql_servers_{table}")).await.is_empty());
+        }
+        let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name LIKE 'Millrace_cluster%'";
+        assert_eq!(bench.rows(counted).await, vec![["0"]; 4]);
+    });
+}
+
+#[test]
+fn a_load_says_what_other_proxies_would_not_find() {
+    testing::with(Options::default(), |bench| async move {
+        let told = async |sql: &str| match bench.ask(View::Admin, sql).await {
+            Ok(crate::engine::Reply::Done { info, .. }) => info,
+            other => panic!("{other:?}"),
+        };
+        bench.run("INSERT INTO proxysql_servers (hostname) VALUES ('b')").await;
+        assert_eq!(
+            told("LOAD PROXYSQL SERVERS TO RUNTIME").await,
+            "admin-cluster_username is empty: no other proxy is asked for anything"
+        );
+        bench.script("SET admin-cluster_username = 'c'; SET admin-cluster_password = 'hush'").await;
+        let words = told("LOAD ADMIN VARIABLES TO RUNTIME").await;
+        assert!(words.starts_with("admin-cluster_username is 'c', and admin-admin_credentials does not have"), "{words}");
+        assert!(!words.contains("hush"));
+        bench.run("SET admin-admin_credentials = 'admin:admin;c:hush'").await;
+        assert_eq!(told("LOAD ADMIN VARIABLES TO RUNTIME").await, "");
+        bench.run("INSERT INTO proxysql_servers (hostname, port) VALUES ('c', 0)").await;
+        assert!(bench.refused("LOAD PROXYSQL SERVERS TO RUNTIME").await.contains("port must be from 1 to 65535"));
+    });
+}
