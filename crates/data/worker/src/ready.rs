@@ -77,6 +77,19 @@ fn only_sets_variables(text: &[u8]) -> bool {
     true
 }
 
+/// Whether it is a GET DIAGNOSTICS that asks for the rows of the statement before.
+fn asks_for_row_count(text: &[u8]) -> bool {
+    let mut words = Words::new(text);
+    let gets = words.next().is_some_and(|token| token.is("GET"));
+    let mut is_value = false;
+    gets && words.any(|token| {
+        token.is("ROW_COUNT") && is_value || {
+            is_value = token.is_sign(b'=');
+            false
+        }
+    })
+}
+
 /// Whether a transaction ends alike in two states: in the one the next begins by itself, in the other not, and COMMIT may mean more than it says.
 fn ends_alike(one: &State, other: &State) -> bool {
     // The modes are what the answer tells.
@@ -276,6 +289,10 @@ impl Session {
                 backend.take_several(several).await?;
             }
             if self.has_old_warnings(backend, job) {
+                if asks_for_row_count(job.sent()) {
+                    let message = "ROW_COUNT of GET DIAGNOSTICS is known on the connection of the statement before only: SELECT ROW_COUNT() is answered everywhere".to_owned();
+                    return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message });
+                }
                 backend.forget_warnings().await?;
             }
             Ok(())
@@ -439,6 +456,7 @@ mod tests {
             "GET DIAGNOSTICS @condition = NUMBER, @n = ROW_COUNT",
         ] {
             assert!(only_sets_variables(text.as_bytes()), "{text}");
+            assert_eq!(asks_for_row_count(text.as_bytes()), text.ends_with("ROW_COUNT"), "{text}");
         }
         for text in ["GET DIAGNOSTICS CONDITION @i @m = MESSAGE_TEXT", "SELECT @@warning_count, @a", "SHOW WARNINGS", ""] {
             assert!(!only_sets_variables(text.as_bytes()), "{text}");
