@@ -23,6 +23,7 @@ fn main() {
         ("an_account_with_all_its_connections_keeps_nobody_else_from_a_server", full_account),
         ("an_account_with_all_its_connections_is_not_tried_by_each_who_waits", tried_seldom),
         ("who_waits_at_a_full_server_gets_what_comes_free_in_his_turn", full_in_turns),
+        ("a_connection_that_many_share_is_given_back_where_there_can_be_no_other", full_beside_lanes),
         ("a_server_in_offline_mode_is_left_to_itself", offline),
         ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
         ("who_waits_for_the_pace_gets_what_comes_free_in_his_turn", paced_beside_others),
@@ -179,6 +180,46 @@ fn full_in_turns(driver: Driver) -> Outcome {
         working.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
     let first = ends.iter().min_by_key(|seen| seen.iter().sum::<usize>()).ok_or("nobody has ended")?;
     expect(first.iter().all(|count| *count > TURNS / 2), || format!("when the first had ended: {first:?}"))
+}
+
+/// The only connection of an account is shared by reads in flight that never end: a transaction gets it all the same.
+fn full_beside_lanes(driver: Driver) -> Outcome {
+    let (_server, proxy) = two_users(driver, Vendor::MariaDb, "WITH MAX_USER_CONNECTIONS 1")?;
+    set(&proxy, "SET mysql-connect_timeout_server_max=10000")?;
+    let row = "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"pipelining\": 16}')";
+    proxy.admin(&format!("{row}; LOAD MYSQL SERVERS TO RUNTIME"))?;
+    let mut clients = vec![few(&proxy)?];
+    let mut others = Vec::new();
+    while clients.len() < 6 {
+        let next = few(&proxy)?;
+        if next.id % 2 == clients[0].id % 2 { clients.push(next) } else { others.push(next) }
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let mut writer = clients.remove(0);
+    let reading: Vec<_> = clients
+        .into_iter()
+        .map(|mut client| {
+            let over = over.clone();
+            thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    asked(&mut client, "SELECT id FROM conf.numbers WHERE id = 7")?;
+                }
+                Ok::<_, String>(())
+            })
+        })
+        .collect();
+    soon("true", || {
+        let said = proxy
+            .admin("SELECT Variable_Value > 100 FROM stats_mysql_global WHERE Variable_Name = 'Millrace_statements_pipelined'")?;
+        Ok((said.trim() == "1").to_string())
+    })?;
+    for _ in 0..10 {
+        for statement in ["BEGIN", "SELECT 1", "COMMIT"] {
+            asked(&mut writer, statement)?;
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    reading.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
 }
 
 /// A server that lets nobody in and says why, for as long as the test lasts, and how often it has.

@@ -4,10 +4,10 @@
 
 use conformance::beside::{asked, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
-use conformance::proxy::{Driver, Proxy};
+use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw as packets;
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect};
+use conformance::trials::{self, expect, same};
 use std::time::Duration;
 use wire::caps;
 use wire::response::Expect;
@@ -18,12 +18,38 @@ fn main() {
     trials::run(&[
         ("what_a_server_keeps_for_a_session_is_held_and_given_back", kept_and_given_back),
         ("a_lock_of_a_user_holds_a_connection_as_long_as_the_server_has_it", locks_of_users),
+        ("a_lock_that_is_named_after_the_schema_is_that_of_the_sessions_schema", locks_of_schemas),
         ("a_reset_is_answered_when_nobody_waits_for_the_session_any_more", free_after_reset),
     ])
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {
     Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// Where its connection is kept for another lock, in the schema of then.
+fn locks_of_schemas(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        let mut wish = Wish::in_front_of(&server);
+        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        let reads = format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = 1, max_connections = 10 }}", server.port);
+        wish.servers = format!("{},\n{reads}", wish.servers);
+        wish.rules = "{ rule_id = 1, active = 1, match_digest = \"^SELECT\", destination_hostgroup = 1, apply = 1 }".to_owned();
+        let proxy = Proxy::start(driver, &wish)?;
+        let mut client = log_in(&proxy)?;
+        let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        asked(&mut client, "USE conf")?;
+        asked(&mut client, "SELECT GET_LOCK('first', 0)")?;
+        asked(&mut client, "USE conf2")?;
+        asked(&mut client, "SELECT GET_LOCK(CONCAT(DATABASE(), '.migrate'), 0)")?;
+        let used = "SELECT IS_USED_LOCK('first') > 0, IS_USED_LOCK('conf.migrate'), IS_USED_LOCK('conf2.migrate') > 0";
+        same(&asked(&mut direct, used)?.concat().join(" "), "1 NULL 1").map_err(|error| format!("{vendor}: {error}"))?;
+        let released = asked(&mut client, "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.migrate'))")?.concat().concat();
+        same(&released, "1").map_err(|error| format!("{vendor}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Statements, and what holds the connection after each.

@@ -125,7 +125,7 @@ impl Pools {
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
         let copies = group.copies.get_or_init(|| self.registry.get(&format!("copies in hostgroup {}", want.hostgroup)));
         loop {
-            let spare = group.has_spare();
+            let spare = group.has_spare() && !group.paced.waits_for(&self.key_of(&group, want));
             if spare && copies.try_take(group.copies_max()) {
                 return Ok(Spare(copies.clone()));
             }
@@ -306,7 +306,7 @@ impl Pools {
                 if slow || self.must_slow_down(group, want, begun) {
                     // Not in the way of those for whom a connection is idle.
                     drop(turn);
-                    let place = paced.get_or_insert_with(|| self.stand_aside(group, want, begun));
+                    let place = paced.get_or_insert_with(|| self.stand_aside(group, want, begun, true));
                     if let Some(backend) = self.wait_for_pace(group, want, place, begun + limit, &mut asked).await {
                         return Some(Got::Idle(backend));
                     }

@@ -480,6 +480,10 @@ impl Run {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);
             }
+            if self.is_all_there_can_be(&backend.key, now) {
+                // Nobody joins: who waits has it as soon as it is empty.
+                lane.closed.set(true);
+            }
             let head = lane.flying.borrow().front().map(|head| head.since);
             if head.is_none() && (lane.closed.get() || self.is_wanted(&backend.key, now) || !lane.place.takes(now)) {
                 return true;
@@ -508,6 +512,11 @@ impl Run {
         let group = &self.group;
         let for_pace = || group.paced.waits_for(key) || group.wishes.wants(key, now);
         !group.queue.is_empty() || self.pools.is_wanted_elsewhere(&self.lane.place) || for_pace() && self.is_one_of_many(key)
+    }
+
+    /// Whether others wait for a connection like this one, and the server has just said that it takes no more of their user: none will be opened for them.
+    fn is_all_there_can_be(&self, key: &Key, now: Instant) -> bool {
+        self.group.paced.waits_for(key) && self.lane.place.said_to_be_full(&key.user, now)
     }
 
     /// Whether who may share this lane has another.

@@ -65,11 +65,12 @@ impl Drop for Token {
 impl Pools {
     /// A place among those who wait for the pace. It is taken once: who leaves this line calls the next, and two who leave it and come back would call each
     /// other without end.
-    pub(crate) fn stand_aside<'a>(&self, group: &'a Group, want: &Want<'_>, begun: Instant) -> Turn<'a> {
+    /// `for_pace`: it is the pace that it waits for.
+    pub(crate) fn stand_aside<'a>(&self, group: &'a Group, want: &Want<'_>, begun: Instant, for_pace: bool) -> Turn<'a> {
         let key = (!want.new_connection).then(|| self.key_of(group, want));
         // What rests as a lane may be what is waited for.
         group.lanes.ring();
-        group.paced.join_for(begun, key)
+        group.paced.join_for(begun, key, for_pace)
     }
 
     /// Waits until there is a connection for this session, or one may be opened, or the time is over.
@@ -95,7 +96,7 @@ impl Pools {
         pause: Duration,
     ) -> Option<Box<Backend>> {
         let until = (self.rt.now() + pause).min(begun + limit);
-        let turn = self.stand_aside(group, want, begun);
+        let turn = self.stand_aside(group, want, begun, false);
         self.wait_for_offer(group, want, &turn, until, &mut None, || true).await
     }
 
@@ -162,7 +163,7 @@ impl Pools {
 
     /// Whether so many connections were opened in the last second that another has to wait, or others have waited for that longer.
     pub(crate) fn must_slow_down(&self, group: &Group, want: &Want<'_>, begun: Instant) -> bool {
-        let others_first = || group.paced.first_since().is_some_and(|first| first < begun);
+        let others_first = || group.paced.first_slow_since().is_some_and(|first| first < begun);
         self.rate(group, want).is_some_and(|rate| rate.is_used_up() || others_first())
     }
 
@@ -236,6 +237,29 @@ mod tests {
             // The first asks fifty times a second, and each once more that is the first when all give up.
             assert!((50..110).contains(&words.get()), "{}", words.get());
             assert!(pools.group(0).paced.is_empty() && pools.group(0).queue.is_empty());
+        });
+    }
+
+    #[test]
+    fn who_waits_at_a_full_server_is_not_before_those_who_may_open_one() {
+        testing::with_several(|rt, pools, place| async move {
+            let group = pools.group(0);
+            group.places.borrow_mut().push(place);
+            let settings = [("mysql-throttle_connections_per_sec_to_hostgroup", "10")];
+            let snapshot = Snapshot { variables: Arc::new(Variables::build(settings).unwrap().0), ..Snapshot::default() };
+            let (state, attributes) = (State::new("", 45), wire::connect_attributes::ConnectAttributes::default());
+            let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
+            let begun = rt.now();
+            let full = pools.stand_aside(&group, &Want { user: "few", ..want }, begun, false);
+            rt.sleep(Duration::from_millis(1)).await;
+            let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
+            assert!(!pools.must_slow_down(&group, &want, rt.now()));
+            assert!(group.has_spare());
+            let slow = pools.stand_aside(&group, &want, begun, true);
+            assert!(pools.must_slow_down(&group, &want, rt.now()));
+            assert!(!group.has_spare());
+            drop((full, slow));
+            assert!(group.has_spare());
         });
     }
 

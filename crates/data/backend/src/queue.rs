@@ -14,6 +14,8 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(crate) struct Queue {
     line: RefCell<Line>,
+    /// Those of them who may open a connection as soon as others have opened fewer.
+    slow: RefCell<Line>,
     /// Those of them who wait for connections of a kind, by the kind: thousands may wait, and each command asks.
     kinds: RefCell<HashMap<Key, Rc<Kind>>>,
 }
@@ -33,6 +35,8 @@ struct Ticket {
     called: Notify,
     /// Of the connections that would serve, where these may be offered; `None` where only a new one will do.
     kind: Option<(Key, Rc<Kind>)>,
+    /// It stands in `slow`, too.
+    is_slow: bool,
     /// One of them may be idle, and this one has not looked yet.
     offered: Cell<bool>,
 }
@@ -81,6 +85,11 @@ impl Queue {
         self.line.borrow().front().map(|ticket| ticket.since)
     }
 
+    /// The same of those who may open one as soon as others have opened fewer.
+    pub(crate) fn first_slow_since(&self) -> Option<Instant> {
+        self.slow.borrow().front().map(|ticket| ticket.since)
+    }
+
     /// Calls the first: something may be free.
     pub(crate) fn call(&self) {
         if let Some(first) = self.line.borrow().front() {
@@ -112,18 +121,21 @@ impl Queue {
 
     /// Stand in line behind all who came before `since`: who failed to connect comes back to where it was.
     pub(crate) fn join(&self, since: Instant) -> Turn<'_> {
-        self.join_for(since, None)
+        self.join_for(since, None, false)
     }
 
-    /// The same, for connections of this kind.
-    pub(crate) fn join_for(&self, since: Instant, key: Option<Key>) -> Turn<'_> {
+    /// The same, for connections of this kind. `is_slow`: it may open one as soon as others have opened fewer.
+    pub(crate) fn join_for(&self, since: Instant, key: Option<Key>, is_slow: bool) -> Turn<'_> {
         let kind = key.map(|key| {
             let kind = self.kinds.borrow_mut().entry(key.clone()).or_default().clone();
             (key, kind)
         });
-        let ticket = Rc::new(Ticket { since, called: Notify::new(), kind, offered: Cell::new(false) });
+        let ticket = Rc::new(Ticket { since, called: Notify::new(), kind, is_slow, offered: Cell::new(false) });
         let insert = |line: &mut Line| line.insert(behind(line, since), ticket.clone());
         insert(&mut self.line.borrow_mut());
+        if is_slow {
+            insert(&mut self.slow.borrow_mut());
+        }
         if let Some((_, kind)) = &ticket.kind {
             insert(&mut kind.line.borrow_mut());
         }
@@ -189,6 +201,9 @@ fn leave(line: &RefCell<Line>, ticket: &Rc<Ticket>) -> Option<usize> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         leave(&self.queue.line, &self.ticket);
+        if self.ticket.is_slow {
+            leave(&self.queue.slow, &self.ticket);
+        }
         if let Some((key, kind)) = &self.ticket.kind {
             let at = leave(&kind.line, &self.ticket);
             if self.has_looked() {
@@ -231,11 +246,11 @@ mod tests {
         let queue = Queue::default();
         let key = |user: &str| Some(Key { user: user.into(), caps: 0, client: None });
         let ours = Key { user: "ours".into(), caps: 0, client: None };
-        let one = queue.join_for(at(1), key("ours"));
-        let _other = queue.join_for(at(2), key("other"));
-        let _new = queue.join_for(at(3), None);
-        let (two, three) = (queue.join_for(at(4), key("ours")), queue.join_for(at(5), key("ours")));
-        assert_eq!(queue.first_since_for(&ours), Some(at(1)));
+        let one = queue.join_for(at(1), key("ours"), false);
+        let _other = queue.join_for(at(2), key("other"), true);
+        let _new = queue.join_for(at(3), None, false);
+        let (two, three) = (queue.join_for(at(4), key("ours"), false), queue.join_for(at(5), key("ours"), false));
+        assert_eq!((queue.first_since_for(&ours), queue.first_slow_since()), (Some(at(1)), Some(at(2))));
         queue.offer(&ours);
         assert!(queue.is_offered(&ours, at(9)) && !queue.is_offered(&ours, at(1)));
         // Another comes free before the first has looked.
@@ -261,8 +276,8 @@ mod tests {
         let (ours, other) = (key("ours"), key("other"));
         let time = |waiting: u64| {
             let queue = Queue::default();
-            let others: Vec<_> = (0..waiting).map(|n| queue.join_for(at(n), Some(ours.clone()))).collect();
-            let last = queue.join_for(at(waiting), Some(other.clone()));
+            let others: Vec<_> = (0..waiting).map(|n| queue.join_for(at(n), Some(ours.clone()), false)).collect();
+            let last = queue.join_for(at(waiting), Some(other.clone()), false);
             let begun = std::time::Instant::now();
             for _ in 0..20_000 {
                 assert!(!queue.is_offered(&ours, at(waiting)) && !queue.is_offered(&other, at(waiting)));

@@ -212,10 +212,10 @@ fn due(place: &Place) -> u64 {
 }
 
 impl Group {
-    /// Whether a copy may have a connection, as far as this core sees: nobody waits for one, and a quarter is left for clients.
+    /// Whether a copy may have a connection, as far as this core sees: nobody waits for one, but where a server takes no more of a user, and a quarter is left for clients.
     pub(crate) fn has_spare(&self) -> bool {
         let places = self.places.borrow();
-        let somebody_waits = !self.queue.is_empty() || !self.paced.is_empty();
+        let somebody_waits = !self.queue.is_empty() || self.paced.first_slow_since().is_some();
         if somebody_waits || places.iter().any(|place| place.room.of_server.wanted() > 0) {
             return false;
         }

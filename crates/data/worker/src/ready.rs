@@ -170,13 +170,11 @@ impl Session {
     }
 
     /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only. Nor does what ends a
-    /// transaction, which an execution may have begun in the schema that it was prepared in, or what a user's lock is about.
+    /// transaction, which an execution may have begun in the schema that it was prepared in.
     fn wanted(&self, backend: &Backend, job: &Job<'_>) -> Cow<'_, State> {
         let needs_none = || {
             let elsewhere = !backend.holds.is_empty() && backend.state().schema != self.state.schema;
-            elsewhere
-                && matches!(job.what, What::Query(_))
-                && (ends_what_is_held(job.class) || backend::is_only_user_lock(job.text))
+            elsewhere && matches!(job.what, What::Query(_)) && ends_what_is_held(job.class)
         };
         if job.class.multi || job.class.use_db.is_none() && !needs_none() {
             return Cow::Borrowed(&self.state);
@@ -186,11 +184,12 @@ impl Session {
         Cow::Owned(state)
     }
 
-    /// Whether it was prepared in another schema than the session is in now, and does not ask for that one. Each of the two may be on servers where the other
-    /// is not.
-    fn means_only_its_own_schema(&self, job: &Job<'_>) -> bool {
-        let own = job.what.prepared_in().is_some_and(|own| !own.is_empty() && *own != self.state.schema);
-        own && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
+    /// Whether it asks for nothing in the session's schema: it was prepared in another, or is about a user's lock, which a server keeps for all of its schemas. Each
+    /// schema may be on servers where the other is not.
+    fn can_do_without_its_schema(&self, job: &Job<'_>) -> bool {
+        let own = || job.what.prepared_in().is_some_and(|own| !own.is_empty() && *own != self.state.schema);
+        let of_lock = || backend::is_only_user_lock(job.text) && !job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION);
+        (own() || of_lock()) && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
     }
 
     /// What routines of users may leave, unless the operator says that they only read.
@@ -266,7 +265,7 @@ impl Session {
                 }
                 Err(BackendFailed::Sync { code, .. })
                     if [errors::UNKNOWN_DATABASE.number, errors::DB_ACCESS_DENIED.number].contains(&code)
-                        && self.means_only_its_own_schema(job) =>
+                        && self.can_do_without_its_schema(job) =>
                 {
                     state.to_mut().schema = job.what.prepared_in().unwrap_or(&self.state.schema).clone();
                     backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await?;
