@@ -13,6 +13,8 @@ fn main() {
     trials::run(&[
         ("a_default_is_the_servers_where_init_connect_has_set_another", defaults),
         ("hostgroups_begin_their_connections_each_with_its_own", beginnings),
+        ("flags_are_changed_one_by_one_and_are_nobody_elses", flags),
+        ("a_limit_of_a_sessions_results_is_not_for_our_own_questions", limited),
         ("a_variable_that_becomes_too_large_has_no_older_value", too_large),
         ("traces_of_the_optimizer_are_nobody_elses", traces),
         ("what_is_to_be_encrypted_is_not_said_in_clear_any_more", in_clear),
@@ -125,6 +127,54 @@ fn beginnings(driver: Driver) -> Outcome {
             }
         }
         Ok(())
+    })
+}
+
+/// A SET of flags leaves those that it does not name: the session's own earlier ones are kept wherever it goes, and those of another session are not.
+fn flags(driver: Driver) -> Outcome {
+    each(driver, |_, server, proxy| {
+        narrow(proxy)?;
+        const FLAGS: [&str; 3] = ["index_merge", "mrr", "materialization"];
+        let asks: Vec<String> = FLAGS.iter().map(|flag| format!("@@optimizer_switch LIKE '%{flag}=on%'")).collect();
+        let ask = format!("SELECT {}", asks.join(", "));
+        server.root("SET GLOBAL optimizer_switch = 'index_merge=on,mrr=on,materialization=on'")?;
+        let mut first = log_in(proxy)?;
+        let mut second = beside(proxy, &first)?;
+        // What is put back is what the server has for all, not what it was built with.
+        server.root("SET GLOBAL optimizer_switch = 'materialization=off'")?;
+        asked(&mut first, "SET optimizer_switch = 'index_merge=off'")?;
+        asked(&mut second, "SET optimizer_switch = 'mrr=off'")?;
+        is(&mut second, &ask, &["1", "0", "0"])?;
+        is(&mut first, &ask, &["0", "1", "0"])?;
+        asked(&mut first, "SET SESSION optimizer_switch = 'MRR=off,materialization=on'")?;
+        is(&mut second, &ask, &["1", "0", "0"])?;
+        is(&mut first, &ask, &["0", "0", "1"])?;
+        asked(&mut first, "SET @@optimizer_switch = 'default,mrr=off'")?;
+        is(&mut beside(proxy, &first)?, &ask, &["1", "1", "0"])?;
+        is(&mut first, &ask, &["1", "0", "0"])?;
+        // All of them, by a value that only the server knows.
+        asked(&mut first, "SET @@optimizer_switch = REPLACE(@@optimizer_switch, 'index_merge=on', 'index_merge=off')")?;
+        is(&mut second, &ask, &["1", "0", "0"])?;
+        is(&mut first, &ask, &["0", "0", "0"])?;
+        asked(&mut first, "SET optimizer_switch = 'mrr=on'")?;
+        is(&mut second, &ask, &["1", "0", "0"])?;
+        is(&mut first, &ask, &["0", "1", "0"])
+    })
+}
+
+fn limited(driver: Driver) -> Outcome {
+    each(driver, |_, _, proxy| {
+        narrow(proxy)?;
+        let mut first = log_in(proxy)?;
+        let mut second = beside(proxy, &first)?;
+        asked(&mut first, "SET sql_select_limit = 0")?;
+        asked(&mut first, "SET @@session.sort_buffer_size = 100000 + 31072")?;
+        asked(&mut first, "SET @n = 40 + 2")?;
+        asked(&mut first, "INSERT INTO conf.counted (words) VALUES ('limited')")?;
+        asked(&mut second, "SELECT 1")?;
+        same(&held(proxy, &first)?, "")?;
+        asked(&mut first, "SET sql_select_limit = DEFAULT")?;
+        is(&mut first, "SELECT @@sort_buffer_size, @n, LAST_INSERT_ID() > 0", &["131072", "42", "1"])
     })
 }
 

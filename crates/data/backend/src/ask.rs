@@ -4,6 +4,7 @@ use crate::state::{State, UserValue, value_len_max};
 use crate::sync::{METADATA, characteristic};
 use crate::track::INTERRUPTED;
 use crate::{Backend, BackendFailed, Hold};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
@@ -332,6 +333,9 @@ impl Backend {
         if !question.starts_with("SHOW WARNINGS") {
             self.finder = None;
         }
+        let limited = question.starts_with("SELECT ") && self.state.variable("sql_select_limit").is_some();
+        // What the session wants of its own results is not for ours.
+        let question = if limited { format!("{question} LIMIT {}", u64::MAX).into() } else { Cow::Borrowed(question) };
         let mut payload = Vec::with_capacity(question.len() + 1);
         wire::command::write_query(&mut payload, question.as_bytes(), self.hello.caps);
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);

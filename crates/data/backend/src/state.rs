@@ -300,9 +300,23 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
 pub const CHARSET_VARIABLES: [&str; 4] =
     ["character_set_client", "character_set_results", "character_set_connection", "collation_connection"];
 
-/// The variable that is set with this one.
+/// Sets [`BIG_SELECTS`], too.
+pub(crate) const JOIN_MAX: &str = "max_join_size";
+pub(crate) const BIG_SELECTS: &str = "sql_big_selects";
+
+/// The variable that is set with this one, or is this one by another name (MariaDB).
 fn other_name(name: &str) -> Option<&'static str> {
     match name {
+        "default_storage_engine" => Some("storage_engine"),
+        "storage_engine" => Some("default_storage_engine"),
+        "tmp_memory_table_size" => Some("tmp_table_size"),
+        "tmp_table_size" => Some("tmp_memory_table_size"),
+        "log_slow_query_time" => Some("long_query_time"),
+        "long_query_time" => Some("log_slow_query_time"),
+        "wsrep_causal_reads" => Some("wsrep_sync_wait"),
+        "wsrep_sync_wait" => Some("wsrep_causal_reads"),
+        // A limit turns them off.
+        JOIN_MAX => Some(BIG_SELECTS),
         "character_set_connection" => Some("collation_connection"),
         "collation_connection" => Some("character_set_connection"),
         "character_set_server" => Some("collation_server"),

@@ -1,6 +1,6 @@
 //! From the state that a connection has to the state that a session wants: as few commands as can be.
 
-use crate::state::{CHARSET_VARIABLES, Collations, Names, State};
+use crate::state::{BIG_SELECTS, CHARSET_VARIABLES, Collations, JOIN_MAX, Names, State};
 use wire::caps::{self, Caps};
 
 /// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between servers, its statement does not.
@@ -187,9 +187,10 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
         }
     }
     let renamed = list.first().is_some_and(|first| first.starts_with("NAMES") || first.starts_with("CHAR"));
+    let undone = |name: &str| have.variable(name).is_some() && want.variable(name).is_none();
     let mut role = None;
     for (name, value) in want.variables().filter(|(name, _)| known(name)) {
-        let again = renamed && CHARSET_VARIABLES.contains(&name);
+        let again = renamed && CHARSET_VARIABLES.contains(&name) || name == JOIN_MAX && undone(BIG_SELECTS);
         if have.variable(name) != Some(value) || again {
             if name == ROLE {
                 role = Some(format!("SET ROLE {value}"));
@@ -335,6 +336,25 @@ mod tests {
         let mut want = State::new("a", 45);
         want.set("time_zone", "'+02:00'");
         assert_eq!(steps(&have, &want), "SET @@SESSION.sql_mode=DEFAULT, @@SESSION.time_zone='+02:00'");
+    }
+
+    #[test]
+    fn a_limit_of_joins_is_said_again_where_what_it_turns_off_is_put_back() {
+        let limited = |extra: &[(&str, &str)]| {
+            let mut state = State::new("a", 45);
+            extra.iter().for_each(|(name, value)| state.set(name, value));
+            state
+        };
+        let (allowed, limit) = (("sql_big_selects", "1"), ("max_join_size", "1000"));
+        assert_eq!(
+            steps(&limited(&[limit, allowed]), &limited(&[limit])),
+            "SET @@SESSION.sql_big_selects=DEFAULT, @@SESSION.max_join_size=1000"
+        );
+        // The limit that is set later turns it off.
+        assert_eq!(steps(&limited(&[]), &limited(&[allowed, limit])), "SET @@SESSION.max_join_size=1000");
+        // One variable by two names.
+        let (one, other) = (("default_storage_engine", "InnoDB"), ("storage_engine", "Aria"));
+        assert_eq!(steps(&limited(&[]), &limited(&[one, other])), "SET @@SESSION.storage_engine=Aria");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::asked::Executed;
 use crate::cursor::Cursor;
 use crate::relay::Follower;
 use crate::session::Session;
-use crate::settings::{Meaning, leaves_texts, may_run_programs, meaning, mentions_texts, put_back};
+use crate::settings::{Meaning, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags};
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
 use crate::tracked::OF_NAMES;
@@ -237,7 +237,11 @@ impl Session {
         let before = self.state.clone();
         let mut plain = true;
         for setting in settings {
-            let meaning = meaning(setting, &before);
+            let meaning = match sets_flags(setting) {
+                // The others are what its connections begin with, which has no words.
+                Some(name) if self.begins_otherwise(job, name) => Meaning::Ask(name),
+                _ => meaning(setting, &before),
+            };
             plain &= !matches!(meaning, Meaning::Ask(_))
                 && !matches!(setting, Setting::Variable(one) if matches!(one.value, Value::Expression(_)));
             match (meaning, setting) {

@@ -84,7 +84,7 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
             Scope::Global | Scope::Persist | Scope::PersistOnly => Meaning::Nothing,
             Scope::NextTransaction => Meaning::Keep(Hold::NextTransaction),
             Scope::User => user_variable(&one.name, &one.value, before),
-            Scope::Session => session_variable(&one.name, &one.value),
+            Scope::Session => session_variable(&one.name, &one.value, before),
         },
         Setting::Names { charset, collate } => {
             let mut words = format!("NAMES {}", charset.as_deref().unwrap_or("DEFAULT"));
@@ -138,7 +138,53 @@ fn names<'a>(words: String) -> Meaning<'a> {
     travels(move |state| state.set_names(Names::Written(words.as_str().into())))
 }
 
-fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
+/// Variables that are sets of flags: a SET changes those that it names, and leaves the others (MySQL manual, "Switchable Optimizations").
+const FLAGS: [&str; 3] = ["optimizer_switch", OPTIMIZER_TRACE, "optimizer_trace_features"];
+
+/// The name of the flags that this sets to a literal, if it does.
+pub(crate) fn sets_flags<'a>(setting: &'a Setting<'_>) -> Option<&'a str> {
+    let Setting::Variable(one) = setting else { return None };
+    (one.scope == Scope::Session && FLAGS.contains(&&*one.name) && matches!(one.value, Value::Literal(_))).then_some(&one.name)
+}
+
+/// What flags are after one more SET, in words that mean the same wherever they are said: those that the session has named, and the server's own of all others.
+/// `None` where what was there before is not written so.
+fn flags_after(before: Option<&str>, literal: &str) -> Option<String> {
+    let items = |literal: &str| -> Option<Vec<String>> {
+        let inner = literal.strip_prefix('\'')?.strip_suffix('\'')?;
+        Some(inner.split(',').map(|item| item.trim().to_ascii_lowercase()).filter(|item| !item.is_empty()).collect())
+    };
+    let Some(said) = items(literal) else {
+        // A number is all of them.
+        return Some(literal.to_owned());
+    };
+    let is_default = |item: &String| item == "default";
+    let mut all = match before.filter(|_| !said.iter().any(is_default)) {
+        None => Vec::new(),
+        Some(before) => items(before).filter(|before| before.first().is_some_and(is_default))?,
+    };
+    for item in said {
+        let name = item.split('=').next().unwrap_or_default().trim_end().to_owned();
+        all.retain(|one| one.split('=').next().is_none_or(|other| other.trim_end() != name));
+        all.push(item);
+    }
+    all.retain(|item| !is_default(item));
+    all.insert(0, "default".to_owned());
+    Some(format!("'{}'", all.join(",")))
+}
+
+fn flags<'a>(name: &'a str, literal: &'a str, before: &State) -> Meaning<'a> {
+    if flags_after(before.variable(name), literal).is_none() {
+        return Meaning::Ask(name);
+    }
+    Meaning::Travels(Box::new(move |state| {
+        let words = flags_after(state.variable(name), literal);
+        let fits = words.filter(|words| words.len() <= backend::value_len_max(name, words.as_bytes()));
+        fits.map(|words| state.set(name, &words)).is_some()
+    }))
+}
+
+fn session_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Meaning<'a> {
     if name == "autocommit" {
         let on = match value {
             Value::Literal(text) => text.eq_ignore_ascii_case(b"ON") || text.eq_ignore_ascii_case(b"TRUE") || *text == b"1",
@@ -164,6 +210,7 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>) -> Meaning<'a> {
         Some((_, Some(Ok((key, words))))) => travels(move |state| state.set(key, &words)),
         // Their default is the server's, not that of the login.
         Some(("DEFAULT", None)) if !CHARSET_VARIABLES.contains(&name) => travels(move |state| state.unset(name)),
+        Some((literal, None)) if FLAGS.contains(&name) => flags(name, literal, before),
         Some((literal, None)) => travels(move |state| state.set(name, literal)),
     }
 }
@@ -270,6 +317,15 @@ mod tests {
     fn literals_travel() {
         let state = state_after("SET @A='x', @b=-1, sql_mode='ANSI', NAMES latin1, time_zone=DEFAULT");
         assert_eq!(state.variable("sql_mode"), Some("'ANSI'"));
+        let flags = state_after(
+            "SET optimizer_switch='MRR=off,index_merge=off', optimizer_switch='mrr=on', optimizer_trace='enabled=off'",
+        );
+        assert_eq!(flags.variable("optimizer_switch"), Some("'default,index_merge=off,mrr=on'"));
+        assert_eq!(flags.variable("optimizer_trace"), Some("'default,enabled=off'"));
+        assert_eq!(flags_after(Some("'default,mrr=on'"), "'default,icp=off'").as_deref(), Some("'default,icp=off'"));
+        assert_eq!(flags_after(Some("'default,mrr=on'"), "'mrr=default'").as_deref(), Some("'default,mrr=default'"));
+        assert_eq!(flags_after(Some("'mrr=on,icp=off'"), "'mrr=off'"), None);
+        assert_eq!((flags_after(None, "3").as_deref(), flags_after(Some("3"), "'mrr=off'")), (Some("3"), None));
         let user: Vec<_> = state.user_variables().map(|(n, v)| (n, &*v.literal, v.names.clone())).collect();
         // A string is read in the character set before its statement.
         assert_eq!(user, [("a", "'x'", Some(Names::Collation(45))), ("b", "-1", None)]);
