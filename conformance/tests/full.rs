@@ -24,6 +24,7 @@ fn main() {
         ("an_account_with_all_its_connections_is_not_tried_by_each_who_waits", tried_seldom),
         ("who_waits_at_a_full_server_gets_what_comes_free_in_his_turn", full_in_turns),
         ("a_connection_that_many_share_is_given_back_where_there_can_be_no_other", full_beside_lanes),
+        ("reads_go_to_the_writer_where_nobody_says_where_the_reader_is", reader_without_address),
         ("a_server_in_offline_mode_is_left_to_itself", offline),
         ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
         ("who_waits_for_the_pace_gets_what_comes_free_in_his_turn", paced_beside_others),
@@ -220,6 +221,21 @@ fn full_beside_lanes(driver: Driver) -> Outcome {
     }
     over.store(true, Ordering::Relaxed);
     reading.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+}
+
+fn reader_without_address(driver: Driver) -> Outcome {
+    let (server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
+    set(&proxy, "SET mysql-connect_timeout_server_max=2000")?;
+    proxy.admin(
+        "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, 'nobody.invalid', 3306); \
+         REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1}'); \
+         LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    for mut client in [open(&proxy)?, open(&proxy)?] {
+        let answered = || asked(&mut client, "SELECT @@port").map(|said| said.concat().concat()).or_else(|_| Ok(String::new()));
+        soon(&server.port.to_string(), answered)?;
+    }
+    Ok(())
 }
 
 /// A server that lets nobody in and says why, for as long as the test lasts, and how often it has.

@@ -88,11 +88,14 @@ impl Pools {
         let begun = self.rt.now();
         // Another may come while it logs in.
         let opened_as = place.opened_as();
-        let result = self.rt.timeout(limit, self.log_in(place, want)).await;
-        let result = result.unwrap_or_else(|_| {
-            let what = format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis());
-            Err(Attempt::Again(what))
-        });
+        let result = match self.addresses_of(place, limit).await {
+            Ok(addresses) => {
+                let said = self.rt.timeout(limit, self.log_in_at_one_of(&addresses, place, want)).await;
+                let late = || Attempt::Again(format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis()));
+                said.unwrap_or_else(|_| Err(late()))
+            }
+            Err(unknown) => Err(unknown),
+        };
         match result {
             Ok((conn, hello)) => {
                 let now = self.rt.now();
@@ -231,12 +234,18 @@ impl Pools {
         }
     }
 
-    pub(crate) async fn log_in(&self, place: &Rc<Place>, want: &Want<'_>) -> Result<(Conn, net::Hello), Attempt> {
+    /// Where a server is. That nobody says so within the `limit` says nothing of the server: its connections go on, and it is shunned only where it has none,
+    /// so that others are asked at once.
+    async fn addresses_of(&self, place: &Rc<Place>, limit: Duration) -> Result<Vec<Address>, Attempt> {
         let server = place.server();
-        // That nobody says where it is says nothing of it.
-        let unknown = |error: std::io::Error| Attempt::Lacking(format!("nobody says where '{}' is: {error}", server.hostname));
-        let addresses = self.rt.resolve(&server.hostname, server.port).await.map_err(unknown)?;
-        self.log_in_at_one_of(&addresses, place, want).await
+        let why = match self.rt.timeout(limit, self.rt.resolve(&server.hostname, server.port)).await {
+            Ok(Ok(addresses)) => return Ok(addresses),
+            Ok(Err(error)) => error.to_string(),
+            Err(_late) => format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis()),
+        };
+        let why = format!("nobody says where '{}' is: {why}", server.hostname);
+        // The room for those that are to be opened counts, too.
+        Err(if place.taken() > place.opening.get() { Attempt::Lacking(why) } else { Attempt::Again(why) })
     }
 
     /// At the first address that somebody answers at, if only with an error: a name may have one at which the server does not listen, or nobody is. Where nobody was a moment

@@ -1,12 +1,13 @@
 //! From a host to addresses. Literal ones need nobody; for names the system's resolver is asked on a helper thread,
 //! because it blocks.
 //!
-//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a name serve until it answers again. A name that
-//! nobody answers for costs one thread of a core, however many ask for it.
+//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a name serve until it answers again. That there is no such name is
+//! an answer: what was known is forgotten when it is given twice, some seconds apart, since another host may have the address by then. A name that nobody answers
+//! for costs one thread of a core, however many ask for it.
 
 use crate::core::{Instant, Rt};
 use crate::local::Notify;
-use crate::{Address, Driver, mailbox};
+use crate::{Address, Driver, mailbox, sys};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -51,6 +52,8 @@ struct Name {
     ips: RefCell<Vec<IpAddr>>,
     /// When they were learnt, if they were.
     learnt: Cell<Option<Instant>>,
+    /// Since when the resolver says that there is no such name.
+    gone: Cell<Option<Instant>>,
     /// What the last lookup said instead.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
     /// A lookup runs.
@@ -66,7 +69,19 @@ impl Name {
     fn learn(&self, ips: Vec<IpAddr>, now: Instant) {
         self.ips.replace(ips);
         self.learnt.set(Some(now));
+        self.gone.set(None);
         self.failed.replace(None);
+    }
+
+    fn fail(&self, error: &io::Error, now: Instant, soon: Duration) {
+        if error.kind() == io::ErrorKind::NotFound {
+            let since = self.gone.get().unwrap_or(now);
+            self.gone.set(Some(since));
+            if now - since >= soon {
+                self.learnt.set(None);
+            }
+        }
+        self.failed.replace(Some((error.kind(), error.to_string())));
     }
 
     fn error(&self) -> io::Error {
@@ -87,8 +102,15 @@ impl Names {
             let idle = known.iter().position(|name| !name.looking.get());
             known.remove(idle.ok_or_else(|| io::Error::other("too many names are being looked up"))?);
         }
-        let (ips, learnt, failed) = (RefCell::default(), Cell::new(None), RefCell::new(None));
-        let name = Rc::new(Name { host: host.to_owned(), ips, learnt, failed, looking: Cell::new(false), done: Notify::new() });
+        let name = Rc::new(Name {
+            host: host.to_owned(),
+            ips: RefCell::default(),
+            learnt: Cell::new(None),
+            gone: Cell::new(None),
+            failed: RefCell::new(None),
+            looking: Cell::new(false),
+            done: Notify::new(),
+        });
         known.push(name.clone());
         Ok(name)
     }
@@ -114,23 +136,22 @@ pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16) -> io::Result<Vec<Ad
     if !name.looking.replace(true) {
         rt.spawn(look(rt.clone(), name.clone()));
     }
-    let stale = name.learnt.get().map(|_| name.ips.borrow().clone());
+    let known = || name.learnt.get().map(|_| name.ips.borrow().clone());
     let patience = if name.within(OLD, rt.now()).is_some() { PATIENCE } else { PATIENCE_IF_OLD };
-    if stale.is_none() {
+    if known().is_none() {
         name.done.wait().await;
-    } else if rt.timeout(patience, name.done.wait()).await.is_err() {
-        return stale.map(with_port).ok_or_else(|| name.error());
+    } else {
+        let _late = rt.timeout(patience, name.done.wait()).await;
     }
-    let failed = name.failed.borrow().is_some();
-    let ips = if failed { stale } else { Some(name.ips.borrow().clone()) };
-    ips.map(with_port).ok_or_else(|| name.error())
+    // The answer, or what was known before where there is none.
+    known().map(with_port).ok_or_else(|| name.error())
 }
 
 /// Looks a name up, for all who wait for it.
 async fn look(rt: Rt, name: Rc<Name>) {
     match look_up(&rt, &name.host).await {
         Ok(ips) => name.learn(ips, rt.now()),
-        Err(error) => drop(name.failed.replace(Some((error.kind(), error.to_string())))),
+        Err(error) => name.fail(&error, rt.now(), rt.0.names.fresh.get()),
     }
     name.looking.set(false);
     name.done.notify_all();
@@ -179,7 +200,11 @@ async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
 
 fn ask_system(name: &str) -> io::Result<Vec<IpAddr>> {
     // Any port: without one, the standard library refuses to ask.
-    Ok((name, 1).to_socket_addrs()?.map(|address| address.ip()).collect())
+    match (name, 1).to_socket_addrs() {
+        Ok(found) => Ok(found.map(|address| address.ip()).collect()),
+        Err(error) if sys::says_no_such_host(&error) => Err(io::Error::new(io::ErrorKind::NotFound, error)),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -215,6 +240,32 @@ mod tests {
             let unknown = rt.resolve("other", 3306).await;
             assert_eq!(unknown.unwrap_err().to_string(), "no resolver");
         });
+    }
+
+    #[test]
+    fn a_name_that_is_taken_out_is_forgotten_when_the_resolver_says_so_twice() {
+        static GONE: AtomicBool = AtomicBool::new(false);
+        fn answer(_: &str) -> io::Result<Vec<IpAddr>> {
+            if GONE.load(Ordering::Relaxed) { Err(io::Error::new(io::ErrorKind::NotFound, "no such name")) } else { Ok(one()) }
+        }
+        on_a_core(async |rt| {
+            rt.0.names.lookup.set(answer);
+            let known = rt.resolve("db", 3306).await.unwrap();
+            rt.sleep(Duration::from_millis(60)).await;
+            GONE.store(true, Ordering::Relaxed);
+            rt.0.names.fresh.set(Duration::from_millis(50));
+            assert_eq!(rt.resolve("db", 3306).await.unwrap(), known);
+            rt.sleep(Duration::from_millis(60)).await;
+            assert_eq!(rt.resolve("db", 3306).await.unwrap_err().to_string(), "no such name");
+            GONE.store(false, Ordering::Relaxed);
+            assert_eq!(rt.resolve("db", 3306).await.unwrap(), known);
+        });
+    }
+
+    #[test]
+    fn the_system_says_what_has_no_address() {
+        assert_eq!(ask_system("no such name").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(!ask_system("localhost").unwrap().is_empty());
     }
 
     #[test]
