@@ -1,6 +1,6 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
-use crate::cluster::Made;
+use crate::cluster::Sum;
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
@@ -11,7 +11,7 @@ use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;
 use crate::{access, build, cluster, file, layers, private, route};
 use bridge::{Ask, Report};
-use config::{Help as _, Refusal, Snapshot};
+use config::{Refusal, Snapshot};
 use rusqlite::types::Value;
 use std::io;
 use std::path::Path;
@@ -103,7 +103,7 @@ impl Shared {
             Command::LoadUser(name) => self.load_user(&name).await,
             Command::WriteConfig { path, select } => self.write_config(&path, select),
             Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
-            Command::Checksum(subject) => self.checksum(asker, &subject),
+            Command::Checksum(subject) => self.checksum(asker, &subject).await,
             Command::ClusterNode { uuid, ifaces } => {
                 self.cluster.greeted(asker.id, (&asker.host, asker.port), &uuid, &ifaces, self.now_s());
                 Ok(Reply::done())
@@ -237,7 +237,7 @@ impl Shared {
                     (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
                 })?;
             }
-            (Kind::Checksums, _) => self.fill_checksums()?,
+            (Kind::Checksums, _) => self.fill_checksums().await?,
             (_, Role::Runtime) => {
                 self.confirmed(&copy.name)?;
                 let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool).await?) } else { None };
@@ -341,7 +341,10 @@ impl Shared {
     async fn move_module(&self, module: Module, from: Layer, to: Layer) -> Result<Reply, Said> {
         let affected = match (from, to) {
             (Layer::Disk, _) => layers::from_disk(&self.engine.borrow(), module)?,
-            (_, Layer::Disk) => return self.save(module),
+            (_, Layer::Disk) => {
+                self.settle_if_shared(module).await?;
+                return self.save(module);
+            }
             (Layer::Runtime, _) => {
                 layers::from_runtime(&self.engine.borrow(), module, &self.snapshot.borrow())?;
                 0
@@ -373,7 +376,6 @@ impl Shared {
         let now = self.snapshot.borrow().clone();
         let asked = module.prefix().map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix)).transpose()?;
         let (next, notices) = self.build(module, now).await?;
-        let made = self.made(module, &next).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
@@ -387,29 +389,22 @@ impl Shared {
                 .borrow()
                 .transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
         }
-        self.enter(module, next, made, events.ends).await?;
+        self.enter(module, next, None, events.ends).await?;
         Ok(notices.join("; "))
     }
 
-    /// A module that was made, and checked, into force. `ends_events`: nothing is logged from then on.
-    pub(crate) async fn enter(&self, module: Module, next: Snapshot, made: Option<Made>, ends_events: bool) -> Result<(), Said> {
+    /// A module that was made, and checked, into force; `theirs`: as another proxy has it. `ends_events`: nothing is logged from then on.
+    pub(crate) async fn enter(&self, module: Module, next: Snapshot, theirs: Option<Sum>, ends_events: bool) -> Result<(), Said> {
         if module == Module::AdminVariables {
             self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
         }
-        let put = self.put_in_force(next, made).await;
+        let put = self.put_in_force(module, next, theirs).await;
         if ends_events {
             // It is in force also where a core is late. What was answered before is still logged.
             let _late = self.cores.hand_over_events().await;
             self.log_events(None).await?;
         }
         put
-    }
-
-    /// The checksum of a module that was made, for other proxies. It takes long where there are very many rows.
-    async fn made(&self, module: Module, next: &Snapshot) -> Result<Option<Made>, Said> {
-        let (next, helpers) = (next.clone(), self.aside.helpers());
-        let made = self.aside.done(move || Made::of(module, &next, &|| helpers.pause())).await;
-        Ok(made.ok_or("a defect ended the LOAD; the log has it")?)
     }
 
     /// What a LOAD of the module would put into force, and what there is to say about it.
@@ -435,17 +430,14 @@ impl Shared {
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD MYSQL USER TO RUNTIME: {notice}"));
         }
-        let made = self.made(Module::Users, &next).await?;
-        self.put_in_force(next, made).await?;
+        self.put_in_force(Module::Users, next, None).await?;
         Ok(Reply::Done { affected: 0, info: notices.join("; ") })
     }
 
-    async fn put_in_force(&self, next: Snapshot, made: Option<Made>) -> Result<(), Said> {
+    async fn put_in_force(&self, module: Module, next: Snapshot, theirs: Option<Sum>) -> Result<(), Said> {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
-        if let Some(made) = made {
-            self.cluster.loaded(made, self.now_s());
-        }
+        self.cluster.loaded(module, theirs, self.now_s());
         (self.hooks.in_force)(&next);
         self.aside.later(move || drop(before));
         let (confirmed, untold) = self.cores.load(&next, &self.aside).await;
@@ -529,18 +521,18 @@ impl Shared {
 
     // Telling
 
-    fn checksum(&self, asker: &Asker, subject: &Subject) -> Result<Reply, Said> {
-        let engine = self.engine.borrow();
+    async fn checksum(&self, asker: &Asker, subject: &Subject) -> Result<Reply, Said> {
         match subject {
             Subject::Global => {
                 self.cluster.seen(asker.id, self.now_s());
-                Ok(Reply::Rows(Grid::one("CHECKSUM", self.global_checksum().to_string())))
+                Ok(Reply::Rows(Grid::one("CHECKSUM", self.global_checksum().await?.to_string())))
             }
             Subject::Table { words, table, disk } => {
                 let schema = if *disk { "disk" } else { "main" };
                 let condition = if *table == "global_variables" { "WHERE variable_name LIKE 'mysql-%'" } else { "" };
-                let checksum =
-                    checksum_of(&engine.run(&format!("SELECT * FROM {schema}.{table} {condition} ORDER BY 1, 2"), &[])?);
+                let checksum = checksum_of(
+                    &self.engine.borrow().run(&format!("SELECT * FROM {schema}.{table} {condition} ORDER BY 1, 2"), &[])?,
+                );
                 let mut grid = Grid::new(["table", "checksum"]);
                 grid.push_row([Some(*words), Some(&checksum)]);
                 Ok(Reply::Rows(grid))

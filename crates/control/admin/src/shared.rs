@@ -124,7 +124,7 @@ impl Admin {
         let read_only = self.snapshot.variables.admin_read_only;
         let shared = Shared {
             started: rt.now(),
-            cluster: Cluster::begin(&rt, &self.engine, &self.snapshot),
+            cluster: Cluster::begin(&rt, &self.engine),
             cores: Cores::new(rt.clone(), cores, &self.snapshot, self.copies, Kept::counted_by(self.undelivered)),
             aside: Aside::Here,
             rt,

@@ -15,14 +15,16 @@ mod show;
 mod sums;
 mod take;
 
+use crate::answer::Said;
 use crate::engine::Engine;
 use crate::layers;
+use crate::shared::Shared;
 use crate::tables::Module;
-use config::{Snapshot, Variables};
-use decide::Sum;
+use config::{Help as _, Variables};
+pub(crate) use decide::Sum;
 pub(crate) use peer::Peer;
 use rt::Rt;
-use rt::local::Bell;
+use rt::local::{Bell, Notify};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -103,20 +105,20 @@ fn at(module: Module) -> Option<At> {
     SUBJECTS.iter().position(|subject| subject.module == module)
 }
 
-/// A module that was made for a LOAD, and its checksum.
+/// What is known of a module as it is in force here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Made {
-    at: At,
-    checksum: u64,
-    /// What another proxy said of it, where it is another's.
-    theirs: Option<Sum>,
+struct Own {
+    version: u64,
+    epoch: u64,
+    /// Made when somebody asks: a million users take seconds, and most proxies are alone.
+    checksum: Option<u64>,
+    /// What a SAVE before the start has kept. It counts if what the start found is the same.
+    saved: Option<Sum>,
 }
 
-impl Made {
-    /// Of a module of this snapshot; `None` if no other proxy has it.
-    pub(crate) fn of(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) -> Option<Self> {
-        let at = at(module)?;
-        Some(Self { at, checksum: sums::checksum(module, snapshot, pause), theirs: None })
+impl Own {
+    fn sum(self) -> Option<Sum> {
+        Some(Sum { version: self.version, epoch: self.epoch, checksum: self.checksum? })
     }
 }
 
@@ -151,7 +153,10 @@ fn up(count: &Cell<u64>) {
 pub(crate) struct Cluster {
     /// A name for this process, other at each start.
     uuid: String,
-    sums: RefCell<[Sum; SUBJECTS.len()]>,
+    own: RefCell<[Own; SUBJECTS.len()]>,
+    /// One makes checksums, and others who want them wait.
+    settling: Cell<bool>,
+    settled: Notify,
     peers: RefCell<Vec<Rc<Peer>>>,
     clients: RefCell<Vec<Client>>,
     /// One module after the other is taken over: it may be large.
@@ -162,20 +167,21 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// For what is in force at the start: a module that is as it was when it was saved goes on from there.
-    pub(crate) fn begin(rt: &Rt, engine: &Engine, snapshot: &Snapshot) -> Self {
-        let now_s = rt.wall_us() / 1_000_000;
-        let sums = SUBJECTS.each_ref().map(|subject| {
-            let checksum = sums::checksum(subject.module, snapshot, &|| ());
-            let saved = layers::saved_mark(engine.conn(), subject.name);
-            match saved.filter(|(version, _, saved)| *version > 1 && sums::number(saved) == Some(checksum)) {
-                Some((version, epoch, _)) => Sum { version: version.unsigned_abs(), epoch: epoch.unsigned_abs(), checksum },
-                None => Sum { version: 1, epoch: now_s, checksum },
-            }
+    /// For what is in force at the start.
+    pub(crate) fn begin(rt: &Rt, engine: &Engine) -> Self {
+        let epoch = rt.wall_us() / 1_000_000;
+        let own = SUBJECTS.each_ref().map(|subject| {
+            let saved = layers::saved_mark(engine.conn(), subject.name).and_then(|(version, epoch, checksum)| {
+                let (version, epoch) = (u64::try_from(version).ok()?, u64::try_from(epoch).ok()?);
+                (version > 1).then_some(Sum { version, epoch, checksum: sums::number(&checksum)? })
+            });
+            Own { version: 1, epoch, checksum: None, saved }
         });
         Self {
             uuid: uuid(rt.random(), rt.random()),
-            sums: RefCell::new(sums),
+            own: RefCell::new(own),
+            settling: Cell::new(false),
+            settled: Notify::new(),
             peers: RefCell::default(),
             clients: RefCell::default(),
             pulling: Cell::new(false),
@@ -184,28 +190,47 @@ impl Cluster {
         }
     }
 
-    /// A LOAD: this is in force from now on.
-    pub(crate) fn loaded(&self, made: Made, now_s: u64) {
-        let mut sums = self.sums.borrow_mut();
-        let Some(sum) = sums.get_mut(made.at) else { return };
-        *sum = match made.theirs {
-            Some(theirs) => sum.taken(theirs),
-            None => sum.loaded(now_s, made.checksum),
+    /// This module is in force from now on: loaded here, or taken over with what it was there.
+    pub(crate) fn loaded(&self, module: Module, theirs: Option<Sum>, now_s: u64) {
+        let mut all = self.own.borrow_mut();
+        let Some(own) = at(module).and_then(|at| all.get_mut(at)) else { return };
+        // Later than what was saved, too, be it that nobody has asked yet whether it is what the start found.
+        let epoch = own.saved.map_or(own.epoch, |saved| saved.epoch.max(own.epoch));
+        let before = Sum { version: own.version, epoch, checksum: 0 };
+        let (now, checksum) = match theirs {
+            Some(theirs) => (before.taken(theirs), Some(theirs.checksum)),
+            None => (before.loaded(now_s, 0), None),
         };
-        drop(sums);
+        *own = Own { version: now.version, epoch: now.epoch, checksum, saved: None };
+        drop(all);
         self.changed.ring();
     }
 
-    /// What others are told of a module: nothing where it is not shared.
+    /// The version of a module whose checksum nobody has asked for yet.
+    fn unsettled(&self, at: At) -> Option<u64> {
+        self.own.borrow().get(at).filter(|own| own.checksum.is_none()).map(|own| own.version)
+    }
+
+    /// The checksum of a module was made. A module that is as it was when it was saved goes on from there.
+    fn settle(&self, at: At, version: u64, checksum: u64) {
+        let mut all = self.own.borrow_mut();
+        let Some(own) = all.get_mut(at).filter(|own| own.version == version && own.checksum.is_none()) else { return };
+        own.checksum = Some(checksum);
+        if let Some(saved) = own.saved.take().filter(|saved| saved.checksum == checksum) {
+            (own.version, own.epoch) = (saved.version, saved.epoch);
+        }
+    }
+
+    /// What others are told of a module: nothing where it is not shared, or nobody has asked yet ([`Shared::settle`]).
     fn sum(&self, at: At, variables: &Variables) -> Sum {
-        let sum = self.sums.borrow().get(at).copied().unwrap_or_default();
+        let sum = self.own.borrow().get(at).and_then(|own| own.sum()).unwrap_or_default();
         if SUBJECTS.get(at).is_some_and(|subject| (subject.counts)(variables)) { sum } else { Sum::default() }
     }
 
     /// What a SAVE of this module keeps beside it.
     pub(crate) fn mark(&self, module: Module) -> Option<(&'static str, i64, i64, String)> {
         let at = at(module)?;
-        let sum = self.sums.borrow().get(at).copied()?;
+        let sum = self.own.borrow().get(at)?.sum()?;
         let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
         Some((SUBJECTS.get(at)?.name, signed(sum.version), signed(sum.epoch), sums::text(sum.checksum)))
     }
@@ -236,6 +261,54 @@ impl Cluster {
     pub(crate) fn seen(&self, session: u32, now_s: u64) {
         let mut clients = self.clients.borrow_mut();
         clients.iter_mut().filter(|client| client.session == session).for_each(|client| client.seen_s = now_s);
+    }
+}
+
+/// Only one makes checksums.
+struct Settling<'a>(&'a Cluster);
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.0.settling.set(false);
+        self.0.settled.notify_all();
+    }
+}
+
+impl Shared {
+    /// Makes the checksums that are missing, of what is in force.
+    pub(crate) async fn settle(&self) -> Result<(), Said> {
+        for at in 0..SUBJECTS.len() {
+            self.settle_one(at).await?;
+        }
+        Ok(())
+    }
+
+    async fn settle_one(&self, at: At) -> Result<(), Said> {
+        let Some(module) = SUBJECTS.get(at).map(|subject| subject.module) else { return Ok(()) };
+        if self.cluster.unsettled(at).is_none() {
+            return Ok(());
+        }
+        while self.cluster.settling.replace(true) {
+            self.cluster.settled.wait().await;
+        }
+        let _only = Settling(&self.cluster);
+        while let Some(version) = self.cluster.unsettled(at) {
+            let (snapshot, helpers) = (self.snapshot.borrow().clone(), self.aside.helpers());
+            let work = move || sums::checksum(module, &snapshot, &|| helpers.pause());
+            let checksum = self.aside.done(work).await.ok_or("a defect ended the checksum; the log has it")?;
+            // Unless it was loaded meanwhile.
+            self.cluster.settle(at, version, checksum);
+        }
+        Ok(())
+    }
+
+    /// Before a SAVE: other proxies go by what is kept beside the rows.
+    pub(crate) async fn settle_if_shared(&self, module: Module) -> Result<(), Said> {
+        let is_shared = !self.snapshot.borrow().variables.admin_cluster_username.is_empty();
+        match at(module).filter(|_| is_shared) {
+            Some(at) => self.settle_one(at).await,
+            None => Ok(()),
+        }
     }
 }
 

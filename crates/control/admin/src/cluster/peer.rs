@@ -3,6 +3,7 @@
 use super::decide::{Sum, Verdict, decide};
 use super::line::{Failed, Line, Rows};
 use super::{At, SUBJECTS, sums, up};
+use crate::answer::Said;
 use crate::shared::Shared;
 use config::{ProxyRow, Variables};
 use rt::local::Bell;
@@ -214,6 +215,9 @@ impl Shared {
             line => line.insert(self.join(peer, variables).await?),
         };
         let words = |failed: Failed| failed.to_string();
+        if let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.settle().await {
+            return Err(why);
+        }
         let began = self.rt.precise_now();
         let global = line.ask_one("SELECT GLOBAL_CHECKSUM()").await.map_err(words)?;
         let ping = self.rt.precise_now() - began;

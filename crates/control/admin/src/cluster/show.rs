@@ -11,7 +11,8 @@ use rusqlite::Connection;
 
 impl Shared {
     /// Fills `runtime_checksums_values`.
-    pub(crate) fn fill_checksums(&self) -> Result<(), Said> {
+    pub(crate) async fn fill_checksums(&self) -> Result<(), Said> {
+        self.settle().await?;
         let variables = self.snapshot.borrow().variables.clone();
         self.engine.borrow().transaction(|conn| {
             let mut into = Into::table(conn, "main.runtime_checksums_values", 4)?;
@@ -26,13 +27,14 @@ impl Shared {
     }
 
     /// One number for all of them.
-    pub(crate) fn global_checksum(&self) -> u64 {
+    pub(crate) async fn global_checksum(&self) -> Result<u64, Said> {
+        self.settle().await?;
         let variables = self.snapshot.borrow().variables.clone();
         let all = SUBJECTS.iter().enumerate().filter_map(|(at, subject)| {
             let sum = self.cluster.sum(at, &variables);
             (sum.version > 0).then(|| format!("{}{}", subject.name, sums::text(sum.checksum)))
         });
-        sql::spooky::hash64(all.collect::<String>().as_bytes(), 0)
+        Ok(sql::spooky::hash64(all.collect::<String>().as_bytes(), 0))
     }
 
     /// Fills one of the tables of other proxies; `table` is its name with its schema.

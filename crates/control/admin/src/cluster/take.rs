@@ -2,7 +2,7 @@
 
 use super::decide::{Sum, Verdict, decide};
 use super::line::{Failed, Line, Rows};
-use super::{At, Made, Peer, SUBJECTS, Subject, sums, up};
+use super::{At, Peer, SUBJECTS, Subject, sums, up};
 use crate::access;
 use crate::answer::{Said, because};
 use crate::build::{self, Built};
@@ -127,6 +127,7 @@ impl Shared {
     pub(crate) async fn give(&self, name: &str) -> Result<Grid, Said> {
         let at = SUBJECTS.iter().position(|subject| subject.name.eq_ignore_ascii_case(name));
         let at = at.ok_or_else(|| format!("'{name}' is nothing that proxies share"))?;
+        self.settle_one(at).await?;
         let (module, snapshot) = (SUBJECTS[at].module, self.snapshot.borrow().clone());
         let sum = self.cluster.sum(at, &snapshot.variables);
         if sum.version == 0 {
@@ -163,6 +164,7 @@ impl Shared {
     async fn take_over(&self, subject: &Subject, at: At, theirs: Sum, pieces: Pieces, from: &str) -> Result<(), Said> {
         let module = subject.module;
         let _alone = self.alone().await;
+        self.settle_one(at).await?;
         let now = self.snapshot.borrow().clone();
         let own = self.cluster.sum(at, &now.variables);
         if decide(own, theirs, u64::MAX, (subject.enough)(&now.variables)) != Verdict::Pull {
@@ -189,11 +191,12 @@ impl Shared {
             access::check_at(&next.variables, &self.open_at).map_err(|refused| because(module.words(), &refused))?;
         }
         let events = self.events_after(module, &next).await?;
-        for notice in notices.iter().map(ToString::to_string).chain(events.notice) {
+        let waiting = next.variables.waiting_for_a_start(&self.snapshot.borrow().variables);
+        for notice in notices.iter().map(ToString::to_string).chain(events.notice).chain(waiting) {
             (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
         }
         self.keep(subject, &next)?;
-        let entered = self.enter(module, next, Some(Made { at, checksum, theirs: Some(theirs) }), events.ends).await;
+        let entered = self.enter(module, next, Some(theirs), events.ends).await;
         up(&self.cluster.tally.taken);
         let Sum { version, epoch, .. } = theirs;
         let words = format!("cluster: {} was taken over from {from}, version {version} of epoch {epoch}", subject.name);

@@ -68,6 +68,8 @@ fn what_was_saved_as_it_is_in_force_goes_on_behind_a_start() {
     let kept = Rc::new(RefCell::new((0, 0, String::new())));
     let keep = kept.clone();
     testing::with(options.clone(), |bench| async move {
+        // Of a proxy that is alone nothing is kept.
+        bench.script("SET admin-cluster_username = 'c'; LOAD ADMIN VARIABLES TO RUNTIME").await;
         bench.script("INSERT INTO proxysql_servers (hostname) VALUES ('b'); LOAD PROXYSQL SERVERS TO RUNTIME").await;
         assert_eq!(bench.rows("SELECT hostname, port FROM runtime_proxysql_servers").await, [["b", "6032"]]);
         bench.script("SAVE PROXYSQL SERVERS TO DISK; INSERT INTO mysql_users (username) VALUES ('a')").await;
