@@ -121,6 +121,8 @@ pub struct Backend {
     pub(crate) tracking: Option<Arc<crate::track::Told>>,
     /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.
     pub strange_variables: bool,
+    /// What is known of the programs of users that have run there.
+    pub(crate) programs: crate::left::Programs,
     /// What the server has still to tell: an error tells nothing of what its statement has changed.
     pub unreported: Unreported,
     pub(crate) opened: Instant,
@@ -209,20 +211,25 @@ impl Backend {
         self.lingers_until().into_iter().chain(delay).min()
     }
 
-    /// When it is asked for what it remembers of a statement (the id of an insert, warnings), if nothing else keeps it and that ends by itself.
+    /// When it is asked for what it remembers of a statement (the id of an insert, warnings) and what programs have left, if nothing else keeps it and that
+    /// ends by itself.
     #[must_use]
     pub fn lingers_until(&self) -> Option<Instant> {
         // Whether there still is a lock is asked then, too.
         let lock = if self.doubts_locks() { Hold::UserLock } else { Hold::Unread };
-        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, lock]) {
+        let left = self.says_what_is_left();
+        let programs = if left.is_some() { [Hold::Procedure, Hold::Routine] } else { [Hold::Unread; 2] };
+        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, lock, programs[0], programs[1]]) {
             return None;
         }
         let of = |hold, until: Option<Instant>| self.holds.has(hold).then_some(until);
-        match (of(Hold::InsertId, self.insert_id_until), of(Hold::Diagnostics, self.warnings_until)) {
+        let remembered = match (of(Hold::InsertId, self.insert_id_until), of(Hold::Diagnostics, self.warnings_until)) {
             (Some(id), Some(warnings)) => Some(id?.max(warnings?)),
             (None, None) if self.unreported != Unreported::Nothing => self.warnings_until,
+            (None, None) => return left,
             (one, other) => one.or(other)?,
-        }
+        };
+        remembered.map(|until| left.map_or(until, |left| until.max(left)))
     }
 
     /// Ends the holds whose time is over.
@@ -453,12 +460,15 @@ impl Backend {
                         }
                         self.holds.status(response.status());
                     }
+                    let says = |state: &State| state.variable(crate::left::TRANSACTIONS).is_some();
+                    // What a session has said of it, or has taken back, is not ours any more.
+                    self.programs.told_of_transactions &= !says(&before) && !says(want);
                     let user = if brings_variables { want.user.clone() } else { before.user };
                     self.state = State { schema: before.schema, user, ..want.clone() };
                     if schema {
                         self.init_db(&want.schema).await?;
                     }
-                    if self.tracking_for(want, tracking) == Tracking::On {
+                    if matches!(self.tracking_for(want, tracking), Tracking::On | Tracking::Calls) {
                         self.track(tracking).await?;
                         if self.tracking_for(want, tracking) == Tracking::Off {
                             // The server has just said that it tells less of its own than the session wants to hear.

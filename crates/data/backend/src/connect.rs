@@ -160,6 +160,7 @@ impl Pools {
                     tracking: None,
                     unreported: Unreported::Nothing,
                     strange_variables: false,
+                    programs: crate::left::Programs::default(),
                     opened: now,
                     since: now,
                     pinged: now,

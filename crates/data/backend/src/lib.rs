@@ -11,6 +11,7 @@ mod failure;
 mod hold;
 mod kill;
 mod lane;
+mod left;
 mod lend;
 mod linger;
 mod meant;

@@ -50,6 +50,8 @@ pub struct Place {
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     pub(crate) numbers: Numbers,
+    /// Whom it does not tell what procedures have left.
+    pub(crate) refusals: crate::left::Refusals,
     /// What it tells of changes in sessions.
     pub(crate) tracks: RefCell<crate::track::Tracks>,
     /// What it makes of collations in logins that it does not know, in the words of a SET.
@@ -121,6 +123,7 @@ impl Place {
             silent: RefCell::default(),
             second_password: RefCell::default(),
             numbers: Numbers::default(),
+            refusals: crate::left::Refusals::default(),
             tracks: RefCell::default(),
             made_of: RefCell::default(),
             own_modes: Cell::new(None),
@@ -148,6 +151,7 @@ impl Place {
 
     pub(crate) fn update(&self, row: Arc<Server>) {
         self.gone.set(false);
+        self.refusals.forget();
         let takes = row.status == Status::Online && self.has_same_tls(&row);
         *self.row.borrow_mut() = row;
         if !takes {

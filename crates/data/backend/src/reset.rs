@@ -71,6 +71,7 @@ impl Backend {
         self.plain_quotes = false;
         (self.warnings_left, self.others_warnings) = (false, false);
         (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
+        self.programs = crate::left::Programs::default();
         self.insert_id = Some(0);
         self.holds = Holds::default();
         self.unread = crate::Unread::default();

@@ -5,6 +5,7 @@
 //! docs/decisions/0020-what-servers-track.md.
 
 use crate::ask::{Answer, without_zeros};
+use crate::left::TRANSACTIONS;
 use crate::sync::{DEFAULT, Need, TOLD, Ways};
 use crate::{Backend, BackendFailed, Hold, State, Unreported};
 use std::fmt::Write as _;
@@ -20,6 +21,8 @@ pub enum Tracking {
     Any,
     /// It may run a program: the server shall tell.
     On,
+    /// It calls a procedure or function of users: the server shall tell all that it can, of transactions, too.
+    Calls,
     /// It would see, or change, what we have asked for.
     Off,
 }
@@ -66,6 +69,9 @@ const HEAR_MYSQL: &[u8] = b"DO 0";
 const TURN_OFF: &str =
     "SET session_track_system_variables=DEFAULT, session_track_schema=DEFAULT, session_track_state_change=DEFAULT";
 
+/// Of transactions, by which statements the next one would be begun.
+const TELL_OF_TRANSACTIONS: &str = "session_track_transaction_info='CHARACTERISTICS'";
+
 /// What is known of a server's tracking.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Tracks {
@@ -86,6 +92,8 @@ pub(crate) struct Told {
     turn_on: String,
     /// What it tells sessions that have not asked for anything.
     by_default: Arc<Wish>,
+    /// The same where of transactions it tells only us, without one that is open and with one; `None` if it tells all sessions of them.
+    without_transactions: Option<[Arc<Wish>; 2]>,
 }
 
 impl Backend {
@@ -94,11 +102,13 @@ impl Backend {
     pub fn wish(&self) -> Option<Arc<Wish>> {
         let told = self.tracking.as_ref()?;
         let said = TOLD.map(|name| self.state.variable(name).filter(|value| *value != DEFAULT));
+        let ours = told.without_transactions.as_ref().filter(|_| self.programs.told_of_transactions);
+        let by_default = ours.map_or(&told.by_default, |[without, with]| if self.programs.begun { with } else { without });
         if said.iter().all(Option::is_none) {
-            return Some(told.by_default.clone());
+            return Some(by_default.clone());
         }
         let [variables, schema, state] = said;
-        Some(Arc::new(told.by_default.with(variables.map(listed), schema.map(is_on), state.map(is_on))))
+        Some(Arc::new(by_default.with(variables.map(listed), schema.map(is_on), state.map(is_on))))
     }
 
     /// Who wants to be told more than we have a server tell has a connection on which we have asked for nothing.
@@ -151,6 +161,7 @@ impl Backend {
     pub(crate) fn with_tracking(&self, need: Need, tracking: Tracking) -> Need {
         let turn = match tracking {
             Tracking::On => self.tracking.is_none() && self.may_track(),
+            Tracking::Calls => (self.tracking.is_none() || self.lacks_transactions()) && self.may_track(),
             Tracking::Off => self.tracking.is_some(),
             Tracking::Any => false,
         };
@@ -162,6 +173,15 @@ impl Backend {
 
     fn may_track(&self) -> bool {
         caps::has(self.hello.caps, caps::SESSION_TRACK) && !matches!(*self.place.tracks.borrow(), Tracks::Not)
+    }
+
+    /// Whether it is to be asked for what it tells of transactions, too.
+    fn lacks_transactions(&self) -> bool {
+        let could = || match &*self.place.tracks.borrow() {
+            Tracks::As(told) => told.without_transactions.is_some(),
+            Tracks::Unknown | Tracks::Not => false,
+        };
+        !self.programs.told_of_transactions && self.may_say_what_is_left() && could()
     }
 
     /// The statement of [`Backend::hear`].
@@ -193,11 +213,22 @@ impl Backend {
     /// The connection broke.
     pub(crate) async fn track(&mut self, tracking: Tracking) -> Result<(), BackendFailed> {
         match tracking {
-            Tracking::On if self.tracking.is_none() && self.may_track() => self.turn_on().await,
+            Tracking::On | Tracking::Calls if self.tracking.is_none() && self.may_track() => {
+                self.turn_on(tracking == Tracking::Calls).await
+            }
+            Tracking::Calls if self.lacks_transactions() => {
+                let told = self.ask(&format!("SET {TELL_OF_TRANSACTIONS}")).await?;
+                // Refused, it is as with those who do not tell of them.
+                self.programs.told_of_transactions = !matches!(told, Answer::Refused(_));
+                self.programs.begun = self.holds.has(Hold::Transaction);
+                Ok(())
+            }
             Tracking::Off if self.tracking.is_some() => {
                 self.tracking = None;
                 TOLD.iter().for_each(|name| self.state.unset(name));
-                if matches!(self.ask(TURN_OFF).await?, Answer::Refused(_)) {
+                let ours = std::mem::take(&mut self.programs.told_of_transactions);
+                let also = if ours { format!(", {TRANSACTIONS}=DEFAULT") } else { String::new() };
+                if matches!(self.ask(&format!("{TURN_OFF}{also}")).await?, Answer::Refused(_)) {
                     // What it tells is ours; nobody else shall see it.
                     self.holds.add(Hold::UnknownState);
                 }
@@ -207,7 +238,7 @@ impl Backend {
         }
     }
 
-    async fn turn_on(&mut self) -> Result<(), BackendFailed> {
+    async fn turn_on(&mut self, calls: bool) -> Result<(), BackendFailed> {
         let known = self.place.tracks.borrow().clone();
         let told = match known {
             Tracks::Not => return Ok(()),
@@ -225,16 +256,22 @@ impl Backend {
                 told
             }
         };
-        let mut answer = self.ask(&told.turn_on).await?;
+        let transactions = calls && self.lacks_transactions();
+        let also = if transactions { format!(", {TELL_OF_TRANSACTIONS}") } else { String::new() };
+        let turn_on = format!("{}{also}", told.turn_on);
+        let mut answer = self.ask(&turn_on).await?;
         if matches!(answer, Answer::Refused(INTERRUPTED)) {
             // A KILL QUERY that was meant for a statement. Untold, what the next one changes would be lost.
-            answer = self.ask(&told.turn_on).await?;
+            answer = self.ask(&turn_on).await?;
         }
         match answer {
             Answer::Refused(UNKNOWN_VARIABLE | WRONG_VALUE) => *self.place.tracks.borrow_mut() = Tracks::Not,
             // Just now it may not be said (an XA transaction is prepared): this statement goes without.
             Answer::Refused(_) => {}
-            _ => self.tracking = Some(told),
+            _ => {
+                (self.tracking, self.programs.told_of_transactions) = (Some(told), transactions);
+                self.programs.begun = self.holds.has(Hold::Transaction);
+            }
         }
         Ok(())
     }
@@ -243,7 +280,11 @@ impl Backend {
     async fn ask_for_defaults(&mut self) -> Result<Option<Told>, BackendFailed> {
         // As this connection began, unless its session has said something of it by now.
         let scope = if TOLD.iter().any(|name| self.state.variable(name).is_some()) { "GLOBAL" } else { "SESSION" };
-        let names = TOLD.map(|name| format!("@@{scope}.{name}")).join(", ");
+        let mut names = TOLD.map(|name| format!("@@{scope}.{name}")).join(", ");
+        if !self.hello.is_mariadb() {
+            // Whether all sessions are told of them.
+            let _infallible = write!(names, ", @@GLOBAL.{TRANSACTIONS}");
+        }
         let rows = match self.ask(&format!("SELECT {names}")).await? {
             Answer::Rows(rows) => rows,
             Answer::Refused(UNKNOWN_VARIABLE) => {
@@ -252,7 +293,7 @@ impl Backend {
             }
             _ => return Ok(None),
         };
-        let Some([Some(variables), schema, state]) = rows.rows.first().map(Vec::as_slice) else { return Ok(None) };
+        let Some([Some(variables), schema, state, rest @ ..]) = rows.rows.first().map(Vec::as_slice) else { return Ok(None) };
         let variables = without_zeros(variables);
         let variables = String::from_utf8_lossy(&variables);
         let on = |cell: &Option<Vec<u8>>| cell.as_deref().is_some_and(|said| [&b"1"[..], b"ON"].contains(&&*without_zeros(said)));
@@ -266,11 +307,15 @@ impl Backend {
                 let _infallible = write!(names, ",{name}");
             }
         }
+        let by_default = Wish::new(&variables, on(schema), on(state));
+        let silent = rest.first().and_then(Option::as_deref).is_some_and(|said| without_zeros(said) == b"OFF");
         Ok(Some(Told {
             turn_on: format!(
                 "SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"
             ),
-            by_default: Arc::new(Wish::new(&variables, on(schema), on(state))),
+            without_transactions: silent
+                .then(|| [false, true].map(|open| Arc::new(by_default.clone().without_transactions(open)))),
+            by_default: Arc::new(by_default),
             names,
         }))
     }

@@ -2,6 +2,7 @@
 
 use crate::answer::Complaint;
 use crate::asked::{Asked, Knows};
+use crate::insert_id;
 use crate::lanes;
 use crate::ready::sees;
 use crate::relay::{Ask, Failed, doubt_interrupted, relay};
@@ -350,6 +351,7 @@ impl Session {
                 return asked;
             }
         }
+        backend.wait_for_silence(self.core.rt.now(), insert_id::SILENT);
         let counted = self.count_down_insert_id(job, hostgroup, &mut backend).await;
         if counted.is_err() {
             self.core.pools.release(backend);

@@ -1,6 +1,7 @@
 //! `LAST_INSERT_ID()` follows the session. A server is asked for it before its connection is given back, and a connection is told where a
 //! statement reads it, so that an insert binds nobody to its connection.
 
+use crate::left;
 use crate::ready::executes_unread;
 use crate::relay::Failed;
 use crate::session::Session;
@@ -12,7 +13,7 @@ use sql::{Class, CommandCounter, Leaves, Reads};
 use std::time::Duration;
 
 /// A client that is silent for so long leaves the connection of its insert: what follows in the same request of an application comes sooner.
-const SILENT: Duration = Duration::from_millis(5);
+pub(crate) const SILENT: Duration = Duration::from_millis(5);
 
 /// Of the answers since a connection was last asked, so many ids are kept.
 const SAID_MAX: usize = 16;
@@ -164,7 +165,10 @@ impl Session {
             };
         }
         // Warnings are asked for before, in the client's next silence.
-        let waits = backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread]);
+        let programs = backend.says_what_is_left().is_some();
+        let waits = backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread])
+            || programs
+                && backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, Hold::Procedure, Hold::Routine]);
         backend.insert_id_until = waits.then(|| self.core.rt.now());
         Ok(())
     }
@@ -193,8 +197,16 @@ impl Session {
                     backend.idle = Idle::Doubtful;
                 }
             }
+            let mut is_nobodys = false;
+            if asked.is_ok() && left::is_all(&backend) {
+                let left = Box::pin(self.ask_what_is_left(&mut backend, limit_ms)).await;
+                is_nobodys = matches!(left, Ok(true));
+                asked = left.map(drop);
+            }
             let over = backend.idle != Idle::Proven && backend.holds.carry_state();
-            if backend.idle == Idle::Proven && !backend.holds.is_empty() {
+            if is_nobodys && backend.idle == Idle::Proven {
+                self.core.pools.give_up(backend);
+            } else if backend.idle == Idle::Proven && !backend.holds.is_empty() {
                 self.held.put(hostgroup, backend);
             } else {
                 self.core.pools.release(backend);
@@ -218,6 +230,9 @@ impl Session {
         }
         if backend.holds.has(Hold::Diagnostics) {
             return Ok(());
+        }
+        if backend.says_what_is_left().is_some() && self.knows_found_rows(backend) && self.found_rows().is_none() {
+            self.find_before(backend, limit_ms, true).await?;
         }
         if backend.unreported != Unreported::Nothing {
             self.hear(backend, limit_ms, true).await?;

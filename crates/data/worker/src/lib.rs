@@ -31,6 +31,7 @@ mod kill;
 mod lanes;
 mod last_gtid;
 mod learn;
+mod left;
 mod lexing;
 mod mirror;
 mod pace;

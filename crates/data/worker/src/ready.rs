@@ -197,11 +197,14 @@ impl Session {
     pub(crate) fn hold_for_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
         let leaves = job.class.leaves;
         if backend::is_call(job.class) && leaves.intersects(Leaves::UNKNOWN_STATE) {
-            if !before.has(Hold::Procedure) && !self.calls_strangers(job) {
+            if before.has(Hold::Procedure) || self.calls_strangers(job) {
+                backend.runs_programs();
+            } else {
                 backend.holds.remove(Hold::Procedure);
             }
         } else if leaves.intersects(Leaves::UNKNOWN_FUNCTION) && self.calls_strangers(job) {
             backend.holds.add(Hold::Routine);
+            backend.runs_programs();
         }
     }
 
@@ -334,7 +337,7 @@ impl Session {
 
     /// Our questions would be what FOUND_ROWS() is about from then on: where SQL_CALC_FOUND_ROWS has run, it is asked for before them. `answered`: as
     /// [`Session::read_back`].
-    async fn find_before(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
+    pub(crate) async fn find_before(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
         let (mariadb, mut found) = (backend.hello.is_mariadb(), None);
         let untold = backend.unreported != Unreported::Nothing;
         if untold {

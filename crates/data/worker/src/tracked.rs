@@ -33,7 +33,13 @@ impl Session {
         if sees_tracking(class, job.sent()) {
             return Tracking::Off;
         }
-        if may_run_programs(class) && !matches!(job.what, What::Prepare(_)) { Tracking::On } else { Tracking::Any }
+        if !may_run_programs(class) || matches!(job.what, What::Prepare(_)) {
+            Tracking::Any
+        } else if backend::is_call(class) || class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
+            Tracking::Calls
+        } else {
+            Tracking::On
+        }
     }
 
     /// Takes what a response says of changes: variables are to be asked for, unless the statement has set them itself; what has no name
@@ -54,7 +60,7 @@ impl Session {
         // another that has no name here. And a statement before has had something to tell, too, and that may be it.
         let mut explained = explains_a_change(class) && before != Unreported::Change;
         let own = if class.leaves.intersects(Leaves::SET) { set_by(text, escapes) } else { Some(Vec::new()) };
-        let (mut schema, mut changed) = (None, false);
+        let (mut schema, mut changed, mut announced) = (None, false, false);
         for change in response.changes() {
             match change {
                 Change::Schema(name) => {
@@ -85,8 +91,16 @@ impl Session {
                     }
                 }
                 Change::State(on) => changed |= on,
+                // The last of them counts: the transaction may have been begun, and ended, by the same program.
+                Change::TransactionCharacteristics(how) => {
+                    announced = backend.is_told_of_transactions() && how.starts_with(b"SET TRANSACTION");
+                }
+                Change::TransactionState(state) => backend.has_begun(state),
                 _ => {}
             }
+        }
+        if announced && !backend.holds.has(Hold::Transaction) {
+            backend.holds.add(Hold::NextTransaction);
         }
         #[cfg(feature = "planted")]
         let explained = explained

@@ -70,14 +70,39 @@ fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     })
 }
 
-/// What a session wants to be told, in the words of its `session_track_` variables. Of GTIDs and transactions it is told all that the
-/// server says.
+/// What a session wants to be told, in the words of its `session_track_` variables. Of GTIDs it is told all that the server says, and of transactions
+/// too, unless the server was asked for that on behalf of somebody else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
     /// `session_track_system_variables`; `None` for `*`.
     variables: Option<Vec<Box<str>>>,
     schema: bool,
     state: bool,
+    transactions: Transactions,
+}
+
+/// What it is told of transactions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Transactions {
+    /// All that the server tells.
+    #[default]
+    All,
+    /// What MySQL tells who has not asked: that one was begun by a statement, or is over. Whether one is open before the response.
+    Begun(bool),
+}
+
+impl Transactions {
+    /// What remains of this change.
+    fn of(&mut self, state: &[u8]) -> Option<&'static [u8; 8]> {
+        let Self::Begun(open) = self else { return None };
+        let begun = state.starts_with(b"T");
+        match (std::mem::replace(open, begun), begun) {
+            (false, true) if state == b"T_R_____" => Some(b"T_R_____"),
+            (false, true) => Some(b"T_______"),
+            (true, false) => Some(b"________"),
+            _ => None,
+        }
+    }
 }
 
 impl Wish {
@@ -85,7 +110,13 @@ impl Wish {
     #[must_use]
     pub fn new(variables: &str, schema: bool, state: bool) -> Self {
         let names = || variables.split(',').map(|name| name.trim().to_ascii_lowercase().into()).collect();
-        Self { variables: (variables.trim() != "*").then(names), schema, state }
+        Self { variables: (variables.trim() != "*").then(names), schema, state, transactions: Transactions::All }
+    }
+
+    /// The same without what MySQL tells of transactions only who has asked for it. `open`: whether one is that a statement has begun.
+    #[must_use]
+    pub fn without_transactions(self, open: bool) -> Self {
+        Self { transactions: Transactions::Begun(open), ..self }
     }
 
     /// The same where the session has said some of it by itself.
@@ -93,10 +124,11 @@ impl Wish {
     pub fn with(&self, variables: Option<&str>, schema: Option<bool>, state: Option<bool>) -> Self {
         let schema = schema.unwrap_or(self.schema);
         let state = state.unwrap_or(self.state);
-        match variables {
-            Some(variables) => Self::new(variables, schema, state),
-            None => Self { variables: self.variables.clone(), schema, state },
-        }
+        let variables = match variables {
+            Some(variables) => Self::new(variables, schema, state).variables,
+            None => self.variables.clone(),
+        };
+        Self { variables, schema, state, transactions: self.transactions }
     }
 
     /// Whether this variable is among them.
@@ -110,11 +142,20 @@ impl Wish {
     pub fn of(&self, raw: &[u8]) -> Vec<u8> {
         let mut r = Reader::new(raw);
         let mut out = Vec::with_capacity(raw.len());
+        let mut transactions = self.transactions;
         while let (Ok(kind), Ok(block)) = (r.u8(), r.lenenc_bytes()) {
             let wanted = match change(kind, block) {
                 Some(Change::Variable { name, .. }) => self.has(name),
                 Some(Change::Schema(_)) => self.schema,
                 Some(Change::State(_)) => self.state,
+                Some(Change::TransactionCharacteristics(_)) => transactions == Transactions::All,
+                Some(Change::TransactionState(state)) if transactions != Transactions::All => {
+                    if let Some(state) = transactions.of(state) {
+                        out.u8(kind);
+                        out.lenenc_bytes(&[&[8][..], state].concat());
+                    }
+                    false
+                }
                 _ => true,
             };
             if wanted {
@@ -138,6 +179,22 @@ mod tests {
         assert_eq!(told(Wish::new("time_zone, AUTOCOMMIT", true, false)), 3);
         assert_eq!(told(Wish::new("", false, false)), 1);
         assert_eq!(Wish::new("*", true, true).of(raw), raw);
+        let ours = Wish::new("*", true, true).without_transactions(true);
+        assert_eq!(ours.with(Some("*"), None, None), ours);
+        let of = |open: bool, raw: &[u8]| Wish::new("*", true, true).without_transactions(open).of(raw);
+        let state = |state: &[u8; 8]| [&b"\x05\x09\x08"[..], state].concat();
+        for (open, said, wanted) in [
+            (false, b"T_______", Some(b"T_______")),
+            (false, b"T_R_____", Some(b"T_R_____")),
+            (false, b"T_R___S_", Some(b"T_______")),
+            (false, b"I_R___S_", None),
+            (false, b"________", None),
+            (true, b"T_R_W_S_", None),
+            (true, b"________", Some(b"________")),
+        ] {
+            assert_eq!(of(open, &state(said)), wanted.map(state).unwrap_or_default(), "{open} {said:?}");
+        }
+        assert_eq!(of(true, b"\x04\x0b\x0aSTART TRAN\x02\x011"), b"\x02\x011");
         let common = Wish::new("time_zone", true, false);
         assert_eq!(common.with(None, None, None), common);
         assert_eq!(common.with(Some("autocommit"), None, Some(true)), Wish::new("autocommit", true, true));
