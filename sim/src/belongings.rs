@@ -9,7 +9,7 @@
 //! LOCK TABLES log WRITE, UNLOCK TABLES          SELECT 'tag' FROM warny, … FROM nowhere [FOR UPDATE], SHOW WARNINGS
 //! INSERT INTO ids VALUES ('tag'), …             INSERT INTO fires VALUES ('tag'), CALL change('tag'): they set a variable,
 //!                                               CALL also @b, of which nobody tells, as INSERT INTO hides VALUES ('tag') does:
-//!                                               of that it is told that something has changed
+//!                                               of that it is told that something has changed. CALL hide('tag') sets @b only. What is left: SELECT s.*, …
 //!                                               SHOW ERRORS, SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS, SELECT @@warning_count
 //! ```
 
@@ -158,6 +158,17 @@ impl Belongings {
         self.owner = client(sql).map(str::to_owned).or_else(|| self.owner.take());
     }
 
+    /// What programs may have left: as MySQL's performance schema tells it. `plain`: there is no role.
+    pub(crate) fn left(&self, plain: bool) -> Answer {
+        let locks = self.locks.len() + usize::from(self.locked);
+        let first = ["1", &locks.to_string(), "0", "1", if plain { "1" } else { "0" }, &self.user.len().to_string()]
+            .map(|cell| Some(cell.to_owned()));
+        let hex = |name: &String| Some(name.bytes().map(|byte| format!("{byte:02X}")).collect());
+        let names = self.user.keys().map(hex).chain(self.user.is_empty().then_some(None));
+        let rows = names.map(|name| first.iter().cloned().chain([name]).collect()).collect();
+        Answer { columns: 7, rows, ..Answer::default() }
+    }
+
     /// The answer of connection `me`, if it is a statement of this language. `variable`: what a session variable is.
     pub(crate) fn say(
         &mut self,
@@ -222,7 +233,8 @@ impl Belongings {
                     // Of this one nobody tells more than that something has changed, and of a CALL not even that.
                     self.user.insert("b".to_owned(), Some(quoted(sql)?.to_owned()));
                 }
-                let changed = Some(("time_zone", quoted(sql)?.to_owned()));
+                let tells = !sql.starts_with("CALL hide(");
+                let changed = tells.then_some(("time_zone", quoted(sql)?.to_owned()));
                 Some(Ok(Answer { affected: 1, changed, unnamed, ..Answer::default() }))
             }
             ["SELECT", tag, "FROM", "warny", ..] => {
@@ -277,7 +289,9 @@ impl Belongings {
         if item == "@@warning_count" {
             return Some(Some(self.warned.to_string()));
         }
-        if let Some(name) = item.strip_prefix("@@SESSION.").or_else(|| item.strip_prefix("@@")) {
+        if let Some(name) =
+            item.strip_prefix("@@SESSION.").or_else(|| item.strip_prefix("@@GLOBAL.")).or_else(|| item.strip_prefix("@@"))
+        {
             return variable(name).map(Some);
         }
         if item.starts_with('@') {

@@ -332,6 +332,7 @@ impl Mind {
                 "assumed".clone_into(&mut self.role);
                 Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
             }
+            ["SELECT", "s.*,", ..] => Ok(Said::Answer(self.has.left(self.role == NO_ROLE))),
             ["SELECT", "CURRENT_ROLE()"] => {
                 let rows = vec![vec![Some(self.role.clone())]];
                 Ok(Said::Answer(Answer { columns: 1, rows, ..Answer::default() }))
@@ -349,6 +350,7 @@ impl Mind {
             "session_track_system_variables" => Some("time_zone,autocommit".to_owned()),
             "session_track_schema" => Some("1".to_owned()),
             "session_track_state_change" => Some("0".to_owned()),
+            "session_track_transaction_info" => Some("OFF".to_owned()),
             _ => None,
         };
         let answer = self.has.say(ground, me, sql, variable).unwrap_or_else(|| Err(syntax(sql)))?;
@@ -481,7 +483,7 @@ impl Mind {
                         ("session_track_system_variables", value) => {
                             self.tracks = value.is_some_and(|names| names.contains("sql_mode"))
                         }
-                        ("session_track_schema" | "session_track_state_change", _) => {}
+                        ("session_track_schema" | "session_track_state_change" | "session_track_transaction_info", _) => {}
                         ("last_insert_id", value) => self.has.insert_id = value.and_then(|id| id.parse().ok()).unwrap_or(0),
                         (name, _) => return Err(Complaint(1193, format!("Unknown system variable '{name}'"))),
                     }

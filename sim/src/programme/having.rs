@@ -4,6 +4,7 @@ use super::{Goes, Over, Session};
 use crate::belongings::Answer;
 use crate::client::Reply;
 use crate::mind::Complaint;
+use std::time::Duration;
 
 impl Session<'_> {
     pub(super) async fn having(&mut self) -> Goes {
@@ -92,7 +93,12 @@ impl Session<'_> {
                 // Nobody knows what it has left: the session stays there.
                 self.pinned = true;
                 self.keeps += 1;
-                self.agree(&format!("CALL change('{tag}')")).await?;
+                // The other sets @b and nothing else: where the server says so, the session goes on elsewhere.
+                let program = if self.chance.percent(50) { "change" } else { "hide" };
+                self.agree(&format!("CALL {program}('{tag}')")).await?;
+                if self.chance.percent(50) {
+                    self.rt.sleep(Duration::from_millis(self.chance.below(20))).await;
+                }
                 self.state(self.own.in_transaction).await
             }
             _ => {
@@ -129,12 +135,12 @@ impl Session<'_> {
                 0 => self.insert().await?,
                 1 => self.set().await?,
                 2 => self.use_schema().await?,
-                3 => self.rt.sleep(std::time::Duration::from_micros(self.chance.below(30_000))).await,
+                3 => self.rt.sleep(Duration::from_micros(self.chance.below(30_000))).await,
                 _ => {}
             }
         }
         if self.chance.percent(30) {
-            self.rt.sleep(std::time::Duration::from_micros(self.chance.below(30_000))).await;
+            self.rt.sleep(Duration::from_micros(self.chance.below(30_000))).await;
         }
         // Once a transaction has begun elsewhere, nobody asks where the rows were found.
         while self.own.autocommit && self.twin.found.is_some() && self.chance.percent(80) {
@@ -172,7 +178,7 @@ impl Session<'_> {
             self.few().await?;
         }
         if self.chance.percent(40) {
-            self.rt.sleep(std::time::Duration::from_micros(self.chance.below(30_000))).await;
+            self.rt.sleep(Duration::from_micros(self.chance.below(30_000))).await;
         }
         Ok(())
     }
@@ -184,7 +190,7 @@ impl Session<'_> {
             let way = if self.chance.percent(50) { ways[0] } else { *self.chance.one_of(&ways) };
             self.agree(way).await?;
             if self.chance.percent(30) {
-                self.rt.sleep(std::time::Duration::from_micros(self.chance.below(20_000))).await;
+                self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
             }
         }
         Ok(())
