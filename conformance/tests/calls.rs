@@ -19,6 +19,7 @@ fn main() {
         ("what_a_failed_call_has_left_is_asked_for_too", failed),
         ("what_the_server_remembers_of_a_call_travels", remembered),
         ("who_may_not_ask_what_a_call_leaves_keeps_its_connection", refused),
+        ("how_many_rows_a_session_wants_to_see_hides_nothing_of_it", limited),
         ("what_is_set_elsewhere_since_a_call_is_not_overwritten", overwritten),
         ("nobody_sees_that_the_server_tells_of_transactions", unseen),
     ])
@@ -203,6 +204,34 @@ fn remembered(driver: Driver) -> Outcome {
             let (found, wanted) = (asked(&mut client, look)?, asked(&mut direct, look)?);
             expect(found == wanted, || format!("{vendor}, {statement}, {look}: {found:?} instead of {wanted:?}"))?;
         }
+    }
+    Ok(())
+}
+
+fn limited(driver: Driver) -> Outcome {
+    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
+        let (server, proxy) = one(driver, vendor)?;
+        server.root(
+            "DELIMITER //\nCREATE PROCEDURE conf.limits() BEGIN SET sql_select_limit = 0; DO GET_LOCK('of_procedure', 0); END//\nDELIMITER ;",
+        )?;
+        for limit in ["0", "1", "18446744073709551615"] {
+            let mut client = log_in(&proxy)?;
+            asked(&mut client, &format!("SET sql_select_limit = {limit}"))?;
+            asked(&mut client, "CALL conf.grabs()")?;
+            let holds = held_then(&proxy, &client)?;
+            expect(holds.contains("Procedure"), || format!("{limit}, with a lock: {holds:?}"))?;
+            // With a limit of 0 MySQL's DO does nothing.
+            asked(&mut client, "SELECT RELEASE_LOCK('of_procedure') LIMIT 1")?;
+            soon("", || held(&proxy, &client)).map_err(|words| format!("{limit}, no lock: {words}"))?;
+            asked(&mut client, "CALL conf.hides()")?;
+            soon("", || held(&proxy, &client)).map_err(|words| format!("{limit}, two variables: {words}"))?;
+            asked(&mut client, "SET sql_select_limit = DEFAULT")?;
+            same(&asked(&mut client, "SELECT @hidden, @other")?.concat().join(" "), "5 ü")?;
+        }
+        let mut client = log_in(&proxy)?;
+        asked(&mut client, "CALL conf.limits()")?;
+        let holds = held_then(&proxy, &client)?;
+        expect(holds.contains("Untold"), || format!("limited by the procedure: {holds:?}"))?;
     }
     Ok(())
 }

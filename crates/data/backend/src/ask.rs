@@ -1,5 +1,6 @@
 //! Asking a server what became of variables that were set by expressions: their values travel, not the expressions.
 
+use crate::left;
 use crate::state::{State, UserValue, value_len_max};
 use crate::sync::{METADATA, characteristic};
 use crate::track::INTERRUPTED;
@@ -333,7 +334,8 @@ impl Backend {
         if !question.starts_with("SHOW WARNINGS") {
             self.finder = None;
         }
-        let limited = question.starts_with("SELECT ") && self.state.variable("sql_select_limit").is_some();
+        let limited =
+            question.starts_with("SELECT ") && self.state.variable("sql_select_limit").is_some() && question != left::QUESTION;
         // What the session wants of its own results is not for ours.
         let question = if limited { format!("{question} LIMIT {}", u64::MAX).into() } else { Cow::Borrowed(question) };
         let mut payload = Vec::with_capacity(question.len() + 1);

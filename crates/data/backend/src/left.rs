@@ -25,8 +25,8 @@ const NAMES_MAX: usize = 256;
 /// In the first columns, whether the server knows its locks at all (its own lock on the table of locks is among them), how many of the session's stay when a
 /// statement is over (GET_LOCK, FLUSH TABLES WITH READ LOCK, LOCK INSTANCE FOR BACKUP, the locking service), how many of all it has lost sight of, whether its
 /// thread is in the usual resource group, whether it has no role and would have none after a login, and how many user variables there are. In the last,
-/// their names, a row for each.
-const QUESTION: &str = "SELECT s.*, HEX(v.VARIABLE_NAME) FROM (SELECT \
+/// their names, a row for each. The session, or the procedure, may have said how many rows it wants to see (`sql_select_limit`): a limit in the text wins.
+pub(crate) const QUESTION: &str = "SELECT s.*, HEX(v.VARIABLE_NAME) FROM (SELECT \
 (SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID=PS_CURRENT_THREAD_ID() \
 AND OBJECT_SCHEMA='performance_schema' AND OBJECT_NAME='metadata_locks') seen, \
 (SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID=PS_CURRENT_THREAD_ID() AND LOCK_DURATION='EXPLICIT') locks, \
@@ -34,7 +34,7 @@ AND OBJECT_SCHEMA='performance_schema' AND OBJECT_NAME='metadata_locks') seen, \
 (SELECT COALESCE(RESOURCE_GROUP,'USR_default')='USR_default' FROM performance_schema.threads WHERE THREAD_ID=PS_CURRENT_THREAD_ID()) usual, \
 CURRENT_ROLE()='NONE' AND NOT EXISTS(SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE IS_DEFAULT='YES' OR @@GLOBAL.activate_all_roles_on_login) plain, \
 (SELECT COUNT(*) FROM performance_schema.user_variables_by_thread WHERE THREAD_ID=PS_CURRENT_THREAD_ID()) variables) s \
-LEFT JOIN performance_schema.user_variables_by_thread v ON v.THREAD_ID=PS_CURRENT_THREAD_ID() LIMIT 1000";
+LEFT JOIN performance_schema.user_variables_by_thread v ON v.THREAD_ID=PS_CURRENT_THREAD_ID() LIMIT 18446744073709551615";
 
 /// By these a server refuses it to a user, or for good: no privilege for a schema, a table or a function, no such table, column or function, no
 /// performance schema.
@@ -179,7 +179,7 @@ fn names(rows: &Rows) -> Option<Vec<String>> {
     let seen: u64 = one(0)?.parse().ok()?;
     let plain = seen > 0 && one(1)? == "0" && one(2)? == "0" && one(3)? == "1" && one(4)? == "1";
     let count: usize = one(5)?.parse().ok()?;
-    // A session may have said how many rows it wants to see.
+    // No row, or not all of them, says nothing.
     if !plain || count > NAMES_MAX || rows.rows.len() != count.max(1) {
         return None;
     }
