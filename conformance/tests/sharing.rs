@@ -703,7 +703,7 @@ fn found_rows(driver: Driver) -> Outcome {
             LOAD MYSQL QUERY RULES TO RUNTIME"))?;
         let given_back = |meanwhile: &Meanwhile, dies: bool| {
             let (mut client, mut blocker) = (log_in(&proxy)?, log_in(&proxy)?);
-            let id = asked(&mut client, "SELECT CONNECTION_ID() + 0")?.concat().concat();
+            let id = asked(&mut client, "SELECT CONNECTION_ID() + 0 * IFNULL(IS_USED_LOCK('none'), 0)")?.concat().concat();
             asked(&mut client, "SELECT SQL_CALC_FOUND_ROWS id FROM conf.found LIMIT 1")?;
             asked(&mut blocker, "BEGIN /* in two */")?;
             if dies {

@@ -51,7 +51,7 @@ pub enum Idle {
 }
 
 /// What a connection has in [`Backend::last_session`] after a statement of no session; a new one has 0.
-pub const NOBODY: u32 = u32::MAX;
+pub const NOBODY: u64 = u64::MAX;
 
 /// A connection to a server. Dropped, it is closed and its permit given back.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub struct Backend {
     /// Whether its protocol state is known.
     pub idle: Idle,
     /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
-    pub last_session: u32,
+    pub last_session: u64,
     /// The server may still show warnings, of whichever statement.
     pub warnings_left: bool,
     /// They may be another session's: no statement of this one has ended them.
@@ -169,7 +169,7 @@ impl Backend {
 
     /// Whether a session's statement of this number was the last command there.
     #[must_use]
-    pub fn is_undisturbed(&self, session: u32, statement: u32) -> bool {
+    pub fn is_undisturbed(&self, session: u64, statement: u32) -> bool {
         #[cfg(feature = "planted")]
         if crate::planted::NEVER_DISTURBED.get() {
             return true;
@@ -178,7 +178,7 @@ impl Backend {
     }
 
     /// A statement of this session runs there now.
-    pub fn serves(&mut self, session: u32) {
+    pub fn serves(&mut self, session: u64) {
         if self.last_session != session {
             self.finder = None;
             self.others_warnings = self.warnings_left;
@@ -336,7 +336,7 @@ impl Backend {
     }
 
     /// What it takes until a statement of a session may run here: `remembered` as in [`crate::Want`].
-    pub(crate) fn need(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> Need {
+    pub(crate) fn need(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> Need {
         if self.strays && want.schema.is_empty() && !self.state.schema.is_empty() {
             return self.need_astray(want, sees, remembered, tracking);
         }
@@ -357,7 +357,7 @@ impl Backend {
 
     /// The same for a statement that means another schema, of a session that is in none.
     #[cold]
-    fn need_astray(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> Need {
+    fn need_astray(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> Need {
         let want = State { schema: self.state.schema.clone(), ..want.clone() };
         self.need(&want, sees, remembered, tracking)
     }
@@ -383,13 +383,13 @@ impl Backend {
 
     /// Whether all that [`Backend::sync`] would do is done.
     #[must_use]
-    pub fn is_ready(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> bool {
+    pub fn is_ready(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> bool {
         self.need(want, sees, remembered, tracking) == Need::Nothing
     }
 
     /// Whether [`Backend::sync`] would reset it.
     #[must_use]
-    pub fn needs_reset(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> bool {
+    pub fn needs_reset(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> bool {
         !self.holds.is_empty() && !self.holds.carry_state() && self.need(want, sees, remembered, tracking) == Need::Reset
     }
 
@@ -404,7 +404,7 @@ impl Backend {
 
     /// Whether there is no way to that state which leaves what the connection is held for.
     #[must_use]
-    pub fn is_kept_from(&self, want: &State, sees: Sees, remembered: Option<u32>, tracking: Tracking) -> bool {
+    pub fn is_kept_from(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> bool {
         self.holds.carry_state() && matches!(self.need(want, sees, remembered, tracking), Need::Reset | Need::Another)
     }
 
@@ -418,7 +418,7 @@ impl Backend {
         &mut self,
         want: &State,
         sees: Sees,
-        remembered: Option<u32>,
+        remembered: Option<u64>,
         tracking: Tracking,
     ) -> Result<(), BackendFailed> {
         'until_ready: loop {
@@ -634,9 +634,9 @@ impl Backend {
         if !matches!(way, Way::Id) {
             return self.prepare_in_sql(statement, way, max).await;
         }
-        let mut payload = Vec::with_capacity(statement.sql.len() + 1);
+        let mut payload = Vec::with_capacity(statement.behind().len() + 1);
         payload.push(COM_STMT_PREPARE);
-        payload.extend_from_slice(&statement.sql);
+        payload.extend_from_slice(statement.behind());
         self.tally.up(Counter::ComBackendStmtPrepare);
         let response = self.command(&payload, Expect::Prepare).await?;
         refusal(&response)?;

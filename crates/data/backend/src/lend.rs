@@ -108,7 +108,7 @@ pub struct Lent {
     modes: u16,
     tracking: Option<Arc<Told>>,
     told_of_transactions: bool,
-    last_session: u32,
+    last_session: u64,
     warnings_left: bool,
     insert_id: Option<u64>,
     opened: Instant,

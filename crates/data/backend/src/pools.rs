@@ -50,7 +50,7 @@ pub struct Want<'a> {
     /// Whether its user variables matter.
     pub user_variables: Sees,
     /// Whose statements a server shall remember, if the command asks for what it remembers: ids, warnings, counts of rows.
-    pub remembered: Option<u32>,
+    pub remembered: Option<u64>,
     /// What its command needs the server to tell.
     pub tracking: Tracking,
     /// The configuration that its command runs under.

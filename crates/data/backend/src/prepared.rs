@@ -20,6 +20,8 @@ pub struct Prepared {
     pub(crate) meant: Meant,
     /// Text.
     pub sql: Box<[u8]>,
+    /// What servers prepare for it, if it asks for its session's own number.
+    own: Option<Box<[u8]>>,
     /// Parameters.
     pub params: Cell<u16>,
     /// Columns of its result; 0 when it has none.
@@ -41,10 +43,22 @@ impl Prepared {
         self.meant.is_of(state)
     }
 
-    /// Its text and what decides how it is read, in bytes.
+    /// Its texts and what decides how they are read, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.sql.len() + self.meant.bytes()
+        self.sql.len() + self.own.as_deref().map_or(0, <[u8]>::len) + self.meant.bytes()
+    }
+
+    /// What servers prepare in place of its text, if that asks for its session's own number.
+    #[must_use]
+    pub fn own(&self) -> Option<&[u8]> {
+        self.own.as_deref()
+    }
+
+    /// The text that servers prepare.
+    #[must_use]
+    pub fn behind(&self) -> &[u8] {
+        self.own.as_deref().unwrap_or(&self.sql)
     }
 
     /// Clients that may execute it, and connections that know it.
@@ -120,6 +134,17 @@ impl Statements {
     /// The statement of this text of this user in this state: its schema, and what decides how servers read a text. More than `most` are kept only
     /// as far as clients have them.
     pub fn intern(&self, user: &Rc<str>, state: &State, sql: &[u8], most: Remembered) -> Rc<Prepared> {
+        self.intern_own(user, state, (sql, None), most)
+    }
+
+    /// The same of a text with what servers prepare for it, which is one session's: it has its number in it.
+    pub fn intern_own(
+        &self,
+        user: &Rc<str>,
+        state: &State,
+        (sql, own): (&[u8], Option<Box<[u8]>>),
+        most: Remembered,
+    ) -> Rc<Prepared> {
         let schema = &state.schema;
         let meant = Meant::of(state, sql);
         let mut context = Vec::with_capacity(user.len() + schema.len() + 16);
@@ -130,13 +155,13 @@ impl Statements {
         meant.write(&mut context);
         let mut hasher = self.hashing.build_hasher();
         hasher.write(&context);
-        hasher.write(sql);
+        hasher.write(own.as_deref().unwrap_or(sql));
         let hash = hasher.finish();
         self.last.set(self.last.get() + 1);
         let now = self.last.get();
         let mut known = self.known.borrow_mut();
         let is_it = |(of, it): &(u64, Rc<Prepared>)| {
-            *of == hash && *it.sql == *sql && it.user == *user && it.schema == *schema && it.meant == meant
+            *of == hash && *it.sql == *sql && it.own == own && it.user == *user && it.schema == *schema && it.meant == meant
         };
         if let Some((_, statement)) = known.all.find(hash, is_it) {
             statement.used.set(now);
@@ -148,6 +173,7 @@ impl Statements {
             schema: schema.clone(),
             meant,
             sql: sql.into(),
+            own,
             params: Cell::new(0),
             columns: Cell::new(0),
             clients: Cell::new(0),
@@ -180,6 +206,7 @@ impl Statements {
             schema: statement.schema.clone(),
             meant: statement.meant.clone(),
             sql: sql.into(),
+            own: None,
             params: Cell::new(statement.params.get()),
             columns: Cell::new(statement.columns.get()),
             clients: Cell::new(0),

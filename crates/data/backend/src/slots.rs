@@ -210,7 +210,7 @@ impl Backend {
             Way::Id => return Ok(0),
         };
         let mut text = format!("PREPARE {name} FROM ").into_bytes();
-        text.extend(sql::dynamic::literal(&statement.sql, escapes));
+        text.extend(sql::dynamic::literal(statement.behind(), escapes));
         let mut payload = Vec::with_capacity(text.len() + 3);
         wire::command::write_query(&mut payload, &text, self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;

@@ -9,7 +9,8 @@ use crate::session::Session;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
-use sql::{Leaves, Reads};
+use sql::{Leaves, Lexing, OwnNumber, Reads};
+use std::borrow::Cow;
 use wire::command::COM_STMT_PREPARE;
 use wire::packet;
 use wire::response::Expect;
@@ -90,21 +91,50 @@ impl Session {
         let warns = server.warns && matches!(job.what, What::Query(_));
         (plain && is_text && (row_count.is_some() || found_rows.is_some() || last_gtid.is_some()))
             .then(|| {
-                let counts = sql::Counts { row_count, found_rows, warns, last_gtid };
-                sql::with_counts(job.sent(), self.lexing_of(job.what), counts)
+                let lexing = self.lexing_of(job.what);
+                // Not the text that has it already.
+                let own = self.own_number(job.sent(), lexing, class.reads, self.schema_of_text(job));
+                let counts = sql::Counts { row_count, found_rows, warns, last_gtid, own };
+                sql::with_counts(job.sent(), lexing, counts)
             })
             .flatten()
     }
 
-    /// The same, and whether the server would say something that nobody knows.
+    /// The schema that the names of a statement are read in.
+    fn schema_of_text<'s>(&'s self, job: &Job<'s>) -> &'s str {
+        match job.what {
+            What::Execute(execution) => &execution.prepared.schema,
+            _ => &self.state.schema,
+        }
+    }
+
+    /// What CONNECTION_ID() is in this text, if that is the session's number and not the server's.
+    fn own_number(&self, sql: &[u8], lexing: Lexing, reads: Reads, schema: &str) -> Option<OwnNumber> {
+        if !reads.intersects(Reads::CONNECTION_ID) || self.entry.numbered.get() {
+            return None;
+        }
+        sql::own_number_from(sql, lexing, schema).map(|from| OwnNumber { number: self.entry.id, from })
+    }
+
+    /// The text with the session's number where it asks for that.
+    pub(crate) fn with_own_number(&self, sql: &[u8], lexing: Lexing, reads: Reads, schema: &str) -> Option<Vec<u8>> {
+        self.own_number(sql, lexing, reads, schema).and_then(|own| sql::with_own_number(sql, lexing, own))
+    }
+
+    /// The same, also with the session's number, and whether the server would say something that nobody knows.
     fn counted(&self, job: &Job<'_>, server: Knows) -> Result<Option<Vec<u8>>, Failed> {
-        if !job.class.reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS | Reads::LAST_GTID) {
+        if !job.class.reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS | Reads::LAST_GTID | Reads::CONNECTION_ID) {
             return Ok(None);
         }
         let text = self.with_counts(job, server);
         self.answers_last_gtid(job, server, text.is_some())?;
         let is_made_up = asks_for_found_rows(job.class) && !server.found_rows && (text.is_none() || self.found_rows().is_none());
-        if is_made_up { Err(Failed::Backend(self.unknown_found_rows())) } else { Ok(text) }
+        if is_made_up {
+            return Err(Failed::Backend(self.unknown_found_rows()));
+        }
+        // What is prepared has the session's number in its text.
+        let own = || self.with_own_number(job.sent(), self.lexing_of(job.what), job.class.reads, &self.state.schema);
+        Ok(text.or_else(|| matches!(job.what, What::Query(_)).then(own).flatten()))
     }
 
     /// The command for this connection; what has to be there before it is sent. `server`: what the session remembers, and the server, too.
@@ -142,7 +172,11 @@ impl Session {
                 } else {
                     dynamic.bring(backend, max).await.map_err(Failed::Backend)?
                 };
-                let (text, caps) = (dynamic.text(job, slot), backend.hello.caps);
+                let own = |sql: &[u8], lexing| self.with_own_number(sql, lexing, job.class.reads, &self.state.schema);
+                let inner = if dynamic.prepared().is_some() { None } else { own(job.sent(), self.lexing_of(job.what)) };
+                let text = dynamic.text(job, slot, inner.as_deref());
+                // Arguments may ask for it, too.
+                let (text, caps) = (own(&text, self.lexing()).map_or(text, Cow::Owned), backend.hello.caps);
                 let attributes = self.attributes_for(job, dynamic.attributes, caps);
                 packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, &text, &attributes, caps));
                 (Expect::Query, None, slot.map(Executed::Slot))
@@ -151,7 +185,7 @@ impl Session {
                 self.core.tally.up(Counter::ComBackendStmtPrepare);
                 packet::append_with(&mut command, &mut 0, |out| {
                     out.push(COM_STMT_PREPARE);
-                    out.extend_from_slice(job.sent());
+                    out.extend_from_slice(preparing.statement().and_then(|known| known.own()).unwrap_or_else(|| job.sent()));
                 });
                 (Expect::Prepare, Some(preparing.shown()), None)
             }
@@ -161,7 +195,10 @@ impl Session {
                     return Err(Failed::Backend(BackendFailed::Sync { code, state: *b"HY000", message: words.to_owned() }));
                 }
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                let id = match self.counted(job, server)? {
+                // It was prepared with the number that the session had before it gave itself another.
+                let with_another = || self.entry.numbered.get() && execution.prepared.own().is_some();
+                let text = self.counted(job, server)?.or_else(|| with_another().then(|| execution.prepared.sql.to_vec()));
+                let id = match text {
                     None => backend.prepare(execution.prepared, execution.client, max).await.map_err(Failed::Backend)?,
                     Some(text) => {
                         // A statement of its own: the next execution has another number.

@@ -109,9 +109,10 @@ impl Session {
         }
         self.forget_modes();
         self.next_flag_in = None;
-        self.life = core.next_session_id();
+        self.life = core.next_life();
         self.entry.insert_id.take();
         self.entry.last_gtid.take();
+        self.entry.numbered.set(false);
         self.entry.row_count.set(0);
         self.entry.warnings.take();
         core.user_went(&self.user_name);

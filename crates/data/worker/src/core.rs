@@ -10,7 +10,7 @@ use crate::peers::{self, FromPeer, Loads, Peer};
 use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
 use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
-use backend::{NOBODY, Pools, Statements, Tally};
+use backend::{Pools, Statements, Tally};
 use bridge::{Ask, CoreRow, Counter, HeldRow, ProcessRow, Report, ToCore, UserRow};
 use cache::{Cache, Flights};
 use config::Snapshot;
@@ -94,6 +94,7 @@ pub struct Core {
     /// When it did.
     pub(crate) began: Instant,
     last_session: Cell<u32>,
+    last_life: Cell<u64>,
     accepting: Cell<bool>,
     draining: Cell<bool>,
     /// Rung when accepting stops or resumes.
@@ -133,6 +134,9 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     pools.adopt(&epoch.snapshot);
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
+    // What clients write into tables as their CONNECTION_ID() should not be what another proxy's clients write, or this one's did before it was started anew.
+    let first = rt.random() % u64::from(session_ids(setup.index, setup.cores));
+    let first = u32::try_from(first).unwrap_or_default();
     let core = Rc::new(Core {
         rt: rt.clone(),
         index: setup.index,
@@ -161,7 +165,8 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         verdicts: Verdicts::default(),
         default_schema: RefCell::new("".into()),
         acceptor: RefCell::new(setup.acceptor),
-        last_session: Cell::new(0),
+        last_session: Cell::new(first),
+        last_life: Cell::new(0),
         began: rt.now(),
         accepting: Cell::new(true),
         draining: Cell::new(false),
@@ -184,6 +189,15 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     (setup.ready)(());
     core.obey(&setup.mailbox).await;
     Ok(())
+}
+
+/// The lowest number of a session. None is one that a server may give to a connection, which it shows in its lists: a KILL of that would end a stranger. And all are below twice this:
+/// clients may keep them in a signed integer of 32 bits.
+pub(crate) const SESSIONS_FROM: u32 = 1 << 30;
+
+/// How many numbers of sessions this core has.
+fn session_ids(index: u32, cores: u32) -> u32 {
+    (SESSIONS_FROM - 1 - index) / cores + 1
 }
 
 fn listen(rt: &Rt, address: &Address) -> std::io::Result<Listener> {
@@ -235,15 +249,22 @@ impl Core {
 
     /// One that no session has, over all cores. After the last they begin anew.
     pub(crate) fn next_session_id(&self) -> u32 {
-        let rounds = (NOBODY - 1 - self.index) / self.cores;
+        let rounds = session_ids(self.index, self.cores);
         loop {
             let n = self.last_session.get() % rounds;
             self.last_session.set(n + 1);
-            let id = n * self.cores + self.index + 1; // <= NOBODY - 1
+            let id = SESSIONS_FROM + n * self.cores + self.index; // < 2 * SESSIONS_FROM
             if !self.roster.has(id) {
                 return id;
             }
         }
+    }
+
+    /// What tells a session, until it forgets all, from every other that there has been on any core; neither 0 nor [`backend::NOBODY`].
+    pub(crate) fn next_life(&self) -> u64 {
+        let n = self.last_life.get();
+        self.last_life.set(n + 1);
+        n * u64::from(self.cores) + u64::from(self.index) + 1
     }
 
     /// This core's part of a number for all cores, rounded up.

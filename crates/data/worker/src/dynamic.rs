@@ -152,13 +152,15 @@ impl Dynamic<'_> {
         }
     }
 
-    /// What a server gets.
-    pub(crate) fn text(&self, job: &Job<'_>, slot: Option<u32>) -> Cow<'_, [u8]> {
+    /// What a server gets. `own`: with the session's number in it, a text that is executed at once.
+    pub(crate) fn text(&self, job: &Job<'_>, slot: Option<u32>, own: Option<&[u8]>) -> Cow<'_, [u8]> {
         match &self.does {
             // Nothing has that name there; what counts is that it is the last statement.
             Does::Deallocate { .. } if slot.is_none() => Cow::Borrowed(b"DO 0"),
-            Does::Immediate { .. } if job.is_as_written() => Cow::Borrowed(self.outer),
-            Does::Immediate { escapes } => Cow::Owned(with(self.outer, &self.at, &literal(job.sent(), *escapes))),
+            Does::Immediate { .. } if own.is_none() && job.is_as_written() => Cow::Borrowed(self.outer),
+            Does::Immediate { escapes } => {
+                Cow::Owned(with(self.outer, &self.at, &literal(own.unwrap_or_else(|| job.sent()), *escapes)))
+            }
             Does::Execute { using: Some(using), .. } => {
                 let before = self.outer.get(..self.at.start).unwrap_or_default();
                 Cow::Owned([before, slot_name(slot.unwrap_or_default()).as_bytes(), using].concat())
@@ -176,7 +178,9 @@ impl Preparing {
         let (Some(naming), Some(statement)) = (&self.naming, self.statement()) else { return Ok(Vec::new()) };
         let slot = backend.take_slot(statement, max).await?;
         naming.slot.set(slot);
-        let text = if naming.is_written && job.is_as_written() {
+        let text = if let Some(own) = statement.own() {
+            with(&naming.outer, &naming.source_at, &literal(own, naming.escapes))
+        } else if naming.is_written && job.is_as_written() {
             naming.outer.clone().into_vec()
         } else {
             with(&naming.outer, &naming.source_at, &literal(job.sent(), naming.escapes))
@@ -319,7 +323,11 @@ impl Session {
             // The name is free now, be it that the new statement cannot be prepared. Of a text that nobody here can read, the server says what became of it.
             self.forget_name(&naming.name);
         }
-        let Some(inner) = inner.filter(|inner| !bound && goes_anywhere(&self.lexing().class(inner))) else {
+        let (inner, here) = match inner {
+            Some(inner) if !bound && goes_anywhere(&self.lexing().class(&inner)) => (Some(inner), None),
+            inner => (None, inner),
+        };
+        let Some(inner) = inner else {
             if backend::is_ours(&naming.name) {
                 let words = format!("The name '{}' is one of those that the proxy gives on servers", naming.name);
                 let complaint = Complaint::with(1235, "42000", words);
@@ -330,7 +338,14 @@ impl Session {
                 // Where the others are.
                 class.reads |= Reads::PREPARED;
             }
-            self.whole(epoch, &naming.outer, &class, "Query", What::Query(&naming.attributes)).await?;
+            let own = here.and_then(|inner| {
+                self.with_own_number(&inner, self.lexing(), self.lexing().class(&inner).reads, &self.state.schema)
+            });
+            let outer = match own {
+                Some(own) => with(&naming.outer, &naming.source_at, &literal(&own, naming.escapes)),
+                None => naming.outer.to_vec(),
+            };
+            self.whole(epoch, &outer, &class, "Query", What::Query(&naming.attributes)).await?;
             if !self.turn.failed {
                 // A connection has it.
                 self.forget_name(&naming.name);
@@ -346,7 +361,7 @@ impl Session {
         if let Some((_, made)) = rewritten.as_ref().filter(|(_, made)| !made.keeps_params()) {
             // What it means is what is set now.
             self.read_all_back().await?;
-            let before = Interest::new(self.intern(epoch, &inner));
+            let before = Interest::new(self.intern(epoch, &inner, self.lexing().class(&inner).reads));
             moved = Some(Rc::new(Moved { params: made.params.clone(), arguments: made.params_before, before }));
         }
         let inner = rewritten.as_ref().map_or(&*inner, |(_, made)| &made.text);

@@ -1,7 +1,7 @@
 //! KILL: a session by its number, wherever it is, and what it runs on a server.
 
 use crate::answer::Complaint;
-use crate::core::Core;
+use crate::core::{Core, SESSIONS_FROM};
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
@@ -25,7 +25,7 @@ impl Core {
     /// Ends a session of this user, or what it runs, on whichever core it is.
     async fn kill_anywhere(&self, session: u32, statement_only: bool, owner: &str) -> Killed {
         // Sessions are numbered so that the number says the core: see `next_session_id`.
-        let core = session.wrapping_sub(1) % self.cores.max(1);
+        let core = session.wrapping_sub(SESSIONS_FROM) % self.cores.max(1);
         if core == self.index {
             return self.roster.kill(session, statement_only, Some(owner));
         }

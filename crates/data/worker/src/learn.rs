@@ -4,7 +4,7 @@ use crate::asked::Executed;
 use crate::cursor::Cursor;
 use crate::relay::Follower;
 use crate::session::Session;
-use crate::settings::{Meaning, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags};
+use crate::settings::{Meaning, THREAD, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags};
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
 use crate::tracked::OF_NAMES;
@@ -261,6 +261,9 @@ impl Session {
                 (Meaning::Travels(_) | Meaning::Ask(_) | Meaning::Nothing | Meaning::Autocommit(_), _) if error => {}
                 (Meaning::Keep(hold), _) => {
                     backend.holds.add(hold);
+                    if matches!(setting, Setting::Variable(one) if one.name == THREAD) {
+                        self.entry.numbered.set(true);
+                    }
                     if matches!(setting, Setting::Role(_)) || matches!(setting, Setting::Variable(one) if leaves_texts(&one.name))
                     {
                         // No reset takes it away, nor the texts of statements that SHOW PROFILES or OPTIMIZER_TRACE shows.

@@ -9,7 +9,7 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
-use sql::{Class, Leaves, Lexing};
+use sql::{Class, Leaves, Lexing, Reads};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
@@ -132,23 +132,24 @@ impl Session {
         if let Some(preparing) = preparing {
             // What it means is what is set now, wherever that was.
             self.read_all_back().await?;
-            preparing.statement.get_or_init(|| self.intern(job.epoch, job.sent()));
+            preparing.statement.get_or_init(|| self.intern(job.epoch, job.sent(), job.class.reads));
         }
         Ok(ControlFlow::Continue(()))
     }
 
     /// What this text means now. Comments around it and behind its first word are for rules and hints, which are asked with the client's text, and may be others each time.
-    pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8]) -> Rc<Prepared> {
+    pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8], reads: Reads) -> Rc<Prepared> {
         let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(Cow::Borrowed(sql));
         let v = &epoch.snapshot.variables;
         let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
         let most = Remembered { statements: clamped(v.mysql_max_stmts_cache), bytes: clamped(v.mysql_stmts_cache_max_MB << 20) };
-        self.core.statements.intern(&self.user_name, &self.state, &sql, most)
+        let own = self.with_own_number(&sql, self.lexing(), reads, &self.state.schema);
+        self.core.statements.intern_own(&self.user_name, &self.state, (&sql, own.map(Vec::into_boxed_slice)), most)
     }
 
     /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
     pub(crate) async fn pretend_to_prepare(&mut self, job: &Job<'_>, preparing: &Preparing) -> Result<(), Ended> {
-        preparing.statement.get_or_init(|| self.intern(job.epoch, job.text));
+        preparing.statement.get_or_init(|| self.intern(job.epoch, job.text, job.class.reads));
         let params = params(job.text, self.lexing());
         if preparing.naming.is_some() {
             self.add_prepared(job, preparing, params);

@@ -110,7 +110,7 @@ pub(crate) fn limit_ms(asked: Option<u64>, variables: &Variables) -> u64 {
 
 impl Session {
     /// As [`backend::Want::remembered`].
-    pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u32> {
+    pub(crate) fn remembered(&self, job: &Job<'_>) -> Option<u64> {
         let reads = job.class.reads;
         // What the session knows by itself goes into the text.
         let known = || self.found_rows().is_some() || !reads.intersects(Reads::FOUND_ROWS);

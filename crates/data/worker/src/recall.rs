@@ -119,7 +119,7 @@ impl Session {
         let mariadb = job.epoch.claims_mariadb();
         let value = |what| match what {
             Known::FoundRows => self.found_rows().map(u64::from),
-            Known::ConnectionId => Some(u64::from(self.entry.id)),
+            Known::ConnectionId => Some(u64::from(self.entry.id)).filter(|_| !self.entry.numbered.get()),
         };
         items.iter().map(|(what, name)| Some((*what, column(*what, name, mariadb), value(*what)?))).collect()
     }

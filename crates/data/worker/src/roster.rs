@@ -55,6 +55,8 @@ pub(crate) struct Entry {
     pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
     /// What `@@last_gtid` is.
     pub(crate) last_gtid: RefCell<crate::last_gtid::LastGtid>,
+    /// It has set `pseudo_thread_id`, which CONNECTION_ID() is from then on.
+    pub(crate) numbered: Cell<bool>,
     /// What ROW_COUNT() is.
     pub(crate) row_count: Cell<i64>,
     /// It is of the last statement; preparing one changes nothing.
@@ -107,6 +109,7 @@ impl Entry {
             asks_servers_for_warnings: Cell::new(false),
             insert_id: RefCell::default(),
             last_gtid: RefCell::default(),
+            numbered: Cell::new(false),
             row_count: Cell::new(0),
             counted: Cell::new(true),
             statement: Cell::new(0),

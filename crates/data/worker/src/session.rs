@@ -51,7 +51,7 @@ pub(crate) struct Session {
     /// How servers read its texts.
     pub(crate) reading: Reading,
     /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
-    pub(crate) life: u32,
+    pub(crate) life: u64,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
     pub(crate) statements: ClientStatements,
@@ -68,7 +68,7 @@ pub(crate) struct Session {
     pub(crate) refused_changes: u8,
     pub(crate) entry: Rc<Entry>,
     /// Where it came in.
-    pub(crate) local: (String, u16),
+    pub(crate) local: (Box<str>, u16),
     pub(crate) seats: [Seat; 2],
 }
 
@@ -387,9 +387,10 @@ impl Session {
         }
         self.forget_modes();
         self.next_flag_in = None;
-        self.life = self.core.next_session_id();
+        self.life = self.core.next_life();
         self.entry.insert_id.take();
         self.entry.last_gtid.take();
+        self.entry.numbered.set(false);
         self.entry.row_count.set(0);
         self.entry.warnings.take();
     }
@@ -469,13 +470,14 @@ impl Session {
         entered: Entered,
         user: Arc<User>,
         entry: Rc<Entry>,
-        local: (String, u16),
+        (address, port): (String, u16),
         seats: [Seat; 2],
     ) -> Self {
         let user_name: Rc<str> = user.username.as_ref().into();
         let schema = entered.login.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
         let collation = entered.login.charset;
         let state = State::new(schema, collation);
+        let life = core.next_life();
         let session = Self {
             core,
             client,
@@ -488,7 +490,7 @@ impl Session {
             attributes: Rc::new(entered.login.attributes),
             state,
             reading: Reading::default(),
-            life: entry.id,
+            life,
             held: Held::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),
@@ -498,7 +500,7 @@ impl Session {
             wrote: None,
             refused_changes: 0,
             entry,
-            local,
+            local: (address.into_boxed_str(), port),
             seats,
         };
         session.show_who();

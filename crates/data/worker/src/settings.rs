@@ -32,7 +32,7 @@ pub(crate) const BOUND: [&str; 17] = [
     "identity",
     "rand_seed1",
     "rand_seed2",
-    "pseudo_thread_id",
+    THREAD,
     "sql_log_bin",
     // The next transaction uses them up: a server that has seen its number before passes over what it writes.
     "gtid_next",
@@ -48,6 +48,9 @@ pub(crate) const BOUND: [&str; 17] = [
     "default_collation_for_utf8mb4",
     "character_set_collations",
 ];
+
+/// What `CONNECTION_ID()` is.
+pub(crate) const THREAD: &str = "pseudo_thread_id";
 
 /// The server keeps the texts of the session's statements; no reset makes it forget them.
 const PROFILING: &str = "profiling";

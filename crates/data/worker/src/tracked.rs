@@ -3,7 +3,7 @@
 use crate::ready::REMEMBERED;
 use crate::relay::Failed;
 use crate::session::Session;
-use crate::settings::{BOUND, leaves_texts, may_run_programs};
+use crate::settings::{BOUND, THREAD, leaves_texts, may_run_programs};
 use crate::statement::{Job, What};
 use backend::{Backend, Hold, Tracking, Unreported};
 use sql::set::{Scope, Setting};
@@ -83,6 +83,9 @@ impl Session {
                     let ours = name.as_bytes().starts_with(OURS);
                     if ours || BOUND.contains(&&*name) || leaves_texts(&name) {
                         backend.holds.add(Hold::UnknownState);
+                        if name == THREAD {
+                            self.entry.numbered.set(true);
+                        }
                         if leaves_texts(&name) {
                             backend.retire();
                         }

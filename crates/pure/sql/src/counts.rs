@@ -1,5 +1,6 @@
-//! `ROW_COUNT()`, `FOUND_ROWS()` and `@@last_gtid` in a text, replaced by what they are.
+//! `ROW_COUNT()`, `FOUND_ROWS()`, `@@last_gtid` and `CONNECTION_ID()` in a text, replaced by what they are.
 
+use crate::own_number::{OwnNumber, own_number, own_number_from};
 use crate::words::{Kind, Token, unquote};
 use crate::{Lexing, words};
 
@@ -14,6 +15,8 @@ pub struct Counts<'a> {
     pub warns: bool,
     /// `@@last_gtid`: digits, dashes and commas, or nothing.
     pub last_gtid: Option<&'a str>,
+    /// `CONNECTION_ID()` and `@@pseudo_thread_id`.
+    pub own: Option<OwnNumber>,
 }
 
 /// The text with each call, or variable, replaced by an expression of this value and of the same type, width and nullability. A column of a SELECT without a name of its
@@ -29,7 +32,11 @@ pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts<'_>) -> Option<Vec
         return None;
     }
     let calls: Vec<Call> = (0..tokens.len())
-        .filter_map(|at| value_of(&tokens, at, counts).or_else(|| last_gtid(&tokens, at, counts.last_gtid?)))
+        .filter_map(|at| {
+            let counted = value_of(&tokens, at, counts).or_else(|| last_gtid(&tokens, at, counts.last_gtid?));
+            let own = || own_number(&tokens, at, counts.own?).map(|(last, value)| Call { first: at, last, value });
+            counted.or_else(own)
+        })
         .collect();
     if calls.is_empty() {
         return None;
@@ -147,7 +154,7 @@ const OPERATORS: &[&str] = &[
 /// Identifiers have at most so many characters where they are titles.
 const TITLE_LEN_MAX: usize = 250;
 
-/// For each column of a SELECT that has such a call and no name of its own: its last token, and its title in backquotes.
+/// For each column of a SELECT or RETURNING that has such a call and no name of its own: its last token, and its title in backquotes.
 fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[Call]) -> Vec<(usize, Vec<u8>)> {
     let mut found = Vec::new();
     // For each open parenthesis, where the column begins that is being read.
@@ -165,7 +172,7 @@ fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[Call]) -> Vec<(usize, Vec<u
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let Some(column) = open.last_mut() else { break };
-        if token.is("SELECT") {
+        if token.is("SELECT") || returns(tokens, at) {
             while tokens.get(at + 1).is_some_and(|next| next.is_any(MODIFIERS)) {
                 at += 1;
             }
@@ -191,6 +198,28 @@ fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[Call]) -> Vec<(usize, Vec<u
     found
 }
 
+/// Whether RETURNING begins columns here: to MySQL it is a name like any other.
+fn returns(tokens: &[Token<'_>], at: usize) -> bool {
+    let (before, next) = (at.checked_sub(1).and_then(|before| tokens.get(before)), tokens.get(at + 1));
+    let ends = |before: &Token<'_>| before.kind != Kind::Sign || before.is_sign(b')') || before.is_sign(b'?');
+    let is_name = |before: &Token<'_>| {
+        before.is_any(MODIFIERS)
+            || before.is_any(CLAUSES)
+            || before.is_any(OPERATORS)
+            || before.is_any(&["SELECT", "SET", "BY", "AS", "UPDATE", "TABLE", "JOIN"])
+    };
+    let begins = |next: &Token<'_>| {
+        next.kind != Kind::Sign || [b'(', b'@', b'?', b'-', b'+', b'*', b'!', b'~'].iter().any(|sign| next.is_sign(*sign))
+    };
+    let names = |next: &Token<'_>| {
+        next.is_any(CLAUSES)
+            || next.is_any(&["AS", "SET", "AND", "OR", "IS", "IN", "LIKE", "BETWEEN", "DIV", "MOD", "ASC", "DESC"])
+    };
+    tokens[at].is("RETURNING")
+        && before.is_some_and(|before| ends(before) && !is_name(before))
+        && next.is_some_and(|next| begins(next) && !names(next))
+}
+
 /// Whether the column is followed by a name, with or without AS.
 fn has_name(column: &[Token<'_>]) -> bool {
     let mut depth = 0_i32;
@@ -203,7 +232,7 @@ fn has_name(column: &[Token<'_>]) -> bool {
     let [.., before, last] = column else { return false };
     let may_name =
         matches!(last.kind, Kind::Word | Kind::Name | Kind::String) && !last.is_any(&["END", "NULL", "TRUE", "FALSE", "UNKNOWN"]);
-    let ends = before.is_sign(b')') || before.kind != Kind::Sign && !before.is_any(OPERATORS);
+    let ends = before.is_sign(b')') || before.is_sign(b'?') || before.kind != Kind::Sign && !before.is_any(OPERATORS);
     may_name && ends && !last.text.first().is_some_and(u8::is_ascii_digit)
 }
 
@@ -243,7 +272,8 @@ fn blanks(gap: &[u8], before: bool) -> &[u8] {
 /// # Panics
 /// If nothing was.
 pub fn fuzz_with_counts(sql: &[u8]) {
-    let counts = Counts { row_count: Some(-1), found_rows: Some(7), warns: false, last_gtid: Some("0-1-7") };
+    let own = own_number_from(sql, Lexing::Escapes, "conf").map(|from| OwnNumber { number: 9, from });
+    let counts = Counts { row_count: Some(-1), found_rows: Some(7), warns: false, last_gtid: Some("0-1-7"), own };
     if let Some(replaced) = with_counts(sql, Lexing::Escapes, counts) {
         assert_ne!(replaced, sql);
         let _again = with_counts(&replaced, Lexing::Escapes, counts);
@@ -315,7 +345,7 @@ mod tests {
     #[test]
     fn found_rows_stay_in_the_text_where_the_server_warns_of_them() {
         let with = |sql: &str, warns, row_count| {
-            let counts = Counts { row_count, found_rows: Some(12), warns, last_gtid: None };
+            let counts = Counts { row_count, found_rows: Some(12), warns, ..Counts::default() };
             with_counts(sql.as_bytes(), Lexing::Escapes, counts).map(|text| String::from_utf8(text).expect("it was text"))
         };
         let twelve = "CAST('000000000000000000012' AS SIGNED)";
