@@ -297,11 +297,31 @@ fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mu
     let wanted = last(server)?;
     let said = asked(&mut third, "SELECT @@last_gtid")?.concat();
     expect(said == [wanted.as_str()], || format!("{said:?} instead of {wanted}"))?;
-    let unknown = |client: &mut Raw| {
-        let said = asked(client, "SELECT @@last_gtid").map_or_else(|error| error, |rows| format!("{rows:?}"));
-        expect(said.contains("1235"), || said.clone())
+    let unknown_in = |client: &mut Raw, sql: &str| {
+        let said = asked(client, sql).map_or_else(|error| error, |rows| format!("{rows:?}"));
+        expect(said.contains("1235"), || format!("{sql}: {said}"))
     };
+    let unknown = |client: &mut Raw| unknown_in(client, "SELECT @@last_gtid");
     drop(third);
+    // What is said of a connection, whoever wrote there, is said to who keeps one.
+    const OF_CONNECTIONS: [&str; 2] = ["SHOW VARIABLES LIKE 'last_gtid'", r"SHOW SESSION VARIABLES LIKE 'LAST\_gtid'"];
+    for sql in OF_CONNECTIONS.iter().chain(&["SELECT WSREP_LAST_SEEN_GTID()", "SELECT 1 + LENGTH(WSREP_LAST_WRITTEN_GTID())"]) {
+        unknown_in(first, sql)?;
+    }
+    asked(first, "SHOW GLOBAL VARIABLES LIKE 'last_gtid'")?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, multiplex, apply) VALUES (77, 1, '^DO 77$', 0, 1);
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let mut keeper = beside(proxy, first)?;
+    for sql in ["DO 77", WRITES] {
+        asked(&mut keeper, sql)?;
+    }
+    let wanted = last(server)?;
+    for sql in OF_CONNECTIONS {
+        is(&mut keeper, sql, &["last_gtid", &wanted])?;
+    }
+    drop(keeper);
     // Nor of a transaction in which the telling had to end.
     let mut fourth = beside(proxy, first)?;
     for sql in [WRITES, "BEGIN", WRITES, "SHOW VARIABLES LIKE 'por%'", "COMMIT"] {

@@ -37,7 +37,13 @@ pub(crate) struct Knows {
     pub(crate) warns: bool,
     /// `@@last_gtid` is its to answer.
     pub(crate) last_gtid: bool,
+    /// The connection was the session's alone before this statement, because it must not be shared.
+    pub(crate) kept: bool,
 }
+
+/// What a text asks for that the session may know better than the server.
+const TOLD: Reads =
+    Reads::ROW_COUNT.with(Reads::FOUND_ROWS).with(Reads::LAST_GTID).with(Reads::WSREP_GTID).with(Reads::CONNECTION_ID);
 
 /// How a server knows a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +129,7 @@ impl Session {
 
     /// The same, also with the session's number, and whether the server would say something that nobody knows.
     fn counted(&self, job: &Job<'_>, server: Knows) -> Result<Option<Vec<u8>>, Failed> {
-        if !job.class.reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS | Reads::LAST_GTID | Reads::CONNECTION_ID) {
+        if !job.class.reads.intersects(TOLD) {
             return Ok(None);
         }
         let text = self.with_counts(job, server);

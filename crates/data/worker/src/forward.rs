@@ -241,6 +241,7 @@ impl Session {
                 found_rows: self.knows_found_rows(backend),
                 warns: !backend.hello.is_mariadb(),
                 last_gtid: self.leaves_last_gtid(backend),
+                kept: backend.holds.has(Hold::NotAllowed),
             };
             backend.serves(self.life);
             let asked = self.command_for(backend, job, knows).await.map_err(|why| (why, false))?;

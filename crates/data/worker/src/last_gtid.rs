@@ -6,7 +6,7 @@ use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold, Tracking};
-use sql::{Leaves, Reads};
+use sql::{CommandCounter, Leaves, Reads};
 
 /// What it is for a session.
 #[derive(Debug, Default)]
@@ -62,9 +62,24 @@ impl Session {
     /// # Errors
     /// The statement would be told what the connection knows, which may be another session's. `replaced`: not any more.
     pub(crate) fn answers_last_gtid(&self, job: &Job<'_>, server: Knows, replaced: bool) -> Result<(), Failed> {
-        let reads = job.class.reads.intersects(Reads::LAST_GTID) && !job.class.ddl && !server.last_gtid;
+        if job.class.ddl {
+            return Ok(());
+        }
+        if job.class.reads.intersects(Reads::WSREP_GTID) && !server.kept {
+            let message = "WSREP_LAST_SEEN_GTID() and WSREP_LAST_WRITTEN_GTID() are of a connection, which other sessions use, too: keep it \
+                           (multiplex = 0) from before the write on";
+            return Err(Failed::Backend(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() }));
+        }
+        let reads = job.class.reads.intersects(Reads::LAST_GTID) && !server.last_gtid;
         if !reads || replaced && self.entry.last_gtid.borrow().known().is_some() {
             return Ok(());
+        }
+        if job.class.command == CommandCounter::Show {
+            if server.kept {
+                return Ok(());
+            }
+            let message = "What SHOW VARIABLES says of last_gtid is of a connection, which other sessions use, too: ask with SELECT @@last_gtid";
+            return Err(Failed::Backend(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() }));
         }
         let message = "What @@last_gtid is for this session is not known: ask in a statement of its own, right after a write, or keep the connection \
                        (multiplex = 0)";

@@ -474,6 +474,14 @@ impl<'a> Scan<'a> {
         }
         if is(first, &["STATUS", "VARIABLES", "SESSION", "LOCAL"]) {
             self.class.reads |= Reads::SESSION_VARIABLE;
+            // Not `%gtid%` and the like, which shows others besides.
+            let names_it = |token: Token<'_>| {
+                let name = unquote(token.text).iter().copied().filter(|byte| *byte != b'\\').collect::<Vec<_>>();
+                token.kind == Kind::String && name.eq_ignore_ascii_case(b"last_gtid")
+            };
+            if words.take_while(|token| !token.is_sign(b';')).any(names_it) {
+                self.class.reads |= Reads::LAST_GTID;
+            }
         }
         let status = is(first, &["TABLE"]) && is(second, &["STATUS"]);
         // WHERE may call functions.

@@ -155,5 +155,7 @@ bits! {
         XPATH = 12;
         /// `@@last_gtid`: the number of the connection's last transaction.
         LAST_GTID = 13;
+        /// WSREP_LAST_SEEN_GTID(), WSREP_LAST_WRITTEN_GTID(): those of the connection.
+        WSREP_GTID = 14;
     }
 }

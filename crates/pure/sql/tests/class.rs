@@ -471,3 +471,25 @@ fn what_dollars_quote_is_not_known() {
     }
     assert!(leaves("CREATE FUNCTION f(a$b$ INT) RETURNS INT RETURN a$b$").is_empty());
 }
+
+#[test]
+fn what_is_of_the_connection_is_marked() {
+    for sql in [
+        "SHOW VARIABLES LIKE 'last_gtid'",
+        r"SHOW SESSION VARIABLES WHERE Variable_name = 'Last\_GTID'",
+        "SHOW LOCAL VARIABLES LIKE 'last_gtid';",
+    ] {
+        assert!(reads(sql).contains(Reads::LAST_GTID), "{sql}");
+    }
+    for sql in [
+        "SHOW VARIABLES LIKE 'last%'",
+        "SHOW GLOBAL VARIABLES LIKE 'last_gtid'",
+        "SHOW VARIABLES LIKE 'a'; SELECT 'last_gtid'",
+        "SHOW TABLES LIKE 'last_gtid'",
+    ] {
+        assert!(!reads(sql).contains(Reads::LAST_GTID), "{sql}");
+    }
+    assert!(reads("SELECT WSREP_LAST_SEEN_GTID() = ?").contains(Reads::WSREP_GTID));
+    assert!(reads("INSERT INTO t VALUES (wsrep_last_written_gtid())").contains(Reads::WSREP_GTID));
+    assert!(!reads("SELECT wsrep_last_seen_gtid FROM t").contains(Reads::WSREP_GTID));
+}
