@@ -20,6 +20,7 @@ fn main() {
         ("what_the_server_remembers_of_a_call_travels", remembered),
         ("who_may_not_ask_what_a_call_leaves_keeps_its_connection", refused),
         ("how_many_rows_a_session_wants_to_see_hides_nothing_of_it", limited),
+        ("a_call_of_what_only_reads_is_not_kept_wherever_it_is", listed),
         ("what_is_set_elsewhere_since_a_call_is_not_overwritten", overwritten),
         ("nobody_sees_that_the_server_tells_of_transactions", unseen),
     ])
@@ -232,6 +233,38 @@ fn limited(driver: Driver) -> Outcome {
         asked(&mut client, "CALL conf.limits()")?;
         let holds = held_then(&proxy, &client)?;
         expect(holds.contains("Untold"), || format!("limited by the procedure: {holds:?}"))?;
+    }
+    Ok(())
+}
+
+fn listed(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        server.root("GRANT ALL ON *.* TO open; REVOKE SELECT ON *.* FROM open; GRANT ALL ON conf.* TO open; GRANT ALL ON conf2.* TO open;")?;
+        proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1, \"read_only_routines\": [\"conf.gives\", \"conf.nothing\"]}'); LOAD MYSQL SERVERS TO RUNTIME")?;
+        for (schema, statement, kept) in [
+            ("conf", "CALL conf.nothing()", false),
+            ("", "CALL conf.nothing()", false),
+            ("conf2", "CALL conf.nothing()", false),
+            ("conf2", "CALL conf.gives(@got)", false),
+            // Nobody vouches for it.
+            ("conf2", "CALL conf.hides()", true),
+            // What was there before stays.
+            ("conf2", "CALL conf.makes(); CALL conf.nothing()", true),
+        ] {
+            let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+            if !schema.is_empty() {
+                asked(&mut client, &format!("USE {schema}"))?;
+            }
+            for one in statement.split("; ") {
+                asked(&mut client, one)?;
+            }
+            let holds = held_then(&proxy, &client)?;
+            expect(holds.is_empty() != kept, || format!("{vendor}, {statement} in {schema:?}: {holds:?}"))?;
+            if statement.contains("@got") {
+                same(&asked(&mut client, "SELECT @got")?.concat().join(" "), "7")?;
+            }
+        }
     }
     Ok(())
 }

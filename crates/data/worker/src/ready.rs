@@ -208,10 +208,11 @@ impl Session {
         }
     }
 
-    /// MariaDB tells of a change for any program that runs in a session without a schema. The operator knows better what those do that only read.
+    /// Servers tell of a change for any program that runs in a session of another schema, or of none. The operator knows better what those do that only read.
     pub(crate) fn trust_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
         let class = job.class;
-        let only_calls = class.command == CommandCounter::Select && class.leaves.intersects(Leaves::UNKNOWN_FUNCTION);
+        let only_calls = class.command == CommandCounter::Select && class.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
+            || backend::is_call(class) && class.leaves.intersects(Leaves::UNKNOWN_STATE) && !class.multi;
         if only_calls && backend.holds.has(Hold::Untold) && !before.has(Hold::Untold) && !self.calls_strangers(job) {
             backend.holds.remove(Hold::Untold);
         }
