@@ -2,7 +2,7 @@
 //! as it is there, nobody is let to it, and nothing of it is left, whether it was given back or its session left in the middle.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, held, narrow, set, vendors};
+use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw as packets;
@@ -19,12 +19,72 @@ fn main() {
         ("what_a_server_keeps_for_a_session_is_held_and_given_back", kept_and_given_back),
         ("a_lock_of_a_user_holds_a_connection_as_long_as_the_server_has_it", locks_of_users),
         ("a_lock_that_is_named_after_the_schema_is_that_of_the_sessions_schema", locks_of_schemas),
+        ("a_ping_keeps_what_a_server_keeps_for_the_session", kept_by_pings),
+        ("what_is_lost_is_heard_by_who_asks_and_by_who_listens", heard),
         ("a_reset_is_answered_when_nobody_waits_for_the_session_any_more", free_after_reset),
     ])
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {
     Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// COM_PING, which no server leaves without an answer.
+fn ping(client: &mut Raw) -> Outcome {
+    client.command(&[0x0E]).map_err(|error| error.to_string())?;
+    let said = client.packet().map_err(|error| error.to_string())?;
+    match said.first() {
+        Some(0) => Ok(()),
+        _ => Err(by_hand::complaint(&said).to_string()),
+    }
+}
+
+/// The server sends away who is silent for two seconds: who pings is not, whatever stands between.
+fn kept_by_pings(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one_with(driver, vendor, &["--wait-timeout=2", "--interactive-timeout=2"])?;
+        let mut leader = log_in(&proxy)?;
+        asked(&mut leader, "SELECT GET_LOCK('leader', 0)")?;
+        for _ in 0..10 {
+            std::thread::sleep(Duration::from_millis(400));
+            ping(&mut leader).map_err(|error| format!("{vendor}: {error}"))?;
+        }
+        let mut other = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        same(&asked(&mut other, "SELECT GET_LOCK('leader', 0)")?.concat().concat(), "0")
+            .map_err(|error| format!("{vendor}: {error}"))?;
+        same(&asked(&mut leader, "SELECT RELEASE_LOCK('leader')")?.concat().concat(), "1")?;
+    }
+    Ok(())
+}
+
+/// The server ends the connection that has the session's lock, or its transaction: its next ping fails, and who only listens hears the end.
+fn heard(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        for takes in ["DO GET_LOCK('heard', 0)", "SET autocommit = 0", "CREATE TEMPORARY TABLE conf.heard (id INT)"] {
+            let mut listens = log_in(&proxy)?;
+            asked(&mut listens, takes)?;
+            let mut free = beside(&proxy, &listens)?;
+            asked(&mut free, "SELECT 1")?;
+            let held = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {}", listens.id))?;
+            expect(!held.trim().is_empty(), || format!("{vendor}: {takes} holds nothing"))?;
+            let list = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'open'";
+            let ids = server.root(list)?;
+            expect(ids.lines().any(|id| id.trim().parse::<u64>().is_ok()), || format!("{vendor}: {ids:?}"))?;
+            for id in ids.lines().filter(|id| id.trim().parse::<u64>().is_ok()) {
+                server.root(&format!("KILL {id}"))?;
+            }
+            let said = listens.packet().map_err(|error| format!("{vendor}: {takes}: {error}"))?;
+            let said = by_hand::complaint(&said).to_string();
+            expect(said.contains("2013"), || format!("{vendor}: {takes}: {said}"))?;
+            let end = listens.packet().err().map(|error| error.kind());
+            expect(end == Some(std::io::ErrorKind::UnexpectedEof), || format!("{vendor}: {takes}: {end:?}"))?;
+            // Who had nothing there goes on.
+            ping(&mut free)?;
+            asked(&mut free, "SELECT 1")?;
+        }
+    }
+    Ok(())
 }
 
 /// Where its connection is kept for another lock, in the schema of then.

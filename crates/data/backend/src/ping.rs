@@ -67,7 +67,11 @@ impl Pools {
 }
 
 impl Backend {
-    async fn answers(&mut self) -> Result<(), BackendFailed> {
+    /// Whether the server is there, which keeps it from thinking that nobody is here.
+    ///
+    /// # Errors
+    /// The connection broke, or the server says why it does not want it any more.
+    pub async fn answers(&mut self) -> Result<(), BackendFailed> {
         let response = self.command(&[COM_PING], Expect::Simple).await?;
         refusal(&response)
     }

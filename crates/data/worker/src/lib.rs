@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod absorb;
+mod alive;
 mod answer;
 mod asked;
 mod attributes;

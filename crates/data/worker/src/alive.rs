@@ -1,0 +1,50 @@
+//! Whether servers still have what they keep for a session: who asks, or only listens, hears it as on a connection of its own.
+
+use crate::answer::Complaint;
+use crate::relay::Failed;
+use crate::session::{Ended, Session};
+use backend::{BackendFailed, Idle, Unreported};
+use bridge::{Counter, Failure};
+use net::NetError;
+
+/// A server that takes longer to answer a ping is taken to be gone.
+const ANSWERS_MS: u64 = 5_000;
+
+impl Session {
+    /// COM_PING, said to each server that keeps something for the session: it goes on keeping it, or the session ends, since what it had there is lost.
+    pub(crate) async fn ping_held(&mut self) -> Result<(), Ended> {
+        // One that has something to tell yet tells it behind a statement only.
+        let kept = self.held.take_all_that(|backend| backend.holds.carry_state() && backend.unreported == Unreported::Nothing);
+        let mut ended = Ok(());
+        for (hostgroup, mut backend) in kept {
+            if ended.is_ok() {
+                let said = self.watched(ANSWERS_MS, backend.answers(), self.entry.told_to_leave()).await;
+                ended = said.map_err(|failed| match failed {
+                    Failed::Client => Ended::Gone,
+                    Failed::Backend(failure) => {
+                        let (code, state, words) = failure.to_client();
+                        Ended::Told(Complaint::with(code, state, words))
+                    }
+                    _ => Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted")),
+                });
+            }
+            if ended.is_ok() {
+                self.held.put(hostgroup, backend);
+            } else {
+                backend.idle = Idle::Doubtful;
+                self.core.pools.release(backend);
+            }
+        }
+        ended
+    }
+
+    /// A server has ended a connection on which the session had something, while the client said nothing.
+    pub(crate) fn is_left_by_a_server(&mut self) -> Ended {
+        if let Err(ended) = self.may_go_on() {
+            return ended;
+        }
+        self.core.tally.up(Counter::ServerConnectionsAborted);
+        let (code, state, words) = BackendFailed::BrokeBefore(NetError::Closed).to_client();
+        Ended::Told(Complaint::with(code, state, words))
+    }
+}
