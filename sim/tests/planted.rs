@@ -3,9 +3,9 @@
 
 use backend::Hold;
 use backend::planted::{
-    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE, KEEP_THROUGH,
-    KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, STAY_THERE, TELL_OTHERS,
-    TELL_STALE, WORK_OFFLINE,
+    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE,
+    KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, STAY_THERE,
+    TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -75,6 +75,11 @@ fn a_cursor_that_keeps_no_connection_is_seen() {
 #[test]
 fn a_procedure_that_keeps_no_connection_is_seen() {
     assert_missed(Hold::Procedure, &["@b"]);
+}
+
+#[test]
+fn a_variable_of_a_procedure_that_nobody_asked_for_is_seen() {
+    assert_seen(&FORGET_LEFT, Calm, &["@b"]);
 }
 
 #[test]

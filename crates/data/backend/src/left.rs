@@ -163,6 +163,8 @@ impl Backend {
             Answer::TooLong => None,
         };
         let Some(names) = names else { return Ok(false) };
+        #[cfg(feature = "planted")]
+        let names = if crate::planted::FORGET_LEFT.get() { Vec::new() } else { names };
         self.unread.user.extend(names);
         self.holds.put(Hold::Unread, !self.unread.is_empty());
         Ok(true)

@@ -43,6 +43,8 @@ thread_local! {
     pub static ASK_AGAIN: Cell<bool> = const { Cell::new(false) };
     /// A variable that a server names is all that a program has set.
     pub static NAMES_EXPLAIN: Cell<bool> = const { Cell::new(false) };
+    /// User variables that a procedure has set are not asked for before its connection is given back.
+    pub static FORGET_LEFT: Cell<bool> = const { Cell::new(false) };
     /// A server that is OFFLINE_SOFT is given new work.
     pub static WORK_OFFLINE: Cell<bool> = const { Cell::new(false) };
     /// Connections to a server that is OFFLINE_HARD are kept by those who have them.
