@@ -20,6 +20,8 @@ fn main() {
         ("a_proxy_that_was_down_gets_what_it_missed_and_gives_what_it_saved", down_and_back),
         ("a_new_proxy_gets_everything_and_overwrites_nothing", newcomer),
         ("what_was_loaded_in_the_same_second_is_nobody_elses", conflict),
+        ("who_dies_while_it_gives_or_takes_leaves_nothing_half", torn),
+        ("what_is_no_proxy_is_told_and_holds_up_nobody", stranger),
         ("a_wrong_password_is_told_and_nothing_is_taken_over", wrong_password),
     ])
 }
@@ -50,12 +52,25 @@ fn together(driver: Driver, server: &Server, count: usize) -> Result<Vec<Proxy>,
     let wish = Wish::in_front_of(server);
     let proxies = (0..count).map(|_| Proxy::start(driver, &wish)).collect::<Result<Vec<_>, _>>()?;
     introduce(&proxies.iter().collect::<Vec<_>>())?;
+    // An edit is later than what it replaces where that has been seen: all have looked at each other.
+    until_looked(&proxies)?;
     Ok(proxies)
 }
 
 /// What the admin port says, also that it cannot say it now: the cores are told of something that has just been taken over.
 fn ask(proxy: &Proxy, sql: &str) -> Result<String, String> {
     proxy.admin(sql).or_else(|error| if error.contains("try again") { Ok(error) } else { Err(error) })
+}
+
+/// Everybody has had two answers of everybody.
+fn until_looked(proxies: &[Proxy]) -> Outcome {
+    for proxy in proxies {
+        soon(&format!("{}\n", proxies.len()), || {
+            ask(proxy, "SELECT COUNT(*) FROM stats_proxysql_servers_status WHERE checks_OK > 1")
+        })?;
+    }
+    some_looks();
+    Ok(())
 }
 
 fn checksums(proxy: &Proxy) -> Result<String, String> {
@@ -453,4 +468,70 @@ fn wrong_password(driver: Driver) -> Outcome {
         expect(!log.contains(SECRET) && !log.contains("guessed"), || format!("a password in the log:\n{log}"))?;
     }
     expect(whole_log(two).contains("answers again"), || whole_log(two))
+}
+
+/// Whoever gives, or takes over, is killed at any moment of it: what the other has is one of the loads, as a whole, and so is what was saved.
+fn torn(driver: Driver) -> Outcome {
+    const ROWS: usize = 20_000;
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut proxies = together(driver, &server, 2)?;
+    in_step(&proxies)?;
+    let load = |proxy: &Proxy, round: u64| {
+        proxy.admin(&format!(
+            "DELETE FROM mysql_query_rules_fast_routing; INSERT INTO mysql_query_rules_fast_routing \
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT 'app', 'shard_' || i, 0, {round}, '' FROM n; \
+             LOAD MYSQL QUERY RULES TO RUNTIME; SAVE MYSQL QUERY RULES TO DISK"
+        ))
+    };
+    load(&proxies[0], 0)?;
+    let whole = |proxy: &Proxy, schema: &str| {
+        let sql = format!("SELECT COUNT(*), COUNT(DISTINCT destination_hostgroup) FROM {schema}mysql_query_rules_fast_routing");
+        soon(&format!("{ROWS}\t1\n"), || ask(proxy, &sql)).map_err(|why| format!("{schema}: {why}"))
+    };
+    in_step(&proxies)?;
+    for round in 1..=8 {
+        load(&proxies[0], round)?;
+        // Three looks of 50 ms come first.
+        thread::sleep(Duration::from_millis(100 + 60 * round));
+        let (dies, lives) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+        proxies[dies].kill();
+        for schema in ["runtime_", "", "disk."] {
+            whole(&proxies[lives], schema)?;
+        }
+        proxies[dies].restart()?;
+        for schema in ["runtime_", "", "disk."] {
+            whole(&proxies[dies], schema)?;
+        }
+        in_step(&proxies)?;
+        for proxy in &proxies {
+            let sql = "SELECT DISTINCT destination_hostgroup FROM runtime_mysql_query_rules_fast_routing";
+            same(&proxy.admin(sql)?, &round.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// A server of another kind in the list, that lets us in.
+fn stranger(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(&format!("CREATE USER cluster@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('{SECRET}')"))?;
+    let proxies = together(driver, &server, 2)?;
+    in_step(&proxies)?;
+    let [one, two] = &proxies[..] else { return Err("there are two".into()) };
+    one.admin(&format!(
+        "INSERT INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {}); LOAD PROXYSQL SERVERS TO RUNTIME",
+        server.port
+    ))?;
+    in_step(&proxies)?;
+    let status = format!("SELECT checks_OK, checks_ERR > 1 FROM stats_proxysql_servers_status WHERE port = {}", server.port);
+    for proxy in &proxies {
+        soon("0\t1\n", || ask(proxy, &status))?;
+        let log = whole_log(proxy);
+        let told = log.matches(&format!("cluster: 127.0.0.1:{} is not followed: error 1064", server.port)).count();
+        expect(told == 1, || format!("told {told} times:\n{log}"))?;
+    }
+    two.admin("INSERT INTO mysql_query_rules_fast_routing VALUES ('app', 'a', 0, 0, ''); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    soon("1\n", || ask(one, "SELECT COUNT(*) FROM runtime_mysql_query_rules_fast_routing"))?;
+    one.admin(&format!("DELETE FROM proxysql_servers WHERE port = {}; LOAD PROXYSQL SERVERS TO RUNTIME", server.port))?;
+    soon("2\n", || ask(two, "SELECT COUNT(*) FROM stats_proxysql_servers_status"))
 }

@@ -13,9 +13,10 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// After a LOAD at this time (seconds since 1970). Clocks differ, and may go back.
-    pub(crate) fn loaded(self, now_s: u64, checksum: u64) -> Self {
-        Self { version: self.version + 1, epoch: now_s.max(self.epoch + 1), checksum }
+    /// After a LOAD at this time (seconds since 1970), where no other proxy is known to have a later epoch than `elsewhere`. Clocks differ, and may go back.
+    pub(crate) fn loaded(self, now_s: u64, elsewhere: u64, checksum: u64) -> Self {
+        let epoch = now_s.max(self.epoch.saturating_add(1)).max(elsewhere.saturating_add(1));
+        Self { version: self.version + 1, epoch, checksum }
     }
 
     /// After it was taken over.
@@ -43,17 +44,29 @@ pub(crate) enum Verdict {
     Pull,
 }
 
+/// What is known of two that differ, besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kin {
+    /// Nothing.
+    Unknown,
+    /// They had what we have, and went on from there.
+    Theirs,
+    /// Ours has replaced what they have.
+    Ours,
+}
+
 /// `looks`: how many in a row have found them different; `enough`: so many must, 0 for never.
-pub(crate) fn decide(own: Sum, theirs: Sum, looks: u64, enough: u64) -> Verdict {
+pub(crate) fn decide(own: Sum, theirs: Sum, kin: Kin, looks: u64, enough: u64) -> Verdict {
+    let is_same_time = own.version > 1 && own.epoch == theirs.epoch;
     if own.version == 0 || theirs.version == 0 || enough == 0 {
         Verdict::Apart
     } else if own.checksum == theirs.checksum {
         Verdict::Same
     } else if theirs.version == 1 {
         Verdict::Unloaded
-    } else if own.version > 1 && own.epoch == theirs.epoch {
+    } else if is_same_time && kin == Kin::Unknown {
         Verdict::Conflict
-    } else if own.version > 1 && own.epoch > theirs.epoch {
+    } else if is_same_time && kin == Kin::Ours || own.version > 1 && own.epoch > theirs.epoch {
         Verdict::Ours
     } else if looks < enough {
         Verdict::Later
@@ -88,7 +101,10 @@ mod tests {
             (sum(2, 10, 7), sum(0, 0, 0), 9, 3, Verdict::Apart),
             (sum(2, 10, 7), sum(2, 11, 8), 9, 0, Verdict::Apart),
         ] {
-            assert_eq!(decide(own, theirs, looks, enough), verdict, "{own:?} {theirs:?} {looks} {enough}");
+            assert_eq!(decide(own, theirs, Kin::Unknown, looks, enough), verdict, "{own:?} {theirs:?} {looks} {enough}");
+            let other = if verdict == Verdict::Conflict { [Verdict::Pull, Verdict::Ours] } else { [verdict; 2] };
+            let decided = [Kin::Theirs, Kin::Ours].map(|kin| decide(own, theirs, kin, looks, enough));
+            assert_eq!(decided, other, "in the same second it counts who went on from whom: {own:?} {theirs:?}");
         }
     }
 
@@ -97,11 +113,13 @@ mod tests {
         let fast_clock = sum(4, 5000, 1);
         let slow = sum(2, 100, 2).taken(fast_clock);
         assert_eq!(slow, sum(3, 5000, 1));
-        let edited = slow.loaded(160, 3);
+        let edited = slow.loaded(160, 0, 3);
         assert_eq!(edited, sum(4, 5001, 3));
-        assert_eq!(decide(fast_clock, edited, 1, 1), Verdict::Pull);
-        assert_eq!(decide(edited, fast_clock, 1, 1), Verdict::Ours);
-        assert_eq!(edited.loaded(9000, 4), sum(5, 9000, 4));
+        assert_eq!(decide(fast_clock, edited, Kin::Unknown, 1, 1), Verdict::Pull);
+        assert_eq!(decide(edited, fast_clock, Kin::Unknown, 1, 1), Verdict::Ours);
+        assert_eq!(edited.loaded(9000, 0, 4), sum(5, 9000, 4));
+        assert_eq!(edited.loaded(9000, 9005, 4), sum(5, 9006, 4), "another proxy has the same with a later epoch");
+        assert_eq!(edited.loaded(0, u64::MAX, 4).epoch, u64::MAX);
     }
 
     /// Three proxies, edited in any order: the last edit is everywhere in the end, and nothing is passed round for ever.
@@ -119,7 +137,7 @@ mod tests {
             for edit in 0..below(6) {
                 let at = below(3) as usize;
                 checksum += 1;
-                all[at] = all[at].loaded(2000 + edit + clocks[at], checksum);
+                all[at] = all[at].loaded(2000 + edit + clocks[at], 0, checksum);
                 last = checksum;
                 // Between two edits by people there is time enough.
                 assert!(settle(&mut all, &mut below), "seed {seed}");
@@ -131,11 +149,11 @@ mod tests {
     fn settle(all: &mut [Sum; 3], below: &mut impl FnMut(u64) -> u64) -> bool {
         for _ in 0..1000 {
             let (one, other) = (below(3) as usize, below(3) as usize);
-            if decide(all[one], all[other], 1, 1) == Verdict::Pull {
+            if decide(all[one], all[other], Kin::Unknown, 1, 1) == Verdict::Pull {
                 all[one] = all[one].taken(all[other]);
             }
         }
-        let pulls = |one: Sum| all.iter().any(|other| decide(one, *other, 1, 1) == Verdict::Pull);
+        let pulls = |one: Sum| all.iter().any(|other| decide(one, *other, Kin::Unknown, 1, 1) == Verdict::Pull);
         !all.iter().any(|sum| pulls(*sum))
     }
 }

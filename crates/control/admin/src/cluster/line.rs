@@ -136,12 +136,6 @@ impl Line {
         }
     }
 
-    /// The one text that it answers.
-    pub(crate) async fn ask_one(&mut self, sql: &str) -> Result<String, Failed> {
-        let first = self.ask(sql).await?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
-        Ok(String::from_utf8_lossy(&first.unwrap_or_default()).into_owned())
-    }
-
     async fn packet(&mut self) -> Result<Vec<u8>, Failed> {
         match self.rt.timeout(PATIENCE, self.conn.packet(PACKET_MAX)).await {
             Ok(Ok(packet)) => Ok(packet.payload().to_vec()),

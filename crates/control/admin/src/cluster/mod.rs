@@ -21,6 +21,7 @@ use crate::layers;
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Help as _, Variables};
+use decide::Kin;
 pub(crate) use decide::Sum;
 pub(crate) use peer::Peer;
 use rt::Rt;
@@ -112,6 +113,8 @@ struct Own {
     epoch: u64,
     /// Made when somebody asks: a million users take seconds, and most proxies are alone.
     checksum: Option<u64>,
+    /// Of what it has replaced, if that was known.
+    replaced: Option<u64>,
     /// What a SAVE before the start has kept. It counts if what the start found is the same.
     saved: Option<Sum>,
 }
@@ -175,7 +178,7 @@ impl Cluster {
                 let (version, epoch) = (u64::try_from(version).ok()?, u64::try_from(epoch).ok()?);
                 (version > 1).then_some(Sum { version, epoch, checksum: sums::number(&checksum)? })
             });
-            Own { version: 1, epoch, checksum: None, saved }
+            Own { version: 1, epoch, checksum: None, replaced: None, saved }
         });
         Self {
             uuid: uuid(rt.random(), rt.random()),
@@ -197,13 +200,34 @@ impl Cluster {
         // Later than what was saved, too, be it that nobody has asked yet whether it is what the start found.
         let epoch = own.saved.map_or(own.epoch, |saved| saved.epoch.max(own.epoch));
         let before = Sum { version: own.version, epoch, checksum: 0 };
+        let elsewhere = self.latest_elsewhere(module);
         let (now, checksum) = match theirs {
             Some(theirs) => (before.taken(theirs), Some(theirs.checksum)),
-            None => (before.loaded(now_s, 0), None),
+            None => (before.loaded(now_s, elsewhere, 0), None),
         };
-        *own = Own { version: now.version, epoch: now.epoch, checksum, saved: None };
+        *own = Own { version: now.version, epoch: now.epoch, checksum, replaced: own.checksum, saved: None };
         drop(all);
         self.changed.ring();
+    }
+
+    /// The latest epoch in which another proxy is known to have loaded this module.
+    fn latest_elsewhere(&self, module: Module) -> u64 {
+        let at = at(module).unwrap_or(SUBJECTS.len());
+        let peers = self.peers.borrow();
+        let of = |peer: &Rc<Peer>| peer.known.borrow().seen.get(at).map(|seen| seen.sum).filter(|sum| sum.version > 1);
+        peers.iter().filter_map(of).map(|sum| sum.epoch).max().unwrap_or(0)
+    }
+
+    /// Whether one of ours and theirs, which differ, is known to come from the other.
+    fn kin(&self, at: At, theirs: Sum, they_had: Option<u64>) -> Kin {
+        let all = self.own.borrow();
+        let Some(own) = all.get(at) else { return Kin::Unknown };
+        match (own.replaced == Some(theirs.checksum), own.checksum.is_some() && they_had == own.checksum) {
+            (false, true) => Kin::Theirs,
+            (true, false) => Kin::Ours,
+            // Both went back and forth.
+            _ => Kin::Unknown,
+        }
     }
 
     /// The version of a module whose checksum nobody has asked for yet.

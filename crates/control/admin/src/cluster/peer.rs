@@ -23,6 +23,8 @@ const TOLD_AGAIN: u64 = 10;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     pub(crate) sum: Sum,
+    /// Its checksum before this one, if it had been loaded then or since.
+    had: Option<u64>,
     /// When it became so here, and when it was asked for last; seconds since 1970, 0 for never.
     pub(crate) changed_s: u64,
     pub(crate) updated_s: u64,
@@ -36,8 +38,6 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) seen: [Seen; SUBJECTS.len()],
-    /// Of all its modules.
-    global: String,
     pub(crate) looked: Option<Instant>,
     pub(crate) ping: Duration,
     pub(crate) fine: u64,
@@ -78,6 +78,7 @@ impl Peer {
             if sum != seen.sum {
                 if sum.checksum != seen.sum.checksum {
                     (seen.changed_s, seen.looks) = (now_s, 0);
+                    seen.had = (seen.sum.version > 0).then_some(seen.sum.checksum);
                 }
                 seen.sum = sum;
             }
@@ -219,21 +220,12 @@ impl Shared {
             return Err(why);
         }
         let began = self.rt.precise_now();
-        let global = line.ask_one("SELECT GLOBAL_CHECKSUM()").await.map_err(words)?;
-        let ping = self.rt.precise_now() - began;
-        let own = |at| self.cluster.sum(at, variables);
-        let is_other = {
-            let mut known = peer.known.borrow_mut();
-            known.ping = ping;
-            known.global != global || known.seen.iter().enumerate().any(|(at, seen)| seen.sum.checksum != own(at).checksum)
-        };
-        let now_s = self.now_s();
-        if is_other {
-            // When it was made may have changed where what it is has not.
-            let rows = line.ask("SELECT * FROM runtime_checksums_values ORDER BY name").await.map_err(words)?;
-            peer.take_in(&rows, now_s);
-            peer.known.borrow_mut().global = global;
-        }
+        line.ask("SELECT GLOBAL_CHECKSUM()").await.map_err(words)?;
+        peer.known.borrow_mut().ping = self.rt.precise_now() - began;
+        // Also where its checksum is the same: a LOAD here has to be later than what it replaces anywhere.
+        let rows = line.ask("SELECT * FROM runtime_checksums_values ORDER BY name").await.map_err(words)?;
+        let (own, now_s) = (|at| self.cluster.sum(at, variables), self.now_s());
+        peer.take_in(&rows, now_s);
         peer.compare(own, now_s);
         let every = variables.admin_cluster_check_status_frequency;
         if every > 0 && looks.is_multiple_of(every) {
@@ -266,7 +258,7 @@ impl Shared {
                 (self.hooks.log)(&format!("cluster: {} of {} {words}", subject.name, peer.name()));
             }
         };
-        match decide(own, seen.sum, seen.looks, enough) {
+        match decide(own, seen.sum, self.cluster.kin(at, seen.sum, seen.had), seen.looks, enough) {
             Verdict::Same | Verdict::Apart | Verdict::Ours | Verdict::Later => {}
             Verdict::Unloaded => {
                 tell(
@@ -286,7 +278,7 @@ impl Shared {
                 if is_refused || self.is_newer_elsewhere(at, seen.sum) {
                     return Ok(());
                 }
-                match self.pull(peer, line, at).await {
+                match self.pull(peer, line, at, seen.had).await {
                     Ok(()) => {}
                     Err(Failed::Lost(why)) => return Err(Failed::Lost(format!("{} was not taken over: {why}", subject.name))),
                     Err(Failed::Said(why)) => {

@@ -146,7 +146,8 @@ impl Shared {
     }
 
     /// Takes a module over from another proxy. Refused, it is as it was before.
-    pub(crate) async fn pull(&self, peer: &Peer, line: &mut Line, at: At) -> Result<(), Failed> {
+    /// `had`: the other's checksum before.
+    pub(crate) async fn pull(&self, peer: &Peer, line: &mut Line, at: At, had: Option<u64>) -> Result<(), Failed> {
         if self.cluster.pulling.replace(true) {
             // The next look finds it again.
             return Ok(());
@@ -155,19 +156,27 @@ impl Shared {
         let Some(subject) = SUBJECTS.get(at) else { return Ok(()) };
         let rows = line.ask(&format!("PROXYSQL CLUSTER_PULL {}", subject.name)).await?;
         let (sum, pieces) = taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
-        match self.take_over(subject, at, sum, pieces, &peer.name()).await {
+        match self.take_over(subject, at, (sum, had), pieces, &peer.name()).await {
             Ok(()) => Ok(()),
             Err(Said::Sql(why) | Said::Coded(_, _, why)) => Err(Failed::Said(why)),
         }
     }
 
-    async fn take_over(&self, subject: &Subject, at: At, theirs: Sum, pieces: Pieces, from: &str) -> Result<(), Said> {
+    async fn take_over(
+        &self,
+        subject: &Subject,
+        at: At,
+        (theirs, had): (Sum, Option<u64>),
+        pieces: Pieces,
+        from: &str,
+    ) -> Result<(), Said> {
         let module = subject.module;
         let _alone = self.alone().await;
         self.settle_one(at).await?;
         let now = self.snapshot.borrow().clone();
         let own = self.cluster.sum(at, &now.variables);
-        if decide(own, theirs, u64::MAX, (subject.enough)(&now.variables)) != Verdict::Pull {
+        let kin = self.cluster.kin(at, theirs, had);
+        if decide(own, theirs, kin, u64::MAX, (subject.enough)(&now.variables)) != Verdict::Pull {
             // Somebody was faster: an operator here, or another proxy.
             return Ok(());
         }

@@ -131,3 +131,27 @@ fn a_load_says_what_other_proxies_would_not_find() {
         assert!(bench.refused("LOAD PROXYSQL SERVERS TO RUNTIME").await.contains("port must be from 1 to 65535"));
     });
 }
+
+#[test]
+fn of_two_that_differ_one_may_be_known_to_come_from_the_other() {
+    testing::with(Options::default(), |bench| async move {
+        let at = at(Module::Users).unwrap();
+        let load = async |name: &str| {
+            bench.script(&format!("INSERT INTO mysql_users (username) VALUES ('{name}'); LOAD MYSQL USERS TO RUNTIME")).await;
+            bench.shared.settle().await.unwrap();
+            bench.shared.cluster.sum(at, &Variables::default())
+        };
+        let (first, second) = (load("a").await, load("b").await);
+        let kin = |theirs: Sum, had: Option<u64>| bench.shared.cluster.kin(at, theirs, had);
+        let other = Sum { checksum: 171, ..second };
+        assert_eq!(kin(first, None), Kin::Ours, "what we had they have still");
+        assert_eq!(kin(other, Some(second.checksum)), Kin::Theirs, "they had what we have");
+        for (theirs, had) in [(other, None), (other, Some(first.checksum)), (first, Some(second.checksum))] {
+            assert_eq!(kin(theirs, had), Kin::Unknown);
+        }
+        // One that nobody has asked for is nobody's.
+        bench.run("LOAD MYSQL USERS TO RUNTIME").await;
+        assert_eq!(bench.shared.cluster.sum(at, &Variables::default()), Sum::default());
+        assert_eq!(kin(other, None), Kin::Unknown);
+    });
+}
