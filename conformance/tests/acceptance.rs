@@ -582,6 +582,13 @@ fn prepared_in_a_schema(driver: Driver) -> Outcome {
         let ended = other.query(end)?;
         expect(!ended.contains("#42000"), || format!("{end}: {ended}"))?;
     }
+    // So can a lock be released.
+    for step in ["SET autocommit = 1", "USE conf", "SELECT GET_LOCK('shard', 0)", "USE conf2"] {
+        other.query(step)?;
+    }
+    let released = other.query("SELECT RELEASE_LOCK('shard')")?;
+    expect(!released.contains("Unknown database"), || released)?;
+    same(two.writer.root("SELECT IS_FREE_LOCK('shard')")?.lines().last().unwrap_or_default(), "1")?;
     two.writer.root("CREATE DATABASE conf2")?;
     two.reader.root("CREATE DATABASE conf")?;
 

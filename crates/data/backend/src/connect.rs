@@ -239,7 +239,8 @@ impl Pools {
     /// so that others are asked at once.
     async fn addresses_of(&self, place: &Rc<Place>, limit: Duration) -> Result<Vec<Address>, Attempt> {
         let server = place.server();
-        let why = match self.rt.timeout(limit, self.rt.resolve(&server.hostname, server.port)).await {
+        let asked = self.rt.resolve_within(&server.hostname, server.port, limit / 2);
+        let why = match self.rt.timeout(limit, asked).await {
             Ok(Ok(addresses)) => return Ok(addresses),
             Ok(Err(error)) => error.to_string(),
             Err(_late) => format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis()),

@@ -271,7 +271,8 @@ impl Session {
                     if [errors::UNKNOWN_DATABASE.number, errors::DB_ACCESS_DENIED.number].contains(&code)
                         && self.can_do_without_its_schema(job) =>
                 {
-                    state.to_mut().schema = job.what.prepared_in().unwrap_or(&self.state.schema).clone();
+                    let own = job.what.prepared_in().filter(|own| !own.is_empty() && **own != self.state.schema);
+                    state.to_mut().schema = own.unwrap_or_else(|| &backend.state().schema).clone();
                     backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await?;
                 }
                 synced => synced?,

@@ -382,7 +382,12 @@ impl Rt {
     /// Finds the addresses of a host: literal IPs, and the path of a unix socket (port 0), at once; names by the system's
     /// resolver on a helper thread, remembered for five seconds, and longer while the resolver has no answer.
     pub async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<Address>> {
-        resolve::resolve(self, host, port).await
+        self.resolve_within(host, port, Duration::MAX).await
+    }
+
+    /// The same; whoever knows addresses from before waits no longer than `patience` for newer ones.
+    pub async fn resolve_within(&self, host: &str, port: u16, patience: Duration) -> io::Result<Vec<Address>> {
+        resolve::resolve(self, host, port, patience).await
     }
 
     /// The driver this core runs on; never `Auto`.

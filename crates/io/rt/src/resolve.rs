@@ -116,7 +116,7 @@ impl Names {
     }
 }
 
-pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16) -> io::Result<Vec<Address>> {
+pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16, patience: Duration) -> io::Result<Vec<Address>> {
     if port == 0 {
         return Ok(vec![Address::Unix(PathBuf::from(host))]);
     }
@@ -137,7 +137,7 @@ pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16) -> io::Result<Vec<Ad
         rt.spawn(look(rt.clone(), name.clone()));
     }
     let known = || name.learnt.get().map(|_| name.ips.borrow().clone());
-    let patience = if name.within(OLD, rt.now()).is_some() { PATIENCE } else { PATIENCE_IF_OLD };
+    let patience = patience.min(if name.within(OLD, rt.now()).is_some() { PATIENCE } else { PATIENCE_IF_OLD });
     if known().is_none() {
         name.done.wait().await;
     } else {
@@ -283,6 +283,9 @@ mod tests {
             rt.0.names.lookup.set(answer);
             let before = rt.resolve("db", 3306).await.unwrap();
             LATE.store(true, Ordering::Relaxed);
+            let begun = rt.now();
+            assert_eq!(rt.resolve_within("db", 3306, Duration::from_millis(10)).await.unwrap(), before);
+            assert!(rt.now() - begun < PATIENCE);
             assert_eq!(rt.resolve("db", 3306).await.unwrap(), before);
             rt.0.names.of("db").unwrap().done.wait().await;
             rt.0.names.fresh.set(FRESH);

@@ -406,14 +406,12 @@ pub fn is_short_of(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Whether the resolver has answered that there is no such host, or none with an address: the standard library has that in the C library's words only.
+/// Whether the resolver has answered that there is no such host: the standard library has that in the C library's words only. That a host has no address of some kind
+/// is no such answer: it is said, too, where only the question for the other kind failed.
 pub(crate) fn says_no_such_host(error: &io::Error) -> bool {
-    let words = error.to_string();
-    [libc::EAI_NONAME, libc::EAI_NODATA].into_iter().any(|code| {
-        // SAFETY: it gives a static string for any number.
-        let said = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(code)) };
-        said.to_str().is_ok_and(|said| !said.is_empty() && words.ends_with(said))
-    })
+    // SAFETY: it gives a static string for any number.
+    let said = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(libc::EAI_NONAME)) };
+    said.to_str().is_ok_and(|said| !said.is_empty() && error.to_string().ends_with(said))
 }
 
 #[cfg(test)]

@@ -356,8 +356,12 @@ impl<'a> Scan<'a> {
     fn backup(&mut self) -> CommandCounter {
         let mut words = self.words.clone();
         let (first, second) = (words.next(), words.next());
+        let _behind = words.next();
         let is = |token: Option<Token<'_>>, keyword| token.is_some_and(|token: Token<'_>| token.is(keyword));
-        let marks = if is(first, "UNLOCK") || is(first, "STAGE") && is(second, "END") {
+        let marks = if words.is_conditional() {
+            // Some servers read what a comment hides from others: what gives back here may take there.
+            Leaves::LOCK_TABLES
+        } else if is(first, "UNLOCK") || is(first, "STAGE") && is(second, "END") {
             Leaves::UNLOCK_TABLES
         } else if is(first, "LOCK") || is(first, "STAGE") {
             Leaves::LOCK_TABLES
