@@ -36,6 +36,7 @@ fn main() {
         ("prepared_statements_are_split_as_their_texts_are", prepared_statements_are_split),
         ("mysql_is_split_as_mariadb_is", mysql_is_split),
         ("a_template_rewrites_what_has_its_structure", a_template_rewrites_what_has_its_structure),
+        ("a_template_keeps_to_what_its_session_means", a_template_keeps_to_what_its_session_means),
         ("a_function_of_another_server_is_replaced_everywhere", a_function_of_another_server_is_replaced_everywhere),
         ("cores_count_their_own_turns", cores_count_their_own_turns),
         ("prepared_statements_are_rewritten_by_expressions", prepared_statements_are_rewritten_by_expressions),
@@ -800,6 +801,32 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     expect(refused.is_err_and(|words| words.contains("replacement lacks a value before 'FROM WHERE'")), || {
         "what no server can parse was taken".to_owned()
     })
+}
+
+/// What a template means, and what a client says, depends on the session's mode and character set.
+fn a_template_keeps_to_what_its_session_means(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    server.root("CREATE TABLE conf.meant (id INT PRIMARY KEY, a VARCHAR(20) CHARACTER SET utf8mb4, x VARCHAR(20)); INSERT INTO conf.meant VALUES (1, '', 'copied')")?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) VALUES \
+         (1, 1, 'UPDATE conf.meant SET a = \"x\" WHERE id = ?', 'UPDATE conf.meant SET a = ''X'' WHERE id = ?'), \
+         (2, 1, 'DELETE FROM conf.meant WHERE id = ?', 'UPDATE conf.meant SET a = ''gel\u{f6}scht'' WHERE id = ?'); LOAD MYSQL QUERY RULES TO RUNTIME;",
+    )?;
+    let a = || server.root("SELECT HEX(a) FROM conf.meant").map(|said| said.replace("HEX(a)", "").trim().to_owned());
+    let hex = |text: &str| text.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02X}"));
+    let update = "UPDATE conf.meant SET a = \"x\" WHERE id = 1";
+    proxy.query(update)?;
+    same(&a()?, &hex("X"))?;
+    // Under this mode it is the column.
+    proxy.query(&format!("SET sql_mode = 'ANSI_QUOTES'; {update}"))?;
+    same(&a()?, &hex("copied"))?;
+    for names in ["utf8mb4", "'utf8mb4'", "utf8mb4 COLLATE utf8mb4_bin"] {
+        server.root("UPDATE conf.meant SET a = ''")?;
+        proxy.query(&format!("SET NAMES {names}; DELETE FROM conf.meant WHERE id = 1"))?;
+        same(&a()?, &hex("gel\u{f6}scht")).map_err(|why| format!("{names}: {why}"))?;
+    }
+    proxy.query("SET NAMES latin1; DELETE FROM conf.meant WHERE id = 1")?;
+    same(&a()?, "")
 }
 
 /// A14, A15, A16: a function that the server does not have is replaced everywhere by one that it has, whatever its case, and the month keeps its zero. The

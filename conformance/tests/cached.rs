@@ -20,6 +20,7 @@ fn main() {
         ("no_client_gets_what_is_another_ones", no_client_gets_what_is_another_ones),
         ("a_transaction_sees_its_own_writes", a_transaction_sees_its_own_writes),
         ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
+        ("what_a_server_tells_of_itself_is_not_kept_where_writes_end_it", dictionaries),
         ("a_write_ends_the_use_of_what_was_prepared_elsewhere", prepared_elsewhere),
         ("a_write_that_nobody_watched_ends_the_use_of_all", unwatched),
         ("a_write_that_was_given_up_may_go_on", given_up),
@@ -245,6 +246,41 @@ fn a_write_ends_the_use_of_what_was_read(driver: Driver) -> Outcome {
     server.root("DELETE FROM conf.scratch")?;
     same(proxy.query(count)?.trim(), "5")?;
     same(&hits()?.to_string(), "7")
+}
+
+/// A CREATE TABLE does not name the table of the dictionary that it changes, nor a SET GLOBAL the statement that reads it.
+fn dictionaries(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+        let (server, proxy) = stand(driver, vendor, r#"attributes = "{\"cache_invalidate\":true}","#)?;
+        let there = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'conf' AND table_name = 'later'";
+        let bare = there.replace("information_schema.", "");
+        let ask = || {
+            let said = proxy.query(&format!("{there}; {there}; USE information_schema; {bare}; {bare}"))?;
+            Ok::<_, String>(said.split_whitespace().collect::<String>())
+        };
+        same(&ask()?, "0000")?;
+        proxy.query("CREATE TABLE conf.later (a INT)")?;
+        same(&ask()?, "1111").map_err(|why| format!("{vendor}: {why}"))?;
+        proxy.query("DROP TABLE conf.later")?;
+        same(&ask()?, "0000")?;
+        let most = "SELECT @@global.max_connections";
+        proxy.query(&format!("{most}; {most}"))?;
+        server.root("SET GLOBAL max_connections = 77")?;
+        same(proxy.query(most)?.trim(), "77").map_err(|why| format!("{vendor}: {why}"))?;
+        // The command line asks SELECT DATABASE() after USE.
+        same(&counted(&proxy, "Query_Cache_count_GET_OK")?.to_string(), "2")?;
+        if vendor == Vendor::MariaDb {
+            proxy.query("CREATE SEQUENCE conf.numbered")?;
+            let next = "SELECT next_not_cached_value FROM conf.numbered";
+            same(proxy.query(&format!("{next}; {next}"))?.trim(), "1\n1")?;
+            same(&counted(&proxy, "Query_Cache_count_GET_OK")?.to_string(), "3")?;
+            proxy.query("SELECT NEXTVAL(conf.numbered)")?;
+            same(proxy.query(next)?.trim(), "1001")?;
+            proxy.query("SELECT SETVAL(conf.numbered, 5000)")?;
+            expect(proxy.query(next)?.trim() != "1001", || "a sequence is as it was before SETVAL".to_owned())?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes between two LOADs, and by a transaction that began before the LOAD.

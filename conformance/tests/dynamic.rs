@@ -166,7 +166,9 @@ fn immediate(driver: Driver) -> Outcome {
         "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
          VALUES (0, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
-    all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT here'", &reader)])
+    all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT here'", &reader)])?;
+    // What an argument asks for, a reader may answer otherwise.
+    all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT @@port + ?' USING @@read_only * 0", &writer)])
 }
 
 fn unread(driver: Driver) -> Outcome {

@@ -22,6 +22,7 @@ fn main() {
         ("a_server_that_reads_backslashes_otherwise_is_protected_as_well", servers_own_modes),
         ("double_quotes_are_strings_unless_the_server_says_otherwise", quotes),
         ("a_text_inside_of_a_statement_is_looked_at_as_if_it_came_by_itself", texts_inside),
+        ("an_argument_of_execute_that_is_computed_is_looked_at", computed_arguments),
         ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
         ("a_log_is_no_way_past_the_firewall", a_log_is_no_way_past_the_firewall),
         ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
@@ -643,6 +644,36 @@ fn texts_inside(driver: Driver) -> Outcome {
         inside(vendor, driver).map_err(|error| format!("{vendor}: {error}"))?;
     }
     Ok(())
+}
+
+/// MariaDB takes expressions behind USING, which the text inside does not show.
+fn computed_arguments(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let run = |sql: &str| command_line(proxy.port, "app", "secret", &[], sql).map(|said| said.trim_end().to_owned());
+    let by_name = |arguments: &str| format!("SET @a = 6; PREPARE s FROM 'SELECT ?'; EXECUTE s USING {arguments}");
+    let at_once = |arguments: &str| format!("EXECUTE IMMEDIATE 'SELECT ?' USING {arguments}");
+    proxy.admin(DETECTING)?;
+    proxy.admin(ON)?;
+    same(&run(&by_name("@a"))?, "6")?;
+    same(&run(&at_once("1"))?, "1")?;
+    proxy.admin("LEARN MYSQL FIREWALL FROM DETECTED; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    proxy.admin(PROTECTING)?;
+    same(&run(&by_name("@a"))?, "6")?;
+    same(&run(&at_once("'b' /* c */ 'd'"))?, "bd")?;
+    for arguments in ["SLEEP(0)", "5 + 5", "@@global.init_connect", "LOAD_FILE('/etc/passwd')", "`SLEEP`(0)", "@a := 5"] {
+        for sql in [by_name(arguments), at_once(arguments)] {
+            refused(run(&sql), "Firewall blocked this query").map_err(|why| format!("{sql}: {why}"))?;
+        }
+    }
+    // Nor is it a way past a rule, for the words outside or for the text inside.
+    proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply)
+        VALUES (1, 1, 'SLEEP', 'not here', 1), (2, 1, '^SELECT . AS forbidden', 'nor this', 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    for sql in [by_name("SLEEP(0)"), at_once("SLEEP(0)")] {
+        refused(run(&sql), "not here").map_err(|why| format!("{sql}: {why}"))?;
+    }
+    refused(run("EXECUTE IMMEDIATE 'SELECT ? AS forbidden' USING 5 + 5"), "nor this")?;
+    same(&run(&at_once("5 + 5"))?, "10")?;
+    same(&run(&by_name("5 + 6"))?, "11")
 }
 
 fn inside(vendor: Vendor, driver: Driver) -> Outcome {

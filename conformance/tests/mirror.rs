@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use conformance::clients::{Client, app};
+use conformance::process::resident_kib;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
@@ -16,6 +17,7 @@ fn main() {
     trials::run(&[
         ("a_copy_arrives_with_the_sessions_schema_and_variables", a_copy_arrives_with_the_sessions_schema_and_variables),
         ("a_mirror_that_is_down_or_slow_or_full_is_not_noticed", a_mirror_that_is_down_or_slow_or_full_is_not_noticed),
+        ("copies_that_wait_are_bounded_with_all_that_they_keep", bounded),
         ("what_a_copy_writes_ends_the_use_of_what_was_read", watched),
         ("a_copy_takes_no_connection_that_a_client_may_want", spared),
         ("a_copy_gets_a_connection_that_is_idle_on_another_core", idle_elsewhere),
@@ -114,6 +116,25 @@ fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outco
     two.proxy.query("SELECT SLEEP(0.001)")?;
     // The client has its answer while the copy still runs.
     same(two.global("Mirror_concurrency")?.lines().last().unwrap_or_default(), "1")
+}
+
+/// Each copy has the user variables of its moment, which are other ones each time.
+fn bounded(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.proxy.admin("SET mysql-mirror_max_concurrency = 1; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    two.rules("(1, 1, '^SELECT', 8, NULL, 0, NULL, NULL, '')")?;
+    let mut client = Raw::log_in(two.proxy.port, 0)?;
+    client.query(&format!("SET @a = '{}'", "x".repeat(60_000)))?;
+    let before = resident_kib(two.proxy.id());
+    for n in 0..3_000 {
+        client.query(&format!("SET @b = {n}"))?;
+        client.query("SELECT 1")?;
+    }
+    // They would be 180 MB.
+    let grown = resident_kib(two.proxy.id()).saturating_sub(before);
+    expect(grown < 110 << 10, || format!("{grown} KiB more are resident"))?;
+    let dropped = two.global("Millrace_mirror_dropped")?;
+    expect(dropped.lines().last().is_some_and(|n| n.trim() != "0"), || format!("dropped {dropped}"))
 }
 
 /// Slow copies to where clients go as well.

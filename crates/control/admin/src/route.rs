@@ -5,6 +5,7 @@ use crate::grid::Grid;
 use bridge::DigestRow;
 use config::{Password, Snapshot, User};
 use plan::{COLUMNS, Digest, Guarded, SessionFacts, Statement};
+use sql::template::Read;
 use std::borrow::Cow;
 
 /// The steps to the decision, as rows.
@@ -22,7 +23,7 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     let options = variables.digest_options();
     let (mut text, mut shown) = (Vec::new(), Vec::new());
     let lexing = sql::Lexing::Escapes;
-    let rewritten = |sql: &[u8]| snapshot.rewrites.find(&user.username, schema, sql, lexing).filter(|_| !user.fast_forward);
+    let rewritten = |sql: &[u8]| snapshot.rewrites.find(&user.username, schema, sql, Read::PLAIN).filter(|_| !user.fast_forward);
     let mut grid = Grid::new(COLUMNS);
     let mut before = |what: &str, told: String| grid.push_row([Some("0".into()), None, Some(what.into()), Some(told)]);
     let mut template = |sql: &[u8]| {
@@ -103,7 +104,10 @@ fn inside(sql: &[u8], lexing: sql::Lexing) -> Inside {
     use sql::dynamic::{Dynamic, Source};
     let (source, prepared) = match sql::dynamic::dynamic(sql, lexing, false) {
         Some(Dynamic::Prepare { source, .. }) => (source, true),
+        Some(Dynamic::Immediate { source: Source::Text(text), computes: true, .. }) => return Inside::Kept(text.into_owned()),
+        Some(Dynamic::Immediate { computes: true, .. }) => (None, false),
         Some(Dynamic::Immediate { source, .. }) => (Some(source), false),
+        Some(Dynamic::Execute { computes: true, .. }) => return Inside::Nothing,
         Some(Dynamic::Execute { name, .. }) => {
             return Inside::Unknown(format!(
                 "goes as the text that its session has prepared as '{name}': EXPLAIN ROUTE of that text tells where"
@@ -136,7 +140,7 @@ struct Replayed {
 impl Replayed {
     fn of(snapshot: &Snapshot, facts: &SessionFacts<'_>, row: &DigestRow) -> Self {
         let text = row.text.as_bytes();
-        let found = snapshot.rewrites.find(&facts.user.username, facts.schema, text, sql::Lexing::Escapes);
+        let found = snapshot.rewrites.find(&facts.user.username, facts.schema, text, Read::PLAIN);
         let shaped = |digest| (sql::Shape { digest, is_shown: row.shown.unwrap_or(true) }, row.shown.is_some() && !row.alike);
         let Some((rewrite_id, made)) = found.filter(|_| !facts.user.fast_forward) else {
             let replay = plan::replay(snapshot, facts, Digest { hash: row.digest, text }, shaped(row.guarded));

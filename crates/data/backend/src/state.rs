@@ -156,6 +156,18 @@ impl State {
         Self { schema: schema.into(), names: Names::Collation(collation), autocommit: true, variables: None, user: None }
     }
 
+    /// What it takes in memory, nearly, shared or not.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        // Name and value in a map.
+        const EACH: usize = 48;
+        let of_names = |names: &Names| if let Names::Written(words) = names { words.len() } else { 0 };
+        let variables: usize = self.variables().map(|(name, value)| EACH + name.len() + value.len()).sum();
+        let of_user = |value: &UserValue| value.literal.len() + value.names.as_ref().map_or(0, of_names);
+        let user: usize = self.user_variables().map(|(name, value)| 2 * EACH + name.len() + of_user(value)).sum();
+        self.schema.len() + of_names(&self.names) + variables + user
+    }
+
     /// All variables.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables.iter().flat_map(|all| all.iter().map(|(name, value)| (&**name, &**value)))
@@ -254,11 +266,16 @@ impl State {
 
     /// Whether the server surely reads what the client writes as UTF-8.
     #[must_use]
-    pub(crate) fn speaks_utf8(&self) -> bool {
+    pub fn speaks_utf8(&self) -> bool {
         let one_by_one = CHARSET_VARIABLES.iter().any(|name| self.variable(name).is_some());
         let utf8 = match &self.names {
             Names::Collation(id) => wire::charset::by_id(*id).is_some_and(|collation| collation.charset.starts_with("utf8")),
-            Names::Written(words) => words.contains(" utf8"),
+            Names::Written(words) => {
+                // NAMES utf8mb4 COLLATE …, CHARACTER SET 'utf8': a collation by itself is not taken.
+                let name = words.strip_prefix("NAMES ").or_else(|| words.strip_prefix("CHARACTER SET ")).unwrap_or_default();
+                let name = name.trim_start_matches(['\'', '"', '`']);
+                name.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("utf8"))
+            }
             Names::Unknown => false,
         };
         utf8 && !one_by_one

@@ -200,8 +200,8 @@ impl Session {
         let known = sql::tables_read(text, lexing, |schema, name| {
             tables.push((schema.unwrap_or(here).to_vec(), name.to_vec()));
         });
-        if asked.watched && !known {
-            // Nobody could tell when it ends.
+        if asked.watched && (!known || tables.iter().any(|(schema, _)| sql::is_system_schema(schema))) {
+            // Nobody could tell when it ends. A dictionary changes with statements that name something else.
             self.core.scratch.give(key);
             return Ok(ControlFlow::Continue(()));
         }
@@ -355,7 +355,9 @@ pub(crate) fn may_write_tables(class: &Class<'_>, text: &[u8]) -> bool {
     let of_the_session = class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
     // Some server may read a write in it.
     let reads_only = reads_only && !(class.leaves.intersects(Leaves::UNKNOWN_STATE) && mentions_a_write(text));
-    class.multi || !(class.plain_read || reads_only || of_the_session || class.use_db.is_some())
+    // A sequence can be read like a table.
+    let counts_on = class.leaves.intersects(Leaves::SEQUENCE.with(Leaves::NEXTVAL));
+    class.multi || counts_on || !(class.plain_read || reads_only || of_the_session || class.use_db.is_some())
 }
 
 /// Takes note of all that a statement names, or of everything where nobody can tell. `schema`: where names without one are.

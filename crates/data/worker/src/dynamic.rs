@@ -234,12 +234,12 @@ impl Session {
                 };
                 self.prepare_in_sql(epoch, class, naming, source).await
             }
-            Some(sql::dynamic::Dynamic::Execute { name, name_at }) => {
+            Some(sql::dynamic::Dynamic::Execute { name, name_at, computes }) => {
                 let named = self.statements.names.as_ref().and_then(|names| names.0.get(&*name));
                 let Some(named) = named else {
                     return self.unknown_name(epoch, text, class, attributes, &name, "EXECUTE").await;
                 };
-                if !only_executes(&class) {
+                if computes || !only_executes(&class) {
                     return self.whole(epoch, text, &class, "Query", What::Query(attributes)).await;
                 }
                 let (mut prepared, mut asked) = (Rc::clone(&named.prepared), named.asked.clone());
@@ -261,7 +261,7 @@ impl Session {
                 let asked = asked.as_deref().unwrap_or(&prepared.sql);
                 self.whole(epoch, asked, &inner, "Query", What::Dynamic(&dynamic)).await
             }
-            Some(sql::dynamic::Dynamic::Immediate { source, source_at }) if only_executes(&class) => {
+            Some(sql::dynamic::Dynamic::Immediate { source, source_at, computes: false }) if only_executes(&class) => {
                 let inner = self.text_of(&source).await?.filter(|inner| goes_anywhere(&self.lexing().class(inner)));
                 let Some(inner) = inner else {
                     return self.whole(epoch, text, &class, "Query", What::Query(attributes)).await;
@@ -524,7 +524,7 @@ impl Session {
     }
 }
 
-/// Whether an EXECUTE does nothing by itself, in its arguments, and asks for nothing that another statement would change.
+/// Whether an EXECUTE whose arguments are values does nothing by itself, and asks for nothing that another statement would change.
 fn only_executes(outer: &Class<'_>) -> bool {
     outer.leaves.without(Leaves::SQL_EXECUTE).is_empty() && !outer.reads.intersects(DISTURBED)
 }

@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold, MODES, Names, Prepared, Unreported};
 use plan::{AnsiQuotes, SplitFacts};
-use sql::template::Rewritten;
+use sql::template::{Read, Rewritten};
 use sql::{Blank, Class, Leaves, Lexing, Reads, Shift};
 
 /// The character sets of [`backend::SHIFTING`].
@@ -260,7 +260,9 @@ impl Session {
         }
         let schema =
             if self.state.schema.is_empty() { &*epoch.snapshot.variables.mysql_default_schema } else { &*self.state.schema };
-        rewrites.find(&self.user.username, schema, sql, self.lexing())
+        let quotes = self.ansi_quotes().may_be();
+        let read = Read { lexing: self.lexing(), ansi_quotes: quotes, utf8: self.state.speaks_utf8() };
+        rewrites.find(&self.user.username, schema, sql, read)
     }
 
     pub(crate) fn split_facts<'a>(&'a self, class: &'a Class<'a>) -> SplitFacts<'a> {

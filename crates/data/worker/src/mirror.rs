@@ -248,12 +248,14 @@ impl Copy {
         }
     }
 
+    /// All that it keeps in memory, also what it shares with the session, with others or with the cache of statements: they may forget it before it is sent.
     fn bytes(&self) -> usize {
         let payload = match &self.payload {
             Payload::Text(text, attributes) => text.len() + attributes.bytes().len(),
-            Payload::Execution(kept) => kept.bytes(),
+            Payload::Execution(kept) => kept.bytes() + kept.prepared.bytes(),
         };
-        payload + self.pair.as_ref().map_or(0, |pair| pair.bytes())
+        let attributes: usize = self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
+        size_of::<Self>() + payload + attributes + self.state.bytes() + self.pair.as_ref().map_or(0, |pair| pair.bytes())
     }
 
     /// The client's statement may have another text, and has ended long before its copy.

@@ -3,8 +3,7 @@
 use crate::refusal::Refusals;
 use crate::{Refusal, RewriteRow};
 use hashbrown::HashMap;
-use sql::Lexing;
-use sql::template::{Rewritten, Template, Unusable, fingerprint};
+use sql::template::{Read, Rewritten, Template, Unusable, fingerprint};
 
 /// The active templates.
 #[derive(Debug, Default)]
@@ -51,15 +50,15 @@ impl Rewrites {
 
     /// The rewrite_id of the first template that matches for this user and schema, and what it makes of the statement.
     #[must_use]
-    pub fn find(&self, user: &str, schema: &str, sql: &[u8], lexing: Lexing) -> Option<(i64, Rewritten)> {
+    pub fn find(&self, user: &str, schema: &str, sql: &[u8], read: Read) -> Option<(i64, Rewritten)> {
         if self.list.is_empty() {
             return None;
         }
         let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted.is_empty() || wanted == is);
-        self.by_fingerprint.get(&fingerprint(sql, lexing))?.iter().find_map(|at| {
+        self.by_fingerprint.get(&fingerprint(sql, read.lexing))?.iter().find_map(|at| {
             let (row, template) = self.list.get(*at)?;
             let mine = fits(&row.username, user) && fits(&row.schemaname, schema);
-            Some((row.rewrite_id, template.apply(sql, lexing).filter(|_| mine)?))
+            Some((row.rewrite_id, template.apply(sql, read).filter(|_| mine)?))
         })
     }
 
@@ -86,7 +85,7 @@ mod tests {
         let rows =
             [row(3, "SELECT a FROM t WHERE b = ?", "SELECT 3"), row(2, "SELECT a FROM t WHERE b = 5", "SELECT 2"), of_user, off];
         let rewrites = Rewrites::build(rows, true).unwrap();
-        let found = |user, sql: &str| rewrites.find(user, "s", sql.as_bytes(), Lexing::Escapes).map(|(id, _)| id);
+        let found = |user, sql: &str| rewrites.find(user, "s", sql.as_bytes(), Read::PLAIN).map(|(id, _)| id);
         assert_eq!(found("u", "select a from t where b=5"), Some(1));
         assert_eq!(found("v", "select a from t where b=5"), Some(2));
         assert_eq!(found("v", "select a from t where b=6"), Some(3));

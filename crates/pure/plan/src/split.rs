@@ -40,7 +40,7 @@ impl fmt::Display for Stays {
         match self {
             Self::Transaction => f.write_str("a transaction is open or about to begin"),
             Self::Moves => f.write_str("the transaction that it begins may go on elsewhere, as transaction_persistent is 0"),
-            Self::Wrote(ms) => write!(f, "the session may have written {ms} ms ago"),
+            Self::Wrote(ms) => write!(f, "the session may have written {ms} ms ago; not from the cache"),
             Self::Unread(why) => why.fmt(f),
         }
     }
@@ -72,6 +72,10 @@ pub(crate) fn read<T: Trace>(
     let verdict = may_read(plan, split, session, statement);
     if verdict.is_ok() {
         plan.send_to(split.read_hostgroup, By::Read);
+    }
+    if matches!(verdict, Err(Stays::Wrote(_))) {
+        // It is to see what the session has written: an answer in the cache may be older.
+        plan.uncache();
     }
     trace.saw("read/write split", || match verdict {
         Ok(()) => format!("hostgroup {}: it only reads", split.read_hostgroup),

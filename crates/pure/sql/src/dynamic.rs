@@ -1,5 +1,6 @@
 //! Statements that name or hold others: PREPARE, EXECUTE, DEALLOCATE PREPARE and MariaDB's EXECUTE IMMEDIATE, taken apart.
 
+use crate::parts::{Part, Parts};
 use crate::reading::Lexing;
 use crate::words::{Kind, Token, Words, unquote};
 use crate::{Against, Class, CommandCounter, Leaves, Reads};
@@ -26,6 +27,8 @@ pub enum Dynamic<'a> {
         name: String,
         /// Where the name stands.
         name_at: Range<usize>,
+        /// As of [`Self::Immediate`].
+        computes: bool,
     },
     /// EXECUTE IMMEDIATE source [USING …].
     Immediate {
@@ -33,6 +36,9 @@ pub enum Dynamic<'a> {
         source: Source<'a>,
         /// Where the source stands.
         source_at: Range<usize>,
+        /// Some argument is more than a literal or a user variable: MariaDB takes any expression, which may do what the text inside does not show.
+        /// <https://mariadb.com/kb/en/execute-immediate/>
+        computes: bool,
     },
     /// DEALLOCATE PREPARE name, DROP PREPARE name.
     Deallocate {
@@ -82,10 +88,12 @@ pub fn dynamic(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> Option<Dynamic<
         if token.is("IMMEDIATE") && !words.peek().is_none_or(|next| next.is("USING") || next.is_sign(b';')) {
             let from = words.peek()?.start;
             let (source, end) = reading.source(&mut words)?;
-            return uses(&mut words).then_some(Dynamic::Immediate { source, source_at: from..end });
+            let computes = computes(sql, &mut words, lexing)?;
+            return Some(Dynamic::Immediate { source, source_at: from..end, computes });
         }
         let (name, name_at) = name(token)?;
-        return uses(&mut words).then_some(Dynamic::Execute { name, name_at });
+        let computes = computes(sql, &mut words, lexing)?;
+        return Some(Dynamic::Execute { name, name_at, computes });
     }
     if verb.is_any(&["DEALLOCATE", "DROP"]) && words.next()?.is("PREPARE") {
         let (name, name_at) = name(words.next()?)?;
@@ -226,12 +234,33 @@ fn is_over(words: &mut Words<'_>) -> bool {
     words.all(|token| token.is_sign(b';'))
 }
 
-/// The end, or USING and something.
-fn uses(words: &mut Words<'_>) -> bool {
+/// Whether some argument has to be computed, up to the end; `None` if there is neither USING with something behind it nor the end.
+fn computes(sql: &[u8], words: &mut Words<'_>, lexing: Lexing) -> Option<bool> {
     match words.next() {
-        None => true,
-        Some(token) if token.is("USING") => words.peek().is_some(),
-        Some(token) => token.is_sign(b';') && is_over(words),
+        None => Some(false),
+        Some(token) if token.is("USING") => {
+            words.peek()?;
+            Some(!are_plain(sql.get(token.end()..)?, lexing))
+        }
+        Some(token) => (token.is_sign(b';') && is_over(words)).then_some(false),
+    }
+}
+
+/// Whether these arguments are literals, user variables, parameters, DEFAULT and IGNORE, and nothing else.
+fn are_plain(arguments: &[u8], lexing: Lexing) -> bool {
+    let mut parts = Parts::of(arguments, lexing);
+    loop {
+        let plain = match parts.next() {
+            Some(Part::Value(_)) => true,
+            // `@a` or `@'a'`.
+            Some(Part::Sign(b'@')) => matches!(parts.next(), Some(Part::Name(_) | Part::Value(_))),
+            Some(Part::Keyword(word)) => word.eq_ignore_ascii_case(b"DEFAULT") || word.eq_ignore_ascii_case(b"IGNORE"),
+            _ => false,
+        };
+        match parts.next() {
+            Some(Part::Sign(b',')) if plain => {}
+            end => return plain && end.is_none() && parts.is_sound(),
+        }
     }
 }
 
@@ -266,8 +295,10 @@ mod tests {
             Some(Dynamic::Prepare { name, name_at, source: Some(from), source_at }) => {
                 format!("prepare {name} {} {} {}", part(&name_at), source(&from), part(&source_at))
             }
-            Some(Dynamic::Execute { name, name_at }) => format!("execute {name} {}", part(&name_at)),
-            Some(Dynamic::Immediate { source: from, source_at }) => format!("immediate {} {}", source(&from), part(&source_at)),
+            Some(Dynamic::Execute { name, name_at, .. }) => format!("execute {name} {}", part(&name_at)),
+            Some(Dynamic::Immediate { source: from, source_at, .. }) => {
+                format!("immediate {} {}", source(&from), part(&source_at))
+            }
             Some(Dynamic::Deallocate { name, name_at }) => format!("deallocate {name} {}", part(&name_at)),
         }
     }
@@ -319,6 +350,45 @@ mod tests {
         assert_eq!(text("PREPARE s FROM \"a\"", Lexing::Escapes, true), None);
         assert_eq!(text("PREPARE s FROM 'é'", Lexing::Shifts(crate::Shift::Gbk), false), None);
         assert_eq!(text("PREPARE s FROM 'é'", Lexing::Escapes, false).as_deref(), Some("é"));
+    }
+
+    #[test]
+    fn an_argument_that_is_more_than_a_value_is_computed() {
+        for (arguments, wanted) in [
+            ("5", false),
+            ("-5, +1.5e3, 'a' 'b', _utf8mb4'c', X'00', DATE '2024-01-01', NULL, TRUE", false),
+            ("@a, @`b c`, @'d', @\"e\" ;", false),
+            ("DEFAULT, ignore, ?", false),
+            ("@a /* b */, 5 -- c", false),
+            ("5+5", true),
+            ("5 -5", true),
+            ("SLEEP(0)", true),
+            ("@a, LOAD_FILE('/etc/passwd')", true),
+            ("`SLEEP`(0)", true),
+            ("@@read_only", true),
+            ("@@global.init_connect", true),
+            ("@a := 5", true),
+            ("@a.b", true),
+            ("(5)", true),
+            ("-@a", true),
+            ("NOT 1", true),
+            ("CURRENT_USER", true),
+            ("NOW()", true),
+            ("a", true),
+            ("5 COLLATE utf8mb4_bin", true),
+            ("5,", true),
+            ("5 'a'", true),
+            ("'a", true),
+        ] {
+            for before in ["EXECUTE s USING ", "EXECUTE IMMEDIATE 'SELECT ?' USING ", "execute immediate @q using "] {
+                let sql = format!("{before}{arguments}");
+                let found = match dynamic(sql.as_bytes(), Lexing::Escapes, false) {
+                    Some(Dynamic::Execute { computes, .. } | Dynamic::Immediate { computes, .. }) => computes,
+                    other => panic!("{sql}: {other:?}"),
+                };
+                assert_eq!(found, wanted, "{sql}");
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! It is a net with holes: whoever knows it can write around it. What cannot be written around is a list of digests.
 
 use crate::reading::Lexing;
+use crate::tables::SYSTEM_SCHEMAS;
 use crate::words::{Kind, Token, Words};
 
 /// Tokens that are looked at behind UNION.
@@ -86,9 +87,6 @@ fn found(text: &[u8], lexing: Lexing) -> Option<String> {
 
 /// How a second statement begins that somebody stacked on the first.
 const CHANGES: [&str; 9] = ["DROP", "DELETE", "INSERT", "UPDATE", "ALTER", "CREATE", "GRANT", "TRUNCATE", "SHUTDOWN"];
-
-/// Schemas, behind which a `.` follows.
-const SYSTEM_SCHEMAS: [&str; 4] = ["INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"];
 
 /// Functions, behind which a `(` follows.
 const REVEALING: [&str; 8] =

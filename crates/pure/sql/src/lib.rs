@@ -45,6 +45,6 @@ pub use own_number::{OwnNumber, own_number_from, with_own_number};
 pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};
 pub use shift::Shift;
 pub use split::split;
-pub use tables::{names, tables_read};
+pub use tables::{is_system_schema, names, tables_read};
 pub use tail::{without_tail, without_tail_of_prepared};
 pub use volatile::is_volatile;

@@ -8,6 +8,15 @@ use std::borrow::Cow;
 /// Parentheses inside one another that are followed; a statement with more names tables that nobody knows.
 const DEPTH_MAX: usize = 256;
 
+/// Schemas that servers fill by themselves: what stands there changes with statements that do not name it.
+pub(crate) const SYSTEM_SCHEMAS: [&str; 4] = ["INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"];
+
+/// Whether it is one of those.
+#[must_use]
+pub fn is_system_schema(name: &[u8]) -> bool {
+    SYSTEM_SCHEMAS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
 /// Calls `each` with the schema, if one is written, and the name of every table that a SELECT, WITH, TABLE or VALUES reads, and
 /// perhaps of something that is none. False if it is another statement, or too deep: then nobody knows.
 pub fn tables_read<'a>(sql: &'a [u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u8])) -> bool {

@@ -5,7 +5,7 @@
 
 use crate::parts::{Part, Parts};
 use crate::reading::Lexing;
-use crate::words::{Kind, Words};
+use crate::words::{Kind, Token, Words};
 use crate::{CommandCounter, Leaves, class};
 
 /// A pattern and what takes its place.
@@ -16,6 +16,26 @@ pub struct Template {
     replacement: Box<[Out]>,
     /// A backslash is in it: it means something else where backslashes do not escape.
     escapes: bool,
+    /// A double quote is in it: it may mean something else under `ANSI_QUOTES`.
+    quotes: bool,
+    /// All of it means the same in every character set that a client may have.
+    ascii: bool,
+}
+
+/// How a session reads what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// Where its strings end.
+    pub lexing: Lexing,
+    /// Double quotes may make a name.
+    pub ansi_quotes: bool,
+    /// What it says is surely UTF-8, as the texts of operators are.
+    pub utf8: bool,
+}
+
+impl Read {
+    /// As a session that has set nothing.
+    pub const PLAIN: Self = Self { lexing: Lexing::Escapes, ansi_quotes: false, utf8: true };
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,8 +139,15 @@ impl Template {
         }
         let replaced = whole(replacement).map_err(Unusable::Replacement)?;
         let replacement = outs(replaced, &names).map_err(Unusable::Replacement)?;
-        let escapes = replaced.contains('\\');
-        let template = Self { fingerprint: of_pieces(&pieces), pattern: pieces.into(), replacement, escapes };
+        let has = |mark: char| pattern.contains(mark) || replaced.contains(mark);
+        let template = Self {
+            fingerprint: of_pieces(&pieces),
+            pattern: pieces.into(),
+            replacement,
+            escapes: has('\\'),
+            quotes: has('"'),
+            ascii: pattern.is_ascii() && replaced.is_ascii(),
+        };
         template.check(replaced).map_err(Unusable::Replacement)?;
         Ok(template)
     }
@@ -133,8 +160,12 @@ impl Template {
 
     /// The statement that takes the place of this one, if it matches. The first comment is kept, for hints are in it.
     #[must_use]
-    pub fn apply(&self, sql: &[u8], lexing: Lexing) -> Option<Rewritten> {
+    pub fn apply(&self, sql: &[u8], read: Read) -> Option<Rewritten> {
+        let lexing = read.lexing;
         if self.escapes && (!lexing.escapes() || matches!(lexing, Lexing::Unsure { .. })) {
+            return None;
+        }
+        if self.quotes && read.ansi_quotes || !self.ascii && !read.utf8 {
             return None;
         }
         let mut parts = Parts::of(sql, lexing);
@@ -156,6 +187,10 @@ impl Template {
             }
         }
         if parts.next().is_some() || !parts.is_sound() || !lexing.is_sure_of(sql) {
+            return None;
+        }
+        let doubly = |token: Token<'_>| token.kind == Kind::String && token.text.starts_with(b"\"");
+        if read.ansi_quotes && lexing.words(sql).any(doubly) {
             return None;
         }
         // The parameters of each value: one, or none.
@@ -327,7 +362,7 @@ pub fn fuzz_template(data: &[u8]) {
     let Ok(template) = Template::compile(pattern, replacement) else { return };
     for lexing in [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(crate::Shift::Gbk)] {
         for sql in [sql, pattern.as_bytes()] {
-            let Some(rewritten) = template.apply(sql, lexing) else { continue };
+            let Some(rewritten) = template.apply(sql, Read { lexing, ..Read::PLAIN }) else { continue };
             assert_eq!(fingerprint(sql, lexing), template.fingerprint());
             let parts = Parts::of(&rewritten.text, lexing).count();
             assert_eq!(parts, Parts::of_template(whole(replacement).expect("it was compiled")).count());

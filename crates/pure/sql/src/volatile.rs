@@ -1,4 +1,4 @@
-//! Statements that mean to be answered anew each time: their result is nobody else's.
+//! Statements that mean to be answered anew each time: their result is nobody else's, or nobody can tell when it is over.
 
 use crate::reading::Lexing;
 use crate::words::{Kind, unquote};
@@ -33,12 +33,16 @@ const FUNCTIONS: &[&str] = &[
 /// The longest of them.
 const LONGEST: usize = 33;
 
-/// Whether a statement calls such a function, or has an executable comment that servers read differently. NOW() and its like are
+/// Whether a statement calls such a function, reads a variable of the server (`@@x`, also `@@global.x`: a SET GLOBAL of anybody changes it), or has an executable
+/// comment that servers read differently. NOW() and its like are
 /// not among them: how old they may be is what a time to live says.
 #[must_use]
 pub fn is_volatile(sql: &[u8], lexing: Lexing) -> bool {
     let mut words = lexing.words(sql);
     while let Some(token) = words.next() {
+        if token.is_sign(b'@') && words.is_before(b'@') {
+            return true;
+        }
         // A name in backquotes can be a function too.
         let text = unquote(token.text);
         if matches!(token.kind, Kind::Word | Kind::Name) && text.len() <= LONGEST && words.is_before(b'(') {
@@ -71,10 +75,20 @@ mod tests {
             "SELECT WSREP_SYNC_WAIT_UPTO_GTID('00-1', 5)",
             "SELECT wait_until_sql_thread_after_gtids('u:1', 1)",
             "SELECT 1 /*!80000 + 1 */",
+            "SELECT @@global.read_only",
+            "SELECT a FROM t WHERE @@ GLOBAL.gtid_executed <> ''",
         ] {
             assert!(is_volatile(sql.as_bytes(), Lexing::Escapes), "{sql}");
         }
-        for sql in ["SELECT uuid FROM t", "SELECT NOW()", "SELECT 'rand()'", "SELECT 1 -- sleep()", "SELECT COUNT(*) FROM rand"] {
+        for sql in [
+            "SELECT '@@x'",
+            "SELECT a FROM `@@global`",
+            "SELECT uuid FROM t",
+            "SELECT NOW()",
+            "SELECT 'rand()'",
+            "SELECT 1 -- sleep()",
+            "SELECT COUNT(*) FROM rand",
+        ] {
             assert!(!is_volatile(sql.as_bytes(), Lexing::Escapes), "{sql}");
         }
     }

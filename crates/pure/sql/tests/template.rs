@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use sql::Lexing;
-use sql::template::{Rewritten, Template, Unusable, fingerprint};
+use sql::template::{Read, Rewritten, Template, Unusable, fingerprint};
 
 fn rewritten(template: &Template, sql: &[u8]) -> Option<Rewritten> {
-    let found = template.apply(sql, Lexing::Escapes);
+    let found = template.apply(sql, Read::PLAIN);
     if found.is_some() {
         assert_eq!(fingerprint(sql, Lexing::Escapes), template.fingerprint(), "{}", String::from_utf8_lossy(sql));
     }
@@ -109,8 +109,50 @@ fn values_stay_what_they_were_byte_for_byte() {
         assert_eq!(made.text, wanted, "{}", String::from_utf8_lossy(&made.text));
     }
     let escapes = br"UPDATE t SET a = '\' WHERE b = 'x'";
-    assert!(template.apply(escapes, Lexing::Escapes).is_none() && template.apply(escapes, Lexing::NoEscapes).is_some());
-    assert!(template.apply(b"UPDATE t SET a = '\xbf' WHERE b = 1", Lexing::Shifts(sql::Shift::Gbk)).is_none());
+    let read = |sql: &[u8], lexing| template.apply(sql, Read { lexing, ..Read::PLAIN });
+    assert!(read(escapes, Lexing::Escapes).is_none() && read(escapes, Lexing::NoEscapes).is_some());
+    assert!(read(b"UPDATE t SET a = '\xbf' WHERE b = 1", Lexing::Shifts(sql::Shift::Gbk)).is_none());
+}
+
+#[test]
+fn a_double_quote_is_no_value_where_it_may_make_a_name() {
+    let ansi = Read { ansi_quotes: true, ..Read::PLAIN };
+    let template = |pattern: &str, replacement: &str| Template::compile(pattern, replacement).unwrap();
+    let in_statement = template("UPDATE t SET a = ? WHERE b = ?", "UPDATE u SET a = ? WHERE b = ?");
+    for (sql, matches) in [
+        (&br#"UPDATE t SET a = "x" WHERE b = 5"#[..], false),
+        (br#"UPDATE t SET a = 'y' "x" WHERE b = 5"#, false),
+        (br#"UPDATE "t" SET a = 4 WHERE b = 5"#, false),
+        (br#"UPDATE t SET a = '{"x": 1}' WHERE b = 5 -- "z""#, true),
+    ] {
+        assert_eq!(in_statement.apply(sql, ansi).is_some(), matches, "{}", String::from_utf8_lossy(sql));
+    }
+    assert!(in_statement.apply(br#"UPDATE t SET a = "x" WHERE b = 5"#, Read::PLAIN).is_some());
+    for (template, fitting) in [
+        (template(r#"SELECT a FROM t WHERE b = "x""#, "SELECT 1"), r#"SELECT a FROM t WHERE b = "x""#),
+        (template("SELECT 1", r#"SELECT "x""#), "SELECT 1"),
+    ] {
+        let fitting = fitting.as_bytes();
+        assert!(template.apply(fitting, Read::PLAIN).is_some() && template.apply(fitting, ansi).is_none());
+    }
+}
+
+#[test]
+fn letters_of_the_operator_are_for_sessions_that_speak_as_he_does() {
+    let latin1 = Read { utf8: false, ..Read::PLAIN };
+    let written = Template::compile("DELETE FROM t WHERE id = ?", "UPDATE t SET state = 'gelöscht' WHERE id = ?").unwrap();
+    let sql = b"DELETE FROM t WHERE id = 5";
+    assert!(written.apply(sql, Read::PLAIN).is_some() && written.apply(sql, latin1).is_none());
+    let ascii = Template::compile("DELETE FROM t WHERE id = ?", "UPDATE t SET state = 'gone' WHERE id = ?").unwrap();
+    assert!(ascii.apply(sql, latin1).is_some());
+}
+
+#[test]
+fn a_backslash_in_a_pattern_is_another_value_where_it_does_not_escape() {
+    let template = Template::compile(r"SELECT a FROM t WHERE b = 'a\\b'", "SELECT 1").unwrap();
+    let sql = br"SELECT a FROM t WHERE b = 'a\\b'";
+    assert!(template.apply(sql, Read::PLAIN).is_some());
+    assert!(template.apply(sql, Read { lexing: Lexing::NoEscapes, ..Read::PLAIN }).is_none());
 }
 
 #[test]
