@@ -22,6 +22,8 @@ fn main() {
         ("a_prepared_connection_id_is_the_sessions_own", number_in_prepared),
         ("warnings_that_mysql_does_not_prepare_are_asked_for_by_a_text", warnings_by_text),
         ("what_nobody_knows_is_said_and_not_made_up", unknown),
+        ("found_rows_are_known_behind_each_kind_of_statement", behind_each),
+        ("only_who_asks_for_found_rows_is_asked_for_them", only_who_asks),
     ])
 }
 
@@ -330,7 +332,8 @@ fn unknown(driver: Driver) -> Outcome {
     each(driver, 1, |vendor, [_, twin], proxy| {
         let mut three = Three::log_in(twin, proxy)?;
         three.both("prepare", |raw| raw.prepare("SELECT FOUND_ROWS()"))?;
-        const UNION: &str = "SELECT id FROM conf.types UNION ALL SELECT 1 LIMIT 2";
+        // On a connection that was somebody else's before, nobody can say whether it has changed the number.
+        const EXPLAIN: &str = "EXPLAIN SELECT * FROM conf.kept";
         // 1235, and why.
         let is_said =
             |said: &str| said.contains(r"\xff\xd3\x04#42000What FOUND_ROWS() is here is known on another connection only");
@@ -340,28 +343,191 @@ fn unknown(driver: Driver) -> Outcome {
             "INSERT INTO conf.kept VALUES (FOUND_ROWS())",
             "SET @n = FOUND_ROWS()",
         ] {
-            three.say(UNION)?;
+            three.disturb()?;
+            three.client.query(EXPLAIN)?;
             three.disturb()?;
             let said = three.client.query(sql)?;
             expect(is_said(&said), || format!("{vendor}: {sql}: {said}"))?;
             // Nobody was there in between.
-            let wanted = (three.direct.query(UNION)?, three.direct.query(sql)?);
-            let found = (three.client.query(UNION)?, three.client.query(sql)?);
+            let of = |raw: &mut Raw| -> Result<String, String> {
+                raw.query("SELECT id FROM conf.types LIMIT 3 OFFSET 1000000")?;
+                raw.query(EXPLAIN)?;
+                raw.query(sql)
+            };
+            let (wanted, found) = (of(&mut three.direct)?, of(&mut three.client)?);
             expect(found == wanted, || format!("{vendor}: {sql}: {found:?} instead of {wanted:?}"))?;
         }
         // The string ends before the LIMIT for this session, which leaves out a row that was found.
         three.say("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")?;
         three.say(r"SELECT id FROM conf.types WHERE 'C:\' <> '' LIMIT 1, 1")?;
-        three.disturb()?;
-        let said = three.client.query("SELECT FOUND_ROWS()")?;
-        expect(is_said(&said), || format!("{vendor}: without escapes: {said}"))?;
+        // The server is asked, as for any that only it knows.
+        three.say("SELECT FOUND_ROWS()")?;
         three.say("SET sql_mode = DEFAULT")?;
-        three.say(UNION)?;
+        three.disturb()?;
+        three.client.query(EXPLAIN)?;
         three.disturb()?;
         let said = three.client.execute(0, 0, b"")?;
         expect(is_said(&said), || format!("{vendor}: prepared: {said}"))?;
         three.say("SELECT id FROM conf.types")?;
         three.both("execute", |raw| raw.execute(0, 0, b""))?;
         three.say("SELECT n - FOUND_ROWS() FROM conf.kept WHERE n < 0")
+    })
+}
+
+/// What each of these leaves FOUND_ROWS() is known, whoever was on the connection before it and behind it.
+const EACH: &[&str] = &[
+    "INSERT INTO conf.kept SELECT id FROM conf.numbers LIMIT 3",
+    "INSERT INTO conf.kept SELECT id FROM conf.numbers",
+    "INSERT INTO conf.kept SELECT 5",
+    "INSERT INTO conf.kept SELECT 5 UNION SELECT 6",
+    "INSERT INTO conf.kept SELECT id FROM conf.numbers WHERE id < 0",
+    "INSERT INTO conf.kept SELECT id FROM conf.numbers WHERE 0",
+    "INSERT IGNORE INTO conf.kept SELECT id FROM conf.numbers LIMIT 4 OFFSET 2",
+    "REPLACE INTO conf.kept SELECT id FROM conf.numbers LIMIT 3",
+    "INSERT INTO conf.kept VALUES (1), (2)",
+    "(SELECT id FROM conf.numbers LIMIT 3)",
+    "(SELECT id FROM conf.numbers) LIMIT 3",
+    "((SELECT id FROM conf.numbers LIMIT 9) ORDER BY id LIMIT 3)",
+    "(SELECT id FROM conf.numbers LIMIT 3 OFFSET 2)",
+    "(SELECT id FROM conf.numbers LIMIT 5) UNION ALL (SELECT id FROM conf.numbers LIMIT 5)",
+    "(SELECT id FROM conf.numbers LIMIT 5) UNION ALL (SELECT id FROM conf.numbers LIMIT 5) LIMIT 3",
+    "SELECT id FROM conf.numbers UNION ALL SELECT 1 LIMIT 2",
+    "SELECT id FROM conf.numbers UNION SELECT 1 LIMIT 2",
+    "SELECT id FROM conf.numbers UNION ALL SELECT 1 LIMIT 2 OFFSET 3",
+    "SELECT id FROM conf.numbers EXCEPT SELECT 1 LIMIT 2",
+    "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 ORDER BY 1 LIMIT 1",
+    "SELECT 1 UNION SELECT 2 UNION SELECT 3 LIMIT 5, 1",
+    "SELECT id FROM conf.numbers LIMIT 3 OFFSET 1000000",
+    "SELECT id FROM conf.numbers LIMIT 0 OFFSET 4",
+    "SELECT id FROM conf.numbers LIMIT 1 INTO @a",
+    "SELECT id FROM conf.numbers WHERE id < 0 INTO @a",
+    "SELECT 5 INTO @a",
+    "SELECT COUNT(*) FROM conf.numbers GROUP BY id LIMIT 4",
+    "UPDATE conf.kept SET n = n + 1",
+    "UPDATE conf.kept SET n = n",
+    "UPDATE conf.kept SET n = n + 1 LIMIT 2",
+    "DELETE FROM conf.kept WHERE n < 0",
+    "CREATE TABLE conf.made (a INT)",
+    "ALTER TABLE conf.made ADD b INT",
+    "TRUNCATE TABLE conf.made",
+    "DROP TABLE conf.made",
+    "ANALYZE TABLE conf.strange",
+    "FLUSH TABLES",
+    "SAVEPOINT s",
+    "SHOW ENGINE INNODB STATUS",
+    "SHOW PROFILES",
+    "SHOW PROFILE",
+    "SHOW RELAYLOG EVENTS",
+    "SHOW REPLICA STATUS",
+    "SHOW GRANTS",
+    "SHOW OPEN TABLES FROM conf LIKE 'none'",
+    "SHOW FUNCTION STATUS",
+    "SHOW STATUS LIKE 'Uptime'",
+    "DELETE FROM conf.kept",
+];
+
+const EACH_OF_MARIADB: &[&str] = &[
+    "SHOW PROCESSLIST",
+    "SHOW AUTHORS",
+    "ANALYZE SELECT * FROM conf.types",
+    "ANALYZE FORMAT=JSON SELECT id FROM conf.numbers LIMIT 5",
+    "UPDATE conf.kept SET n = 1 WHERE n = 77",
+];
+
+const EACH_OF_MYSQL: &[&str] = &[
+    "DO 1, 2",
+    "DO (SELECT id FROM conf.numbers LIMIT 1)",
+    "EXPLAIN ANALYZE SELECT * FROM conf.types",
+    "CREATE TABLE conf.made SELECT id FROM conf.numbers LIMIT 3",
+    "DROP TABLE conf.made",
+    "SET @x = (SELECT MAX(id) FROM conf.numbers)",
+    "SELECT COUNT(*) FROM conf.numbers WHERE 0",
+    "SELECT MAX(id) FROM (SELECT id FROM conf.numbers LIMIT 4) AS four",
+];
+
+/// Of these it is nobody's to know where the connection was somebody else's before, and the same as directly, or said not to be known.
+const UNCERTAIN: &[&str] = &[
+    "EXPLAIN SELECT * FROM conf.types",
+    "EXPLAIN SELECT 1",
+    "EXPLAIN FORMAT=JSON SELECT * FROM conf.types",
+    "EXPLAIN UPDATE conf.kept SET n = 1",
+    "EXPLAIN SELECT * FROM (SELECT 1) AS x",
+    "INSERT INTO conf.kept VALUES ((SELECT MAX(id) FROM conf.numbers))",
+    "UPDATE conf.kept SET n = 1 WHERE 0",
+    "UPDATE conf.kept SET n = 1 WHERE n = 7777777",
+    "UPDATE conf.kept SET n = (SELECT MAX(id) FROM conf.numbers)",
+    "UPDATE conf.kept, conf.strange SET kept.n = 9 WHERE kept.n = strange.n",
+    "DELETE conf.kept FROM conf.kept JOIN conf.strange ON kept.n = strange.n",
+    "DELETE FROM conf.kept WHERE n = (SELECT MAX(id) + 5 FROM conf.numbers)",
+    "SELECT COUNT(*) FROM conf.numbers WHERE 0",
+    "SELECT COUNT(*) FROM conf.numbers WHERE id = 7777",
+    "SELECT MAX(id) FROM conf.numbers",
+    "SELECT MAX(id) FROM (SELECT id FROM conf.numbers LIMIT 4) AS four",
+    "DO 1",
+    "INSERT INTO conf.kept SELECT MAX(id) FROM conf.numbers WHERE 0",
+    "DO 1, (SELECT 5)",
+    "SET @x = (SELECT 5)",
+    "SHOW PROCESSLIST",
+    "HELP 'select'",
+    "CHECKSUM TABLE conf.strange",
+    "SELECT no_column FROM conf.numbers",
+];
+
+fn behind_each(driver: Driver) -> Outcome {
+    each(driver, 1, |vendor, [_, twin], proxy| {
+        let mut three = Three::log_in(twin, proxy)?;
+        // Who asks for it once is one who does.
+        three.say("SELECT id FROM conf.types")?;
+        three.say("SELECT FOUND_ROWS()")?;
+        let own = if vendor == Vendor::MySql { EACH_OF_MYSQL } else { EACH_OF_MARIADB };
+        let mut wrong = Vec::new();
+        let known = EACH.iter().chain(own).map(|sql| (sql, true));
+        for (sql, known) in known.chain(UNCERTAIN.iter().map(|sql| (sql, false))) {
+            for ask in ["SELECT FOUND_ROWS()", "SELECT FOUND_ROWS() + 0"] {
+                three.say("SELECT id FROM conf.numbers LIMIT 7")?;
+                three.disturb()?;
+                let (wanted, found) = (three.direct.query(sql)?, three.client.query(sql)?);
+                let fails = |said: &str| said.contains(r"\xff");
+                if fails(&wanted) != fails(&found) {
+                    wrong.push(format!("{sql}: {found}\ninstead of\n{wanted}"));
+                }
+                three.disturb()?;
+                let (wanted, found) = (three.direct.query(ask)?, three.client.query(ask)?);
+                let is_said = found.contains(r"\xff\xd3\x04#42000What FOUND_ROWS() is here is known on another connection only");
+                let wide = |said: &str| said.replace(r"\x17\x00\x00\x00\x08", "wide").replace(r"\x16\x00\x00\x00\x08", "wide");
+                if wide(&wanted) != wide(&found) && (known || !is_said) {
+                    wrong.push(format!("{ask} behind {sql}: {found}\ninstead of\n{wanted}"));
+                }
+            }
+        }
+        expect(wrong.is_empty(), || wrong.join("\n"))
+    })
+}
+
+fn only_who_asks(driver: Driver) -> Outcome {
+    each(driver, 2, |vendor, [server, _], proxy| {
+        let mut client = Raw::log_in(proxy.port, caps::DEPRECATE_EOF)?;
+        let mut asked = |asks: bool| -> Result<u64, String> {
+            let selects = || -> Result<u64, String> {
+                let said = server.root("SHOW GLOBAL STATUS LIKE 'Com_select'")?;
+                said.split_whitespace().last().and_then(|n| n.parse().ok()).ok_or_else(|| format!("no number in {said}"))
+            };
+            if asks {
+                client.query("SELECT FOUND_ROWS()")?;
+            }
+            // A new connection is asked for what it has set.
+            client.query("DELETE FROM conf.kept")?;
+            let before = selects()?;
+            for _ in 0..5 {
+                client.query("INSERT INTO conf.kept SELECT id FROM conf.numbers LIMIT 3")?;
+                thread::sleep(Duration::from_millis(60));
+            }
+            Ok(selects()? - before)
+        };
+        let (quiet, asking) = (asked(false)?, asked(true)?);
+        // MySQL's command line may ask something itself.
+        expect(quiet <= 1 && asking >= quiet + 5, || format!("{vendor}: {quiet} and {asking} questions"))?;
+        let holds = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {}", client.id))?;
+        expect(holds.trim().is_empty(), || format!("{vendor}: held by {holds}"))
     })
 }

@@ -76,6 +76,8 @@ pub struct Backend {
     pub insert_id_until: Option<Instant>,
     /// When the warnings of the last statement are asked for, see `mysql-handle_warnings_delay_ms`.
     pub warnings_until: Option<Instant>,
+    /// When it is asked for FOUND_ROWS() if its client is silent until then. Where that is only for SQL_CALC_FOUND_ROWS, it is kept.
+    pub found_rows_until: Option<Instant>,
     /// How many warnings the last statement of the session said that it left; `None` after an error, which does not say.
     pub warned: Option<u16>,
     /// Until when [`Hold::Delay`] lasts.
@@ -219,16 +221,25 @@ impl Backend {
         let lock = if self.doubts_locks() { Hold::UserLock } else { Hold::Unread };
         let left = self.says_what_is_left();
         let programs = if left.is_some() { [Hold::Procedure, Hold::Routine] } else { [Hold::Unread; 2] };
-        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, lock, programs[0], programs[1]]) {
+        let found = if self.found_rows_until.is_some() { Hold::FoundRows } else { Hold::Unread };
+        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, lock, found, programs[0], programs[1]]) {
             return None;
         }
-        let of = |hold, until: Option<Instant>| self.holds.has(hold).then_some(until);
-        let remembered = match (of(Hold::InsertId, self.insert_id_until), of(Hold::Diagnostics, self.warnings_until)) {
-            (Some(id), Some(warnings)) => Some(id?.max(warnings?)),
-            (None, None) if self.unreported != Unreported::Nothing => self.warnings_until,
-            (None, None) => return left,
-            (one, other) => one.or(other)?,
-        };
+        let ends = [
+            (Hold::InsertId, self.insert_id_until),
+            (Hold::Diagnostics, self.warnings_until),
+            (Hold::FoundRows, self.found_rows_until),
+        ];
+        let mut remembered = None;
+        for (_, until) in ends.iter().filter(|(hold, _)| self.holds.has(*hold)) {
+            remembered = remembered.max(Some((*until)?));
+        }
+        if remembered.is_none() {
+            if self.unreported == Unreported::Nothing {
+                return left;
+            }
+            remembered = self.warnings_until;
+        }
         remembered.map(|until| left.map_or(until, |left| until.max(left)))
     }
 

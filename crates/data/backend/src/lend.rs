@@ -495,6 +495,7 @@ impl Pools {
                 insert_id_left: 0,
                 insert_id_until: None,
                 warnings_until: None,
+                found_rows_until: None,
                 warned: None,
                 delayed_until: None,
                 idle: Idle::Proven,

@@ -165,10 +165,9 @@ impl Session {
             };
         }
         // Warnings are asked for before, in the client's next silence.
-        let programs = backend.says_what_is_left().is_some();
-        let waits = backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread])
-            || programs
-                && backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, Hold::Procedure, Hold::Routine]);
+        let programs = if backend.says_what_is_left().is_some() { [Hold::Procedure, Hold::Routine] } else { [Hold::Unread; 2] };
+        let found = if backend.found_rows_until.is_some() { Hold::FoundRows } else { Hold::Unread };
+        let waits = backend.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, found, programs[0], programs[1]]);
         backend.insert_id_until = waits.then(|| self.core.rt.now());
         Ok(())
     }
@@ -231,7 +230,8 @@ impl Session {
         if backend.holds.has(Hold::Diagnostics) {
             return Ok(());
         }
-        if backend.says_what_is_left().is_some() && self.knows_found_rows(backend) && self.found_rows().is_none() {
+        let forgets = || backend.says_what_is_left().is_some() && self.knows_found_rows(backend) && self.found_rows().is_none();
+        if backend.holds.has(Hold::FoundRows) || forgets() {
             self.find_before(backend, limit_ms, true).await?;
         }
         if backend.unreported != Unreported::Nothing {

@@ -19,6 +19,7 @@ mod dynamic;
 mod epoch;
 mod events;
 mod fetching;
+mod finds;
 mod firewall;
 mod forward;
 mod greet;

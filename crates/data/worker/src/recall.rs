@@ -2,17 +2,19 @@
 //! may serve somebody else by now. And the session's own number, which no server knows.
 
 use crate::answer::Complaint;
+use crate::finds::{Finds, found_by, may_be_one_for_all};
+use crate::insert_id::SILENT;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Unreported};
 use bridge::{Counter, Failure};
-use sql::words::{Kind, Token, Words};
+use sql::words::{Kind, Words};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use wire::execute::Value;
-use wire::response::Response;
+use wire::response::{Response, Tail};
 use wire::resultset::Column;
 use wire::status;
 use wire::types::{BINARY_FLAG, NOT_NULL_FLAG, Type, UNSIGNED_FLAG};
@@ -61,6 +63,9 @@ enum Known {
 impl Session {
     /// `SELECT FOUND_ROWS()` and `CONNECTION_ID()`, alone or together.
     pub(crate) async fn recall(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        if job.class.reads.intersects(Reads::FOUND_ROWS) {
+            self.core.asks_found_rows(&self.user_name);
+        }
         if matches!(job.what, What::Prepare(_)) {
             // Nothing is selected yet.
             return Ok(ControlFlow::Continue(()));
@@ -136,8 +141,14 @@ impl Session {
         let counted = job.class.plain_read && !error && job.plan.rows_max.is_none();
         let found = match Finds::of(job.class, job.sent(), None) {
             Finds::Nothing => return,
-            Finds::Rows if counted && self.limits_are_read(job) => found_by(job.class, job.sent(), rows),
-            Finds::Rows | Finds::Unknown => None,
+            Finds::Rows
+                if counted
+                    && self.limits_are_read(job)
+                    && (finds_its_rows(job, rows, job.epoch.claims_mariadb()) || self.found_rows() == Some(1)) =>
+            {
+                found_by(job.class, job.sent(), rows, None)
+            }
+            _ => None,
         };
         self.entry.recall.set(Recall { found: found.map_or(Found::Unknown, Found::Rows), by: None });
         self.end_found_rows();
@@ -210,11 +221,13 @@ impl Session {
     /// What this answer leaves to be asked for.
     pub(crate) fn learn_recall(&mut self, backend: &mut Backend, job: &Job<'_>, response: &Response, error: bool) {
         let class = job.class;
-        let finds = Finds::of(class, job.sent(), Some(backend.hello.is_mariadb()));
+        let mariadb = backend.hello.is_mariadb();
+        let measured = like_those_measured(&backend.hello.version, mariadb);
+        let finds = Finds::of(class, job.sent(), measured);
         if matches!(job.what, What::Prepare(_)) || finds == Finds::Nothing {
             return;
         }
-        if error && !class.multi && backend::is_select(class) && !backend.hello.is_mariadb() {
+        if error && !class.multi && backend::is_select(class) && !mariadb {
             // To MySQL, one that fails finds nothing.
             return;
         }
@@ -226,16 +239,52 @@ impl Session {
             && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = selects && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
-        let rows =
-            found_by(job.class, job.sent(), response.rows()).filter(|_| plain && counted && whole && self.limits_are_read(job));
+        let certain = finds_its_rows(job, response.rows(), mariadb);
+        let as_many = certain || self.found_rows() == Some(1);
+        let rows = match finds {
+            _ if !plain => None,
+            Finds::Rows if counted => {
+                found_by(class, job.sent(), response.rows(), measured).filter(|_| whole && as_many && self.limits_are_read(job))
+            }
+            // MySQL counts what goes into variables.
+            Finds::Rows
+                if selects && measured == Some(false) && class.leaves.intersects(Leaves::USER_VARIABLE) && !class.limits =>
+            {
+                u32::try_from(response.affected_rows()).ok().filter(|_| response.columns() == 0)
+            }
+            Finds::One => Some(1),
+            Finds::Matched => matched(response).filter(|rows| *rows > 0),
+            _ => None,
+        };
         // What may have changed it, or not, is known where it was known before only.
         let called = backend::is_call(class) && !class.multi && !error && response.results() > 1;
-        let is_known_here = plain && selects || called || self.knows_found_rows(backend);
+        let own = match finds {
+            Finds::Rows => selects && certain,
+            Finds::Server | Finds::One => true,
+            Finds::Matched => rows.is_some(),
+            Finds::Nothing | Finds::Unknown => false,
+        };
+        let is_known_here = plain && own || called || self.knows_found_rows(backend);
         let by = is_known_here.then(|| self.entry.statement.get());
         backend.finder = by;
         self.entry.recall.set(Recall { found: rows.map_or(Found::Unknown, Found::Rows), by });
         if counted && plain {
             backend.holds.remove(Hold::FoundRows);
+        }
+        let is_calculated = class.leaves.intersects(Leaves::FOUND_ROWS);
+        if backend.found_rows_until.take().is_some() && !is_calculated {
+            // That was of the statement before.
+            backend.holds.remove(Hold::FoundRows);
+        }
+        if rows.is_none()
+            && by.is_some()
+            && (plain || called)
+            && !is_calculated
+            && self.core.is_asked_for_found_rows(&self.user_name)
+        {
+            // It may ask at once, and is asked for it when it is silent.
+            backend.holds.add(Hold::FoundRows);
+            backend.found_rows_until = Some(self.core.rt.now() + SILENT);
         }
         // Elsewhere nobody knows of this one.
         self.end_found_rows();
@@ -270,178 +319,25 @@ pub(crate) fn asks_for_found_rows(class: &Class<'_>) -> bool {
     class.reads.intersects(Reads::FOUND_ROWS) && !class.multi && !is_program && !defines
 }
 
-/// What a statement does to `FOUND_ROWS()`, measured on MariaDB 10.11 and MySQL 9.7.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Finds {
-    /// It stays.
-    Nothing,
-    /// It is the number of rows of its result, if it has one, with those that an OFFSET leaves out.
-    Rows,
-    /// What is not certain has changed it.
-    Unknown,
+/// Whether a result of so many rows is as many that were found. MariaDB finds none for the one row of a maximum or a count, if it sees beforehand that no row is to
+/// be looked at: FOUND_ROWS() stays what it was.
+fn finds_its_rows(job: &Job<'_>, rows: u64, mariadb: bool) -> bool {
+    let is_one_for_all = || job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) || may_be_one_for_all(job.sent());
+    !mariadb || rows != 1 || !is_one_for_all()
 }
 
-impl Finds {
-    /// `mariadb`: whether a MariaDB does it, if that is known.
-    fn of(class: &Class<'_>, text: &[u8], mariadb: Option<bool>) -> Self {
-        if class.multi {
-            return Self::Unknown;
-        }
-        if leaves_found_rows(class, text, mariadb == Some(true)) {
-            return Self::Nothing;
-        }
-        let mut words = Words::new(text).skip_while(|token| token.is_sign(b'('));
-        let Some(first) = words.next() else { return Self::Unknown };
-        if first.is_any(&["SELECT", "WITH", "TABLE"]) || first.is("VALUES") && mariadb == Some(false) {
-            return Self::Rows;
-        }
-        if first.is("SHOW") {
-            return Self::of_show(words);
-        }
-        let describes = first.is_any(&["DESCRIBE", "DESC", "EXPLAIN"]) && names_a_table(words);
-        if describes { Self::Rows } else { Self::Unknown }
-    }
-
-    /// Many are a SELECT of their servers' own.
-    fn of_show<'a>(words: impl Iterator<Item = Token<'a>>) -> Self {
-        let mut words = words.skip_while(|token| token.is_any(&["FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL", "STORAGE"]));
-        let (Some(first), second) = (words.next(), words.next()) else { return Self::Unknown };
-        let is_second = |word| second.is_some_and(|second| second.is(word));
-        let selects = first.is_any(&[
-            "TABLES",
-            "DATABASES",
-            "SCHEMAS",
-            "VARIABLES",
-            "STATUS",
-            "COLUMNS",
-            "FIELDS",
-            "INDEX",
-            "INDEXES",
-            "KEYS",
-            "CHARSET",
-            "COLLATION",
-            "ENGINES",
-            "PLUGINS",
-            "TRIGGERS",
-            "EVENTS",
-            "COUNT",
-        ]);
-        if selects
-            || first.is("CHARACTER") && is_second("SET")
-            || first.is("OPEN") && is_second("TABLES")
-            || first.is_any(&["TABLE", "PROCEDURE", "FUNCTION"]) && is_second("STATUS")
-        {
-            Self::Rows
-        } else if first.is_any(&["CREATE", "GRANTS", "PRIVILEGES", "WARNINGS", "ERRORS"]) {
-            Self::Nothing
-        } else {
-            Self::Unknown
-        }
-    }
+/// Whether a server is a MariaDB; `None` if it is an older MySQL, which was not measured. Those since 8.0.22 execute statements as those do that were.
+fn like_those_measured(version: &str, mariadb: bool) -> Option<bool> {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = [(); 3].map(|()| parts.next().unwrap_or(0));
+    (mariadb || version >= [8, 0, 22]).then_some(mariadb)
 }
 
-/// Whether a DESCRIBE is of a table, and maybe a column, behind its verb. It explains a statement else.
-fn names_a_table<'a>(words: impl Iterator<Item = Token<'a>>) -> bool {
-    const STATEMENTS: &[&str] = &[
-        "SELECT",
-        "INSERT",
-        "REPLACE",
-        "UPDATE",
-        "DELETE",
-        "WITH",
-        "TABLE",
-        "VALUES",
-        "FORMAT",
-        "EXTENDED",
-        "PARTITIONS",
-        "ANALYZE",
-        "FOR",
-        "INTO",
-    ];
-    let mut words = words.take_while(|token| !token.is_sign(b';'));
-    let is_name = |token: Token<'_>| token.kind == Kind::Name || token.kind == Kind::Word && !token.is_any(STATEMENTS);
-    if !words.next().is_some_and(is_name) {
-        return false;
-    }
-    let mut next = words.next();
-    if next.is_some_and(|token| token.is_sign(b'.')) {
-        next = words.nth(1);
-    }
-    next.is_none_or(|column| column.kind != Kind::Sign) && words.next().is_none()
-}
-
-/// Whether `FOUND_ROWS()` is the same after a statement. What is not certain has changed it.
-fn leaves_found_rows(class: &Class<'_>, text: &[u8], mariadb: bool) -> bool {
-    use CommandCounter as C;
-    let may = matches!(
-        class.command,
-        C::Begin
-            | C::Commit
-            | C::Delete
-            | C::Insert
-            | C::ReleaseSavepoint
-            | C::Replace
-            | C::Rollback
-            | C::RollbackSavepoint
-            | C::Savepoint
-            | C::Set
-            | C::StartTransaction
-    ) || class.command == C::Update && mariadb;
-    let programs = class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE);
-    let joins = || matches!(class.command, C::Delete | C::Update) && names_several_tables(text);
-    (may || class.use_db.is_some()) && !class.multi && !class.selects && !programs && !joins()
-}
-
-/// Whether an UPDATE or DELETE may be of several tables: servers select what such a one changes.
-fn names_several_tables(text: &[u8]) -> bool {
-    let mut words = Words::new(text).take_while(|token| !token.is_any(&["SET", "WHERE", "ORDER", "LIMIT"]));
-    let is_delete = words.next().is_some_and(|token| token.is("DELETE"));
-    let mut words = words.skip_while(|token| token.is_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]));
-    is_delete && !words.next().is_some_and(|token| token.is("FROM"))
-        || words.any(|token| token.is_sign(b',') || token.is_any(&["JOIN", "STRAIGHT_JOIN", "USING"]))
-}
-
-const SETS: &[&str] = &["UNION", "EXCEPT", "INTERSECT", "MINUS"];
-
-/// What FOUND_ROWS() is after a SELECT with so many rows in its answer, if that tells: rows that an OFFSET leaves out are found, too, and the union of
-/// others may have found more than its LIMIT.
-fn found_by(class: &Class<'_>, text: &[u8], rows: u64) -> Option<u32> {
-    let rows = u32::try_from(rows).ok()?;
-    if !class.limits {
-        return Some(rows);
-    }
-    if !Words::new(text).next().is_some_and(|token| token.is_any(&["SELECT", "WITH", "TABLE"])) {
-        // The limits of what is in parentheses would have to be told apart.
-        return Words::new(text).all(|token| !token.is_any(&["LIMIT", "OFFSET", "FETCH"])).then_some(rows);
-    }
-    let mut depth = 0_i32;
-    let mut words = Words::new(text).filter(|token| {
-        depth += i32::from(token.is_sign(b'(')) - i32::from(token.is_sign(b')'));
-        depth == 0
-    });
-    let before = words.by_ref().find(|token| token.is_any(SETS) || token.is_any(&["LIMIT", "OFFSET", "FETCH"]));
-    match before {
-        None => return Some(rows),
-        Some(token) if token.is("LIMIT") => {}
-        Some(token) if token.is_any(SETS) => {
-            return words.all(|token| !token.is_any(&["LIMIT", "OFFSET", "FETCH"])).then_some(rows);
-        }
-        Some(_) => return None,
-    }
-    let first = words.next()?;
-    let between = words.next();
-    let skipped = match between {
-        Some(between) if between.is_sign(b',') => Some(first),
-        Some(between) if between.is("OFFSET") => Some(words.next()?),
-        Some(between) if between.is("ROWS") => return None,
-        _ => None,
-    };
-    if words.any(|token| token.is_any(SETS) || token.is("ROWS")) {
-        return None;
-    }
-    let Some(skipped) = skipped else { return Some(rows) };
-    let skipped: u32 = std::str::from_utf8(skipped.text).ok()?.parse().ok()?;
-    if rows == 0 && skipped > 0 { None } else { rows.checked_add(skipped) }
+/// How many rows an UPDATE has looked at, if its answer says so in English.
+fn matched(response: &Response) -> Option<u32> {
+    let Some(Tail::Ok(ok)) = response.tail() else { return None };
+    let said = std::str::from_utf8(ok.info).ok()?.strip_prefix("Rows matched: ")?;
+    said.split_once(' ')?.0.parse().ok()
 }
 
 /// The columns of `SELECT function() [[AS] name], …`: what each is, and its name.
@@ -530,6 +426,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_older_server_is_not_taken_for_one_that_was_measured() {
+        for (version, wanted) in
+            [("9.7.4", Some(false)), ("8.0.22-log", Some(false)), ("8.0.21", None), ("5.7.44", None), ("8", None)]
+        {
+            assert_eq!(like_those_measured(version, false), wanted, "{version}");
+        }
+        assert_eq!(like_those_measured("10.11.19-MariaDB", true), Some(true));
+    }
+
+    #[test]
     fn only_what_is_wholly_known_is_answered() {
         let names = |text: &str| {
             items(text.as_bytes()).map(|items| items.iter().map(|(what, name)| format!("{what:?} {name}")).collect::<Vec<_>>())
@@ -550,123 +456,5 @@ mod tests {
         ] {
             assert_eq!(names(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn what_an_offset_leaves_out_is_found_too() {
-        let found = |text: &str, rows| found_by(&sql::class(text.as_bytes()), text.as_bytes(), rows);
-        for text in [
-            "SELECT a FROM t",
-            "SELECT a FROM t LIMIT 5",
-            "SELECT a FROM t LIMIT ? FOR UPDATE",
-            "SELECT a FROM t LIMIT 0, 5",
-            "SELECT a FROM (SELECT a FROM t LIMIT 7 OFFSET 7) x LIMIT 3",
-            "WITH x AS (SELECT 1 UNION SELECT 2 LIMIT 1) SELECT * FROM x LIMIT 3;",
-            "SELECT 1 UNION SELECT 2",
-            "(SELECT 1) UNION (SELECT 2)",
-            "TABLE t ORDER BY a LIMIT 3",
-            "SHOW TABLES WHERE Tables_in_t IN ('LIMIT')",
-        ] {
-            assert_eq!(found(text, 3), Some(3), "{text}");
-        }
-        for text in [
-            "SELECT a FROM t LIMIT 3 OFFSET 20",
-            "SELECT a FROM t LIMIT 20, 3",
-            "SELECT a FROM t LIMIT 20,5 FOR UPDATE",
-            "WITH x AS (SELECT a FROM t LIMIT 7) SELECT a FROM x LIMIT 3 OFFSET 20",
-            "TABLE t LIMIT 3 OFFSET 20",
-        ] {
-            assert_eq!((found(text, 3), found(text, 0)), (Some(23), None), "{text}");
-        }
-        for text in [
-            "SELECT 1 UNION ALL SELECT 2 LIMIT 3",
-            "SELECT a FROM t LIMIT ?, 5",
-            "SELECT a FROM t LIMIT 5 OFFSET ?",
-            "SELECT a FROM t LIMIT 5 ROWS EXAMINED 100",
-            "SELECT a FROM t OFFSET 2 ROWS FETCH FIRST 3 ROWS ONLY",
-            "(SELECT a FROM t LIMIT 3 OFFSET 2)",
-            "(SELECT a FROM t) LIMIT 3",
-            "SELECT a FROM t LIMIT 4294967295, 3",
-            "SELECT a FROM t LIMIT",
-            "SHOW TABLES WHERE Tables_in_t IN (SELECT a FROM t LIMIT 1)",
-        ] {
-            assert_eq!(found(text, 3), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_servers_answer_with_a_select_finds_rows() {
-        let finds = |text: &str, mariadb| Finds::of(&sql::class(text.as_bytes()), text.as_bytes(), mariadb);
-        for text in [
-            "SELECT 1",
-            "((SELECT 1) UNION SELECT 2)",
-            "WITH x AS (SELECT 1) SELECT * FROM x",
-            "TABLE t LIMIT 3",
-            "show full tables from t like 'a'",
-            "SHOW GLOBAL STATUS",
-            "SHOW CHARACTER SET",
-            "SHOW TABLE STATUS FROM t",
-            "SHOW COUNT(*) WARNINGS",
-            "DESC t",
-            "EXPLAIN t.`s`;",
-            "DESCRIBE s.t 'a%'",
-        ] {
-            assert_eq!(finds(text, Some(true)), Finds::Rows, "{text}");
-            assert_eq!(finds(text, Some(false)), Finds::Rows, "{text}");
-            assert_eq!(finds(text, None), Finds::Rows, "{text}");
-        }
-        for text in ["SHOW CREATE TABLE t", "SHOW WARNINGS", "SHOW GRANTS", "SHOW ERRORS LIMIT 2"] {
-            assert_eq!(finds(text, None), Finds::Nothing, "{text}");
-        }
-        for text in [
-            "SHOW PROCESSLIST",
-            "SHOW ENGINE INNODB STATUS",
-            "SHOW",
-            "EXPLAIN SELECT 1",
-            "DESC FORMAT = JSON SELECT 1",
-            "EXPLAIN ANALYZE TABLE t",
-            "DESCRIBE",
-            "EXPLAIN t, s",
-            "CALL p()",
-            "SELECT 1; SELECT 2",
-        ] {
-            assert_eq!(finds(text, Some(true)), Finds::Unknown, "{text}");
-        }
-        assert_eq!(finds("VALUES ROW(1)", Some(false)), Finds::Rows);
-        assert_eq!((finds("VALUES (1)", Some(true)), finds("VALUES ROW(1)", None)), (Finds::Unknown, Finds::Unknown));
-    }
-
-    #[test]
-    fn found_rows_outlive_what_selects_nothing() {
-        let leaves = |text: &str| leaves_found_rows(&sql::class(text.as_bytes()), text.as_bytes(), true);
-        for text in [
-            "UPDATE t SET a = 1, b = 2",
-            "insert into t values (1)",
-            "SET @x = 1",
-            "COMMIT",
-            "USE conf",
-            "BEGIN",
-            "DELETE QUICK FROM t",
-        ] {
-            assert!(leaves(text), "{text}");
-        }
-        for text in [
-            "SELECT 1",
-            "INSERT INTO t SELECT 1",
-            "INSERT INTO t TABLE s",
-            "DO 1",
-            "SHOW TABLES",
-            "UPDATE t SET a = f()",
-            "CALL p()",
-            "SET @x = (SELECT 1)",
-            "DELETE t FROM t JOIN s ON t.a = s.a",
-            "DELETE FROM t USING t JOIN s",
-            "DELETE LOW_PRIORITY QUICK t, s FROM t, s",
-            "UPDATE t, s SET t.a = 1",
-            "UPDATE t JOIN s SET t.a = 1",
-        ] {
-            assert!(!leaves(text), "{text}");
-        }
-        assert!(!leaves_found_rows(&sql::class(b"UPDATE t SET a = 1"), b"UPDATE t SET a = 1", false));
     }
 }
