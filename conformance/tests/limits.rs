@@ -33,6 +33,7 @@ fn main() {
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
         ("a_user_kills_only_what_is_his_and_there", strangers),
         ("a_kill_is_understood_in_all_its_forms", forms),
+        ("a_kill_that_is_prepared_ends_what_its_parameter_says", prepared_kills),
         ("kill_user_ends_what_is_ones_own_on_all_cores", kill_user),
         ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
         ("a_client_that_leaves_in_the_middle_of_its_file_is_gone_at_once", left_file),
@@ -461,6 +462,70 @@ fn forms(driver: Driver) -> Outcome {
         asked(&mut killer, "SELECT 1")?;
     }
     Ok(())
+}
+
+/// COM_STMT_PREPARE of what has no columns; the id.
+fn prepare(client: &mut Raw, text: &str) -> io::Result<Vec<u8>> {
+    client.command(&[b"\x16", text.as_bytes()].concat())?;
+    let ok = client.packet()?;
+    if ok.first() == Some(&0xff) {
+        return Err(by_hand::complaint(&ok));
+    }
+    if ok[7..9] != [0, 0] {
+        while client.packet()?.first() != Some(&0xfe) {}
+    }
+    Ok(ok[1..5].to_vec())
+}
+
+/// COM_STMT_EXECUTE of a KILL with these parameters: NULL bits, 1, types, values.
+fn execute(client: &mut Raw, id: &[u8], params: &[u8]) -> io::Result<Vec<Vec<String>>> {
+    client.command(&[b"\x17", id, &[0, 1, 0, 0, 0], params].concat())?;
+    client.rows()
+}
+
+/// By a library that prepares whatever has parameters (Go, Rust, Node).
+fn prepared_kills(driver: Driver) -> Outcome {
+    let said = |error: io::Error| error.to_string();
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        let (mut killer, mut client) = (log_in(&proxy)?, log_in(&proxy)?);
+        let (id, text) = (u64::from(client.id), client.id.to_string());
+        let mut ends = |killer: &mut Raw, kill: &mut dyn FnMut(&mut Raw) -> io::Result<Vec<Vec<String>>>| {
+            client.query(LONG).map_err(said)?;
+            running(&server, "ENDLESS", 1)?;
+            kill(killer).map_err(said)?;
+            is_error(&client.rows(), "1317")
+        };
+        ends(&mut killer, &mut |killer| killer.ask(&format!("KILL QUERY '{id}'")))?;
+        let written = prepare(&mut killer, &format!("KILL QUERY {id}")).map_err(said)?;
+        ends(&mut killer, &mut |killer| execute(killer, &written, b""))?;
+        // MySQL takes no parameter there, and says so itself.
+        let mut direct = log_in_to(&server)?;
+        let told = prepare(&mut direct, "KILL QUERY ?").map(drop).map_err(said);
+        let prepared = prepare(&mut killer, "KILL QUERY ?").map_err(said);
+        expect(prepared.clone().map(drop) == told, || format!("{vendor}: {prepared:?} instead of {told:?}"))?;
+        let Ok(query) = prepared else { continue };
+        let string = [&[0, 1, 0xfd, 0, text.len() as u8], text.as_bytes()].concat();
+        let longlong = [&[0, 1, 8, 0][..], &id.to_le_bytes()].concat();
+        let double = [&[0, 1, 5, 0][..], &(id as f64).to_le_bytes()].concat();
+        for params in [&string, &longlong, &double] {
+            ends(&mut killer, &mut |killer| execute(killer, &query, params))?;
+        }
+        let whole = prepare(&mut killer, "KILL ?").map_err(said)?;
+        let other = [&[0, 1, 8, 0][..], &4_000_000_000_u64.to_le_bytes()].concat();
+        let nothing = [1, 1, 6, 0];
+        for (params, code) in [(&other[..], "1094"), (&nothing, "1094"), (&[0, 1, 0xfd, 0, 1, b'x'], "1235")] {
+            is_error(&execute(&mut killer, &whole, params), code)?;
+        }
+        execute(&mut killer, &whole, &longlong).map_err(said)?;
+        expect(client.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived a prepared KILL"))?;
+        asked(&mut killer, "SELECT 1")?;
+    }
+    Ok(())
+}
+
+fn log_in_to(server: &Server) -> Result<Raw, String> {
+    Raw::log_in(server.port).map_err(|error| error.to_string())
 }
 
 fn kill_user(driver: Driver) -> Outcome {

@@ -26,6 +26,8 @@ fn main() {
         ("what_is_cached_ends_with_every_write", written),
         ("what_dollars_quote_hides_nothing_from_the_firewall", dollars),
         ("what_a_binary_log_numbers_is_no_state_of_a_session", binary_log),
+        ("a_function_of_the_server_is_known_as_one", functions),
+        ("commands_that_the_proxy_answers_leave_the_row_count_of_servers", row_counts),
     ])
 }
 
@@ -502,4 +504,97 @@ fn dollars(driver: Driver) -> Outcome {
     server.root("DROP FUNCTION conf.js")?;
     let _refused = asked(&mut client, &create("' $$; DROP TABLE conf.precious -- '"));
     server.root("SELECT COUNT(*) FROM conf.precious").map(drop)
+}
+
+/// What each server lists as its functions and can call keeps no connection for its session. The servers are asked without a proxy.
+fn functions(_: Driver) -> Outcome {
+    /// Geometric ones that are called like anything, so that on MySQL they may be a user's; and what is about the connection that answers;
+    /// words that MariaDB explains and that call nothing.
+    const LEFT_OUT: [&str; 18] = [
+        "AREA",
+        "BOUNDARY",
+        "BUFFER",
+        "CENTROID",
+        "CONTAINS",
+        "CROSSES",
+        "DIMENSION",
+        "DISJOINT",
+        "ENVELOPE",
+        "EQUALS",
+        "INTERSECTS",
+        "OVERLAPS",
+        "TOUCHES",
+        "X",
+        "Y",
+        "PS_CURRENT_THREAD_ID",
+        "GOTO",
+        "SERIALIZABLE",
+    ];
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(&format!("{} CREATE DATABASE IF NOT EXISTS nothing", by_hand::CREATE_USER))?;
+        let lists = match vendor {
+            Vendor::MariaDb => "SELECT name FROM mysql.help_topic UNION SELECT function FROM information_schema.SQL_FUNCTIONS",
+            Vendor::MySql => "SELECT name FROM mysql.help_topic",
+        };
+        let listed = server.root(lists)?;
+        let mut client = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        asked(&mut client, "USE nothing")?;
+        let (mut called, mut unknown) = (0, Vec::new());
+        for name in listed.lines().skip(1).map(|line| line.trim().trim_end_matches("()").to_ascii_uppercase()) {
+            let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if !plain || LEFT_OUT.contains(&&*name) {
+                continue;
+            }
+            let call = format!("SELECT {name}()");
+            // Statements and types (1064), what this server does not have (1305), what only its own views may call (3566).
+            let is_none = |error: String| ["1064 ", "1305 ", "3566 "].iter().any(|code| error.starts_with(code));
+            if client.ask(&call).is_err_and(|error| is_none(error.to_string())) {
+                continue;
+            }
+            called += 1;
+            if sql::class(call.as_bytes()).leaves.intersects(sql::Leaves::UNKNOWN_FUNCTION) {
+                unknown.push(name);
+            }
+        }
+        expect(called > 150, || format!("{vendor} lists {called} functions only"))?;
+        expect(unknown.is_empty(), || format!("{vendor} has functions that nobody here knows: {unknown:?}"))?;
+    }
+    Ok(())
+}
+
+/// COM_STMT_RESET and COM_SET_OPTION, done and refused.
+fn row_counts(driver: Driver) -> Outcome {
+    let io = |error: std::io::Error| error.to_string();
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        let mut told = Vec::new();
+        for port in [server.port, proxy.port] {
+            let mut client = Raw::log_in(port).map_err(io)?;
+            asked(&mut client, "DELETE FROM conf.scratch")?;
+            client.command(b"\x16SELECT 1").map_err(io)?;
+            let id = client.packet().map_err(io)?[1..5].to_vec();
+            while client.packet().map_err(io)?.first() != Some(&0xfe) {}
+            let reset = |id: &[u8]| [b"\x1a", id].concat();
+            let commands =
+                [reset(&id), reset(b"\x99\0\0\0"), b"\x1b\0\0".to_vec(), b"\x1b\x01\0".to_vec(), b"\x1b\x07\0".to_vec()];
+            for (n, command) in commands.iter().enumerate() {
+                asked(&mut client, &format!("INSERT INTO conf.scratch VALUES ({n}1, ''), ({n}2, ''), ({n}3, '')"))?;
+                client.command(command).map_err(io)?;
+                client.packet().map_err(io)?;
+                told.push(asked(&mut client, "SELECT ROW_COUNT()")?);
+                // What was complained of before is still there.
+                asked(&mut client, "SELECT 1 + '2x'")?;
+                if n % 2 == 0 && n < 4 {
+                    client.command(command).map_err(io)?;
+                    client.packet().map_err(io)?;
+                    told.push(asked(&mut client, "SHOW WARNINGS")?);
+                }
+            }
+        }
+        let (direct, through) = told.split_at(told.len() / 2);
+        expect(direct == through, || format!("{vendor}: {through:?} instead of {direct:?}"))?;
+        expect(direct.concat().concat().contains(&"-1".to_owned()), || format!("{vendor}: {direct:?}"))?;
+    }
+    Ok(())
 }

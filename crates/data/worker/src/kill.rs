@@ -3,6 +3,7 @@
 use crate::answer::Complaint;
 use crate::core::{Core, SESSIONS_FROM};
 use crate::epoch::Epoch;
+use crate::prepared::Execution;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, Joined, Killing};
@@ -15,6 +16,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::execute::Value;
 
 /// How long another core may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -56,16 +58,26 @@ impl Core {
 impl Session {
     /// The stage: a KILL is ours to do, since the number in it is ours and no server's.
     pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        if !matches!(job.what, What::Query(_)) {
-            let words = "This command is not supported in the prepared statement protocol yet";
-            self.refuse(&Complaint::with(1295, "HY000", words)).await?;
-            return Ok(ControlFlow::Break(Told::default()));
-        }
-        let order = if job.class.multi { None } else { sql::kill(job.sent(), self.lexing()) };
+        let parameter = match job.what {
+            // Nothing is ended yet, and servers differ in what they prepare: one of them says it.
+            What::Prepare(preparing) if preparing.naming.is_none() => return Ok(ControlFlow::Continue(())),
+            What::Query(_) => None,
+            What::Execute(execution) => number(execution),
+            _ => {
+                let words = "This command is not supported in the prepared statement protocol yet";
+                self.refuse(&Complaint::with(1295, "HY000", words)).await?;
+                return Ok(ControlFlow::Break(Told::default()));
+            }
+        };
+        let order = if job.class.multi { None } else { sql::kill(job.sent(), self.lexing_of(job.what)) };
         let Some(Kill { whom, statement_only }) = order else { return self.refuse_kill().await };
         let session = match whom {
             Whom::Session(session) => session,
             Whom::Oneself => u64::from(self.entry.id),
+            Whom::Parameter => match parameter {
+                Some(session) => session,
+                None => return self.refuse_kill().await,
+            },
             Whom::User { name, host } if job.epoch.claims_mariadb() => {
                 let told = self.kill_user(job.epoch, name, host, statement_only).await?;
                 return Ok(ControlFlow::Break(told));
@@ -200,4 +212,22 @@ impl Session {
             outcome
         }
     }
+}
+
+/// The one parameter as the number of a session, as servers read it: `NULL` is 0, a fraction is rounded. `None` for what is no number.
+fn number(execution: &Execution<'_>) -> Option<u64> {
+    match execution.values().ok()?.as_slice() {
+        [Value::Null] => Some(0),
+        [Value::Int(number)] => Some(number.cast_unsigned()),
+        [Value::Uint(number)] => Some(*number),
+        [Value::Bytes(text)] => sql::digits(text),
+        // Libraries whose language has one kind of numbers send those.
+        [Value::Float(number)] => rounded(f64::from(*number)),
+        [Value::Double(number)] => rounded(*number),
+        _ => None,
+    }
+}
+
+fn rounded(number: f64) -> Option<u64> {
+    sql::digits(format!("{:.0}", number.round()).as_bytes())
 }

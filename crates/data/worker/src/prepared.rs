@@ -13,10 +13,11 @@ use sql::Lexing;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use wire::Malformed;
 use wire::attributes::Attributes;
 use wire::caps::Caps;
 use wire::command::{COM_STMT_BULK_EXECUTE, COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
-use wire::execute::{CURSOR_FLAGS, Parts};
+use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::moved::Moved;
 use wire::outline::Outline;
 use wire::packet;
@@ -310,6 +311,15 @@ impl Execution<'_> {
         self.bound.payload.get(5..).unwrap_or_default()
     }
 
+    /// Its parameters, those that came ahead among them.
+    pub(crate) fn values(&self) -> Result<Vec<Value<'_>>, Malformed> {
+        let Bound { payload, params, long, .. } = &self.bound;
+        // Behind the command, the id, the flags and the count of iterations.
+        let execute = Execute { id: 0, flags: 0, params: payload.get(10..).unwrap_or_default() };
+        let long = |at| u16::try_from(at).ok().and_then(|at| long.get(&at)).map(Vec::as_slice);
+        Parts::read(&execute, *params, 0)?.decode(*params, None, long)
+    }
+
     /// Parameters that came ahead, in order.
     pub(crate) fn long(&self) -> impl Iterator<Item = (u16, &[u8])> {
         self.bound.long.iter().map(|(param, data)| (*param, data.as_slice()))
@@ -471,11 +481,13 @@ impl Session {
     /// COM_STMT_RESET: long data is forgotten, a cursor closed.
     pub(crate) async fn reset_statement(&mut self, epoch: &Epoch, id: u32) -> Result<(), Ended> {
         let Some((found, mut statement)) = self.statements.take(id) else {
+            self.entry.counts_by_itself(-1);
             return self.refuse(&unknown(epoch, id, "mysqld_stmt_reset")).await;
         };
         statement.forget_long();
         self.close_cursor(found, &mut statement);
         self.statements.add(found, statement);
+        self.entry.counts_by_itself(0);
         let flags = self.flags();
         self.hand_over(answer::ok(1, self.caps, flags, "")).await
     }

@@ -85,6 +85,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// What the proxy has answered by itself has left this `ROW_COUNT()`, and nothing else: no server knows it.
+    pub(crate) fn counts_by_itself(&self, row_count: i64) {
+        self.row_count.set(row_count);
+        self.counted.set(false);
+    }
+
     /// Another statement has come.
     pub(crate) fn next_statement(&self) {
         self.statement.set(self.statement.get().wrapping_add(1));

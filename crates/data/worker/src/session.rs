@@ -310,6 +310,7 @@ impl Session {
                 self.hand_over(line).await
             }
             Command::SetOption(option) => {
+                self.entry.counts_by_itself(-1);
                 self.caps = match option {
                     command::SET_OPTION_MULTI_STATEMENTS_ON => self.caps | caps::MULTI_STATEMENTS,
                     command::SET_OPTION_MULTI_STATEMENTS_OFF => self.caps & !caps::MULTI_STATEMENTS,

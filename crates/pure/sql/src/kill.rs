@@ -22,6 +22,8 @@ pub enum Whom {
     Oneself,
     /// The session whose number is the value of this user variable.
     Variable(String),
+    /// The session whose number is the one parameter of what was prepared.
+    Parameter,
     /// All sessions of a user.
     User {
         /// His name; none is one's own, by `CURRENT_USER`.
@@ -53,11 +55,24 @@ pub fn kill(text: &[u8], lexing: Lexing) -> Option<Kill> {
         Whom::Variable(variable(&mut words, word)?.0)
     } else if word.is("USER") {
         user(&mut words)?
+    } else if word.is_sign(b'?') {
+        Whom::Parameter
+    } else if word.kind == Kind::String {
+        // In `"` it may be a name.
+        let plain = word.text.starts_with(b"'") && word.is_whole();
+        Whom::Session(plain.then(|| digits(&unquote(word.text))).flatten()?)
     } else {
-        Whom::Session(std::str::from_utf8(word.text).ok()?.parse().ok()?)
+        Whom::Session(digits(word.text)?)
     };
     let ended = words.all(|rest| rest.is_sign(b';'));
     ended.then_some(Kill { whom, statement_only })
+}
+
+/// A number in decimal digits; none for what has anything else in it, also where servers look at its beginning.
+#[must_use]
+pub fn digits(text: &[u8]) -> Option<u64> {
+    let plain = text.iter().all(u8::is_ascii_digit);
+    plain.then(|| std::str::from_utf8(text).ok()?.parse().ok()).flatten()
 }
 
 /// `name`, `name@host`, `CURRENT_USER`, `CURRENT_USER()`.
@@ -116,6 +131,12 @@ mod tests {
         for text in ["KILL QUERY 7", "KILL HARD QUERY 7", "kill soft query 7"] {
             assert_eq!(read(text), Some(Kill { statement_only: true, ..whole.clone() }), "{text}");
         }
+        for text in ["KILL '7'", "KILL CONNECTION '007' ;"] {
+            assert_eq!(read(text).as_ref(), Some(&whole), "{text}");
+        }
+        for text in ["KILL ?", "KILL CONNECTION ?;"] {
+            assert_eq!(read(text), Some(Kill { whom: Whom::Parameter, ..whole.clone() }), "{text}");
+        }
         assert_eq!(read("KILL CONNECTION_ID()"), Some(Kill { whom: Whom::Oneself, ..whole.clone() }));
         for text in ["KILL @Id", "KILL CONNECTION @`id`;", "KILL HARD @id"] {
             assert_eq!(read(text), Some(Kill { whom: Whom::Variable("id".to_owned()), ..whole.clone() }), "{text}");
@@ -164,6 +185,15 @@ mod tests {
             "KILL 7 8",
             "KILL 7; SELECT 1",
             "KILL -1",
+            "KILL ''",
+            "KILL '7x'",
+            "KILL '+7'",
+            "KILL '7' '8'",
+            "KILL \"7\"",
+            "KILL `7`",
+            "KILL '7",
+            "KILL ? + 1",
+            "KILL ID ?",
             "SELECT 7",
         ] {
             assert_eq!(read(text), None, "{text}");

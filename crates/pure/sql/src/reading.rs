@@ -306,6 +306,8 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
         "MASTER_POS_WAIT",
         "MASTER_GTID_WAIT",
         "BINLOG_GTID_POS",
+        "PS_THREAD_ID",
+        "SOURCE_POS_WAIT",
         "WAIT_FOR_EXECUTED_GTID_SET",
         "WAIT_UNTIL_SQL_THREAD_AFTER_GTIDS",
         "WSREP_LAST_SEEN_GTID",

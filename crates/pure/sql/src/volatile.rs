@@ -14,6 +14,7 @@ const FUNCTIONS: &[&str] = &[
     "MASTER_GTID_WAIT",
     "MASTER_POS_WAIT",
     "MYSQL_QUERY_ATTRIBUTE_STRING",
+    "PS_THREAD_ID",
     "RAND",
     "RANDOM_BYTES",
     "SLEEP",

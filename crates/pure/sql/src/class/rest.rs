@@ -208,7 +208,7 @@ impl<'a> Scan<'a> {
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
             Some(b'U' | b'D') if word.is_any(&["UPDATE", "DELETE"]) => self.not_a_read(Against::Change),
             Some(b'E' | b'U') if word.is_any(&["EXTRACTVALUE", "UPDATEXML"]) => self.class.reads |= Reads::XPATH,
-            Some(b'I' | b'L' | b'M' | b'B' | b'W') if crate::reading::asks_one_server(word) => {
+            Some(b'I' | b'L' | b'M' | b'B' | b'P' | b'S' | b'W') if crate::reading::asks_one_server(word) => {
                 if word.is_any(&["WSREP_LAST_SEEN_GTID", "WSREP_LAST_WRITTEN_GTID"]) {
                     self.class.reads |= Reads::WSREP_GTID;
                 }
