@@ -1,10 +1,10 @@
-//! Whether servers still have what they keep for a session: who asks, or only listens, hears it as on a connection of its own.
+//! Whether servers still have what they keep for a session: who asks by COM_PING hears it as on a connection of its own.
 
 use crate::answer::Complaint;
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use backend::{BackendFailed, Idle, Unreported};
-use bridge::{Counter, Failure};
+use bridge::Failure;
 use net::NetError;
 
 /// A server that takes longer to answer a ping is taken to be gone.
@@ -19,7 +19,12 @@ impl Session {
         for (hostgroup, mut backend) in kept {
             if ended.is_ok() {
                 let said = self.watched(ANSWERS_MS, backend.answers(), self.entry.told_to_leave()).await;
-                ended = said.map_err(|failed| match failed {
+                // An error behind its answer is the end of the connection.
+                let well = said.and_then(|()| {
+                    let over = || Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed));
+                    (backend.idle == Idle::Proven).then_some(()).ok_or_else(over)
+                });
+                ended = well.map_err(|failed| match failed {
                     Failed::Client => Ended::Gone,
                     Failed::Backend(failure) => {
                         let (code, state, words) = failure.to_client();
@@ -36,15 +41,5 @@ impl Session {
             }
         }
         ended
-    }
-
-    /// A server has ended a connection on which the session had something, while the client said nothing.
-    pub(crate) fn is_left_by_a_server(&mut self) -> Ended {
-        if let Err(ended) = self.may_go_on() {
-            return ended;
-        }
-        self.core.tally.up(Counter::ServerConnectionsAborted);
-        let (code, state, words) = BackendFailed::BrokeBefore(NetError::Closed).to_client();
-        Ended::Told(Complaint::with(code, state, words))
     }
 }

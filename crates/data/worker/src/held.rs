@@ -3,8 +3,6 @@
 use backend::{Backend, Hold, Holds, Unreported};
 use rt::Instant;
 use sql::{Class, Leaves, Reads};
-use std::future::poll_fn;
-use std::task::Poll;
 
 /// Whether a connection to the user's own hostgroup with these draws all of the session's statements there.
 pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
@@ -48,14 +46,6 @@ impl Held {
     pub(crate) fn take_cut_off(&mut self) -> Option<Box<Backend>> {
         let at = self.0.iter().position(|(_, backend)| backend.place().is_cut_off())?;
         Some(self.0.swap_remove(at).1)
-    }
-
-    /// Resolves when a server has ended a connection whose session would miss something.
-    pub(crate) fn one_is_lost(&self) -> impl Future<Output = ()> {
-        poll_fn(|cx| {
-            let mut carry = self.0.iter().map(|(_, backend)| backend).filter(|backend| backend.holds.carry_state());
-            if carry.any(|backend| backend.conn.socket().poll_closed(cx).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
-        })
     }
 
     /// Those of which this is true.

@@ -142,15 +142,13 @@ impl Session {
         let mut came = self.client.bytes().0;
         loop {
             let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
-            let told = rt::select(self.entry.bell.heard(), self.held.one_is_lost());
-            let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), told));
+            let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), self.entry.bell.heard()));
             let large = match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
                 Ok(Either::Left(Err(NetError::TooLarge { .. }))) => true,
                 Ok(Either::Left(Err(NetError::Malformed(malformed)))) => return Err(self.cannot_be_read(&malformed)),
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
-                Ok(Either::Right(Either::Left(()))) => false,
-                Ok(Either::Right(Either::Right(()))) => return Err(self.is_left_by_a_server()),
+                Ok(Either::Right(())) => false,
                 Err(_late) if self.core.rt.now() < until => false,
                 Err(_late) if self.client.bytes().0 > came => {
                     came = self.client.bytes().0;
@@ -191,7 +189,7 @@ impl Session {
     }
 
     /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy drains.
-    pub(crate) fn may_go_on(&mut self) -> Result<(), Ended> {
+    fn may_go_on(&mut self) -> Result<(), Ended> {
         if self.entry.killed.get() {
             // Servers tell an idle client nothing of a KILL, and PHP logs a warning for each packet that comes unasked.
             return Err(if self.entry.by_client.get() { Ended::Broken } else { Ended::Told(killed()) });

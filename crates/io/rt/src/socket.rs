@@ -261,17 +261,15 @@ impl Socket {
     /// Resolves when the peer has closed, half-closed or reset the connection, without consuming bytes: so that a client
     /// that leaves is noticed while its query runs. While 64 KiB wait unread, the end behind them cannot be seen (uring).
     pub async fn closed(&self) {
-        poll_fn(|cx| self.poll_closed(cx)).await;
-    }
-
-    /// As [`Self::closed`]. One task at a time is woken.
-    pub fn poll_closed(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut state = self.conn.state.borrow_mut();
-        if state.is_over() {
-            return Poll::Ready(());
-        }
-        state.watcher.register(cx);
-        Poll::Pending
+        poll_fn(|cx| {
+            let mut state = self.conn.state.borrow_mut();
+            if state.is_over() {
+                return Poll::Ready(());
+            }
+            state.watcher.register(cx);
+            Poll::Pending
+        })
+        .await;
     }
 }
 

@@ -66,6 +66,11 @@ impl Peer {
         Self { row, known: RefCell::default(), gone: Cell::new(false), bell: Bell::new() }
     }
 
+    /// Whether it is not in the list any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
     /// As the log names it.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.row.hostname, self.row.port)

@@ -14,6 +14,10 @@ use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Help, Refusal, Snapshot};
 use std::cell::Cell;
+use std::time::Duration;
+
+/// A module comes within that, or the next look asks again.
+const WHOLE: Duration = Duration::from_secs(120);
 
 /// Rows are given in pieces of about so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -154,9 +158,12 @@ impl Shared {
         }
         let _only = Pulling(&self.cluster.pulling);
         let Some(subject) = SUBJECTS.get(at) else { return Ok(()) };
-        let rows = line.ask(&format!("PROXYSQL CLUSTER_PULL {}", subject.name)).await?;
+        let question = format!("PROXYSQL CLUSTER_PULL {}", subject.name);
+        let asked = self.rt.timeout(WHOLE, line.ask(&question)).await;
+        // One that drips keeps the others' from being taken over meanwhile.
+        let rows = asked.map_err(|_late| Failed::Lost(format!("it was not whole after {} s", WHOLE.as_secs())))??;
         let (sum, pieces) = taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
-        match self.take_over(subject, at, (sum, had), pieces, &peer.name()).await {
+        match self.take_over(subject, at, (sum, had), pieces, peer).await {
             Ok(()) => Ok(()),
             Err(Said::Sql(why) | Said::Coded(_, _, why)) => Err(Failed::Said(why)),
         }
@@ -168,12 +175,16 @@ impl Shared {
         at: At,
         (theirs, had): (Sum, Option<u64>),
         pieces: Pieces,
-        from: &str,
+        peer: &Peer,
     ) -> Result<(), Said> {
-        let module = subject.module;
+        let (module, from) = (subject.module, peer.name());
         let _alone = self.alone().await;
         self.settle_one(at).await?;
         let now = self.snapshot.borrow().clone();
+        if peer.is_gone() || now.variables.admin_cluster_username.is_empty() {
+            // An operator has said so while it came.
+            return Ok(());
+        }
         let own = self.cluster.sum(at, &now.variables);
         let kin = self.cluster.kin(at, theirs, had);
         if decide(own, theirs, kin, u64::MAX, (subject.enough)(&now.variables)) != Verdict::Pull {
