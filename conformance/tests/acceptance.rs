@@ -812,18 +812,15 @@ fn a_template_keeps_to_what_its_session_means(driver: Driver) -> Outcome {
          (1, 1, 'UPDATE conf.meant SET a = \"x\" WHERE id = ?', 'UPDATE conf.meant SET a = ''X'' WHERE id = ?'), \
          (2, 1, 'DELETE FROM conf.meant WHERE id = ?', 'UPDATE conf.meant SET a = ''gel\u{f6}scht'' WHERE id = ?'); LOAD MYSQL QUERY RULES TO RUNTIME;",
     )?;
-    let a = || server.root("SELECT HEX(a) FROM conf.meant").map(|said| said.replace("HEX(a)", "").trim().to_owned());
-    let hex = |text: &str| text.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02X}"));
-    let update = "UPDATE conf.meant SET a = \"x\" WHERE id = 1";
-    proxy.query(update)?;
-    same(&a()?, &hex("X"))?;
-    // Under this mode it is the column.
-    proxy.query(&format!("SET sql_mode = 'ANSI_QUOTES'; {update}"))?;
-    same(&a()?, &hex("copied"))?;
+    let a = || server.root("SELECT a FROM conf.meant").map(|said| said.replace("a\n", "").trim().to_owned());
+    for (mode, wanted) in [("", "X"), ("ANSI_QUOTES", "copied")] {
+        proxy.query(&format!("SET sql_mode = '{mode}'; UPDATE conf.meant SET a = \"x\" WHERE id = 1"))?;
+        same(&a()?, wanted)?;
+    }
     for names in ["utf8mb4", "'utf8mb4'", "utf8mb4 COLLATE utf8mb4_bin"] {
         server.root("UPDATE conf.meant SET a = ''")?;
         proxy.query(&format!("SET NAMES {names}; DELETE FROM conf.meant WHERE id = 1"))?;
-        same(&a()?, &hex("gel\u{f6}scht")).map_err(|why| format!("{names}: {why}"))?;
+        same(&a()?, "gel\u{f6}scht").map_err(|why| format!("{names}: {why}"))?;
     }
     proxy.query("SET NAMES latin1; DELETE FROM conf.meant WHERE id = 1")?;
     same(&a()?, "")
