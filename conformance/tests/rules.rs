@@ -22,6 +22,7 @@ fn main() {
         ("a_rule_or_a_hint_says_how_long_a_statement_may_take", timeouts),
         ("a_rule_or_a_hint_says_how_often_a_read_is_tried", retries),
         ("a_rule_or_a_hint_says_how_long_a_statement_waits", delays),
+        ("a_read_only_transaction_on_a_reader_leaves_nothing_there", on_the_reader),
         ("attributes_that_cannot_be_honoured_are_refused_with_every_reason", attributes),
     ])
 }
@@ -43,6 +44,54 @@ fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let proxy = Proxy::start(driver, &wish)?;
     Ok(Two { writer, reader, proxy })
+}
+
+/// The split leads a READ ONLY transaction to the reader. What ends it by itself goes to the writer, and what would outlive it is not left behind.
+fn on_the_reader(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let two = two(driver, vendor)?;
+        let row =
+            "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1}')";
+        two.proxy.admin(&format!("{row}; LOAD MYSQL SERVERS TO RUNTIME"))?;
+        let (writer, reader) = (two.writer.port.to_string(), two.reader.port.to_string());
+        let mut client = log_in(&two.proxy)?;
+        let is = |client: &mut Raw, sql: &str, wanted: &str| {
+            same(&asked(client, sql)?.concat().join(" "), wanted).map_err(|error| format!("{vendor}: {sql}: {error}"))
+        };
+        const BEGIN: &str = "START TRANSACTION READ ONLY";
+        // A server commits what is open by itself.
+        for next in ["BEGIN", "START TRANSACTION", "START TRANSACTION READ WRITE"] {
+            asked(&mut client, BEGIN)?;
+            is(&mut client, "SELECT @@port", &reader)?;
+            asked(&mut client, next)?;
+            is(&mut client, "SELECT @@port", &writer)?;
+            asked(&mut client, "INSERT INTO conf.scratch (id, words) VALUES (1, 'kept')")?;
+            asked(&mut client, "COMMIT")?;
+            let kept = "SELECT COUNT(*) FROM conf.scratch; DELETE FROM conf.scratch";
+            same(two.writer.root(kept)?.lines().last().unwrap_or_default(), "1")?;
+            same(two.reader.root(kept)?.lines().last().unwrap_or_default(), "0")?;
+        }
+        asked(&mut client, BEGIN)?;
+        asked(&mut client, BEGIN)?;
+        is(&mut client, "SELECT @@port", &reader)?;
+        asked(&mut client, "LOCK TABLES conf.scratch WRITE")?;
+        is(&mut client, "SELECT @@port", &writer)?;
+        asked(&mut client, "UNLOCK TABLES")?;
+        // All locks are at the writer, and the transaction goes on.
+        asked(&mut client, BEGIN)?;
+        is(&mut client, "SELECT GET_LOCK('job', 0)", "1")?;
+        is(&mut client, "SELECT @@port", &reader)?;
+        is(&mut log_in(&two.proxy)?, "SELECT GET_LOCK('job', 0)", "0")?;
+        is(&mut client, "SELECT RELEASE_LOCK('job')", "1")?;
+        for stays in ["CREATE TEMPORARY TABLE conf.scratch (id INT)", "SELECT id, GET_LOCK('job', 0) FROM conf.numbers LIMIT 1"] {
+            let refused = asked(&mut client, stays).err().unwrap_or_default();
+            expect(refused.contains("1235"), || format!("{vendor}: {stays}: {refused:?}"))?;
+        }
+        is(&mut client, "SELECT @@port", &reader)?;
+        asked(&mut client, "COMMIT")?;
+        is(&mut client, "SELECT @@port FOR UPDATE", &writer)?;
+    }
+    Ok(())
 }
 
 /// Instead of all rules before: columns and rows, as an INSERT has them.

@@ -267,7 +267,8 @@ impl State {
     /// Whether the server surely reads what the client writes as UTF-8.
     #[must_use]
     pub fn speaks_utf8(&self) -> bool {
-        let one_by_one = CHARSET_VARIABLES.iter().any(|name| self.variable(name).is_some());
+        // What it reads is another matter: Connector/J has results as they are.
+        let one_by_one = CHARSET_VARIABLES.iter().any(|name| *name != "character_set_results" && self.variable(name).is_some());
         let utf8 = match &self.names {
             Names::Collation(id) => wire::charset::by_id(*id).is_some_and(|collation| collation.charset.starts_with("utf8")),
             Names::Written(words) => {
@@ -505,6 +506,16 @@ mod tests {
 
     fn literal(text: &str) -> UserValue {
         UserValue::new(text, None)
+    }
+
+    #[test]
+    fn what_a_session_writes_is_utf8_however_it_reads() {
+        let mut state = State::new("", 45);
+        state.set("character_set_results", "NULL");
+        assert!(state.speaks_utf8());
+        state.set("character_set_client", "latin1");
+        assert!(!state.speaks_utf8());
+        assert!(!State::new("", 8).speaks_utf8());
     }
 
     #[test]

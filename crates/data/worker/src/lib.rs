@@ -36,6 +36,7 @@ mod learn;
 mod left;
 mod lexing;
 mod mirror;
+mod on_reader;
 mod pace;
 mod packing;
 mod peers;

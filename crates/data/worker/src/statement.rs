@@ -140,6 +140,13 @@ impl Session {
         self.entry.begins(name, text, began);
         self.note_received(class, text, what);
 
+        if !matches!(what, What::Prepare(_))
+            && self.reads_on(epoch).is_some()
+            && let Some(complaint) = Box::pin(self.leave_reader(epoch, class, text)).await?
+        {
+            return self.refuse(&complaint).await;
+        }
+
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
         let digest = epoch.digests.then(|| sql::digest(text, &epoch.digest, &mut buffer));
@@ -297,7 +304,11 @@ impl Session {
             client_addr: &self.entry.client.0,
             proxy_addr: &self.local.0,
             proxy_port: self.local.1,
-            in_transaction: if user_lock.is_some() { None } else { self.held.transaction().or(implicit) },
+            in_transaction: if user_lock.is_some() || self.locks_beside_reader(epoch, class, statement.text) {
+                None
+            } else {
+                self.held.transaction().or(implicit)
+            },
             locked: user_lock.or_else(|| self.held.asked_for(class)).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
             next_flag_in: self.next_flag_in,
             autocommit: self.state.autocommit,
