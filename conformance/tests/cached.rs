@@ -21,6 +21,7 @@ fn main() {
         ("a_transaction_sees_its_own_writes", a_transaction_sees_its_own_writes),
         ("a_write_ends_the_use_of_what_was_read", a_write_ends_the_use_of_what_was_read),
         ("what_a_server_tells_of_itself_is_not_kept_where_writes_end_it", dictionaries),
+        ("every_kind_of_write_ends_the_use_of_what_was_read", every_kind_of_write),
         ("a_write_ends_the_use_of_what_was_prepared_elsewhere", prepared_elsewhere),
         ("a_write_that_nobody_watched_ends_the_use_of_all", unwatched),
         ("a_write_that_was_given_up_may_go_on", given_up),
@@ -246,6 +247,57 @@ fn a_write_ends_the_use_of_what_was_read(driver: Driver) -> Outcome {
     server.root("DELETE FROM conf.scratch")?;
     same(proxy.query(count)?.trim(), "5")?;
     same(&hits()?.to_string(), "7")
+}
+
+/// Whatever it is that changes a table: what was read before is not served after it.
+fn every_kind_of_write(driver: Driver) -> Outcome {
+    const WRITES: &[(Option<Vendor>, &str)] = &[
+        (None, "INSERT INTO conf.w VALUES (1, 'x'), (2, 'y')"),
+        (None, "REPLACE INTO conf.w VALUES (1, 'z')"),
+        (None, "INSERT INTO conf.w VALUES (1, 'x') ON DUPLICATE KEY UPDATE words = 'again'"),
+        (None, "INSERT INTO conf.w SELECT id + 10, 'many' FROM conf.numbers WHERE id < 4"),
+        (None, "UPDATE conf.w SET words = 'all'"),
+        (None, "UPDATE conf.numbers n JOIN conf.w ON w.id = n.id SET w.words = 'joined'"),
+        (None, "UPDATE conf.numbers n, conf.w SET words = 'listed' WHERE w.id = n.id"),
+        (None, "DELETE conf.w FROM conf.numbers n JOIN conf.w ON w.id = n.id WHERE n.id = 1"),
+        (None, "DELETE FROM conf.w USING conf.w JOIN conf.numbers n ON w.id = n.id WHERE n.id = 2"),
+        (None, "/*!50000 DELETE FROM conf.w WHERE id = 11 */"),
+        (Some(Vendor::MySql), "WITH m AS (SELECT MAX(id) AS id FROM conf.w) UPDATE conf.w JOIN m USING (id) SET words = 'with'"),
+        (Some(Vendor::MariaDb), "INSERT INTO conf.w VALUES (20, 'returned') RETURNING id"),
+        (None, "CALL conf.writes()"),
+        (None, "XA START 'w'; INSERT INTO conf.w VALUES (31, 'xa'); XA END 'w'; XA PREPARE 'w'; XA COMMIT 'w'"),
+        (None, "BEGIN; INSERT INTO conf.w VALUES (32, 'savepoint'); SAVEPOINT s; DELETE FROM conf.w; ROLLBACK TO s; COMMIT"),
+        (None, "LOCK TABLES conf.w WRITE; INSERT INTO conf.w VALUES (33, 'locked'); UNLOCK TABLES"),
+        (None, "SET @w = 'INSERT INTO conf.w VALUES (34, 1)'; PREPARE w FROM @w; EXECUTE w"),
+        (None, "ALTER TABLE conf.w ADD COLUMN more INT NOT NULL DEFAULT 5"),
+        (None, "ALTER TABLE conf.w DROP COLUMN more"),
+        (None, "CREATE TABLE conf.v LIKE conf.w; RENAME TABLE conf.w TO conf.u, conf.v TO conf.w"),
+        (None, "INSERT INTO conf.w VALUES (40, 'new')"),
+        (None, "TRUNCATE conf.w"),
+        (None, "DROP TABLE conf.w; ALTER TABLE conf.u RENAME TO conf.w"),
+    ];
+    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+        let (server, proxy) = stand(driver, vendor, r#"attributes = "{\"cache_invalidate\":true}","#)?;
+        server.root(
+            "CREATE TABLE conf.w (id INT PRIMARY KEY, words VARCHAR(100)); \
+             CREATE PROCEDURE conf.writes() INSERT INTO conf.w VALUES (30, 'called')",
+        )?;
+        let reads = "SELECT * FROM conf.w ORDER BY id";
+        let hits = || counted(&proxy, "Query_Cache_count_GET_OK");
+        for (_, write) in WRITES.iter().filter(|(only_on, _)| only_on.is_none_or(|only| only == vendor)) {
+            let at = |error: String| format!("{vendor}: {write}: {error}");
+            let before = proxy.query(reads).map_err(at)?;
+            let served = hits()?;
+            same(&proxy.query(reads)?, &before).map_err(at)?;
+            same(&hits()?.to_string(), &(served + 1).to_string()).map_err(at)?;
+            proxy.query(write).map_err(at)?;
+            // No lock is taken on what the cache has.
+            let now = proxy.query(&format!("{reads} FOR UPDATE"))?;
+            expect(now != before, || at("has changed nothing".to_owned()))?;
+            same(&proxy.query(reads)?, &now).map_err(at)?;
+        }
+    }
+    Ok(())
 }
 
 /// A CREATE TABLE does not name the table of the dictionary that it changes, nor a SET GLOBAL the statement that reads it.

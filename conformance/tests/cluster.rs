@@ -398,7 +398,10 @@ fn newcomer(driver: Driver) -> Outcome {
     }
     in_step(&proxies)?;
     same(&proxies[2].query("SELECT 7")?, "7")?;
-    same(&proxies[2].admin("SELECT schemaname FROM disk.mysql_query_rules_fast_routing")?, "a")
+    same(&proxies[2].admin("SELECT schemaname FROM disk.mysql_query_rules_fast_routing")?, "a")?;
+    // Who had edited there, and loads now, loads what came.
+    proxies[2].admin("LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    expect(whole_log(&proxies[2]).contains("what had been edited here before that"), || "nobody says that an edit is gone".into())
 }
 
 fn conflict(driver: Driver) -> Outcome {

@@ -379,6 +379,7 @@ impl Shared {
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
+        notices.extend(self.cluster.taken_lately(module, self.rt.now()));
         notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
@@ -530,9 +531,8 @@ impl Shared {
             Subject::Table { words, table, disk } => {
                 let schema = if *disk { "disk" } else { "main" };
                 let condition = if *table == "global_variables" { "WHERE variable_name LIKE 'mysql-%'" } else { "" };
-                let checksum = checksum_of(
-                    &self.engine.borrow().run(&format!("SELECT * FROM {schema}.{table} {condition} ORDER BY 1, 2"), &[])?,
-                );
+                let checksum =
+                    checksum_of(&self.engine.borrow().run(&format!("SELECT * FROM {schema}.{table} {condition}"), &[])?);
                 let mut grid = Grid::new(["table", "checksum"]);
                 grid.push_row([Some(*words), Some(&checksum)]);
                 Ok(Reply::Rows(grid))
@@ -561,13 +561,15 @@ fn is_short_enough(asker: &Asker, text: &str) -> Result<(), Said> {
     }
 }
 
-/// ProxySQL's form of a checksum: of nothing it is `0x00`.
+/// ProxySQL's form of a checksum: of nothing it is `0x00`. The same for the same rows, in whatever order they come.
 fn checksum_of(reply: &Reply) -> String {
     let Reply::Rows(grid) = reply else { return "0x00".into() };
     if grid.is_empty() {
         return "0x00".into();
     }
-    let text: String = grid.rows().flatten().map(|cell| format!("{cell:?}\n")).collect();
+    let mut rows: Vec<String> = grid.rows().map(|row| row.into_iter().map(|cell| format!("{cell:?}\n")).collect()).collect();
+    rows.sort_unstable();
+    let text = rows.concat();
     format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0))
 }
 

@@ -136,6 +136,55 @@ fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
 }
 
 #[test]
+fn a_checksum_is_that_of_the_rows() {
+    testing::with(Options::default(), |bench| async move {
+        let of = async |what: &str| bench.rows(&format!("CHECKSUM {what}")).await[0][1].clone();
+        for (subject, module, table, (one, other)) in [
+            (
+                "MYSQL SERVERS",
+                "MYSQL SERVERS",
+                "mysql_servers (hostgroup_id, hostname, port)",
+                ("(0, 'a', 3306)", "(0, 'a', 3307)"),
+            ),
+            ("MYSQL USERS", "MYSQL USERS", "mysql_users (username, backend, frontend)", ("('u', 0, 1)", "('u', 1, 0)")),
+            ("MYSQL QUERY RULES", "MYSQL QUERY RULES", "mysql_query_rules (rule_id, flagIN)", ("(1, 5)", "(2, 6)")),
+            (
+                "MYSQL REPLICATION HOSTGROUPS",
+                "MYSQL SERVERS",
+                "mysql_replication_hostgroups (writer_hostgroup, reader_hostgroup)",
+                ("(1, 2)", "(3, 4)"),
+            ),
+        ] {
+            let name = table.split(' ').next().unwrap();
+            let empty = of(subject).await;
+            assert_eq!(empty, of(&format!("DISK {subject}")).await, "{subject}");
+            bench.run(&format!("INSERT INTO {table} VALUES {one}, {other}")).await;
+            let both = of(subject).await;
+            assert!(both != empty && both.starts_with("0x"), "{subject}: {both}");
+            assert_eq!(of(&format!("MEMORY {subject}")).await, both);
+            assert_eq!(of(&format!("DISK {subject}")).await, empty);
+            bench.run(&format!("SAVE {module} TO DISK")).await;
+            assert_eq!(of(&format!("DISK {subject}")).await, both);
+            bench.run(&format!("DELETE FROM {name}")).await;
+            assert_eq!(of(subject).await, empty);
+            bench.run(&format!("INSERT INTO {table} VALUES {one}")).await;
+            assert_ne!(of(subject).await, both);
+            // In whatever order they were written.
+            bench.run(&format!("DELETE FROM {name}")).await;
+            bench.run(&format!("INSERT INTO {table} VALUES {other}, {one}")).await;
+            assert_eq!(of(subject).await, both, "{subject}");
+            bench.script(&format!("DELETE FROM {name}; SAVE {module} TO DISK")).await;
+        }
+        let before = of("MYSQL VARIABLES").await;
+        bench.run("SET mysql-max_connections = 4321").await;
+        assert_ne!(of("MYSQL VARIABLES").await, before);
+        assert_eq!(of("DISK MYSQL VARIABLES").await, before);
+        bench.run("SAVE MYSQL VARIABLES TO DISK").await;
+        assert_eq!(of("DISK MYSQL VARIABLES").await, of("MYSQL VARIABLES").await);
+    });
+}
+
+#[test]
 fn one_user_can_be_loaded_alone_and_users_come_back_as_two_rows() {
     testing::with(Options::default(), |bench| async move {
         bench

@@ -355,6 +355,8 @@ pub(crate) fn may_write_tables(class: &Class<'_>, text: &[u8]) -> bool {
     let of_the_session = class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
     // Some server may read a write in it.
     let reads_only = reads_only && !(class.leaves.intersects(Leaves::UNKNOWN_STATE) && mentions_a_write(text));
+    // MySQL carries out what DESCRIBE ANALYZE is asked about.
+    let reads_only = reads_only && class.against != Some(sql::Against::Change);
     // A sequence can be read like a table.
     let counts_on = class.leaves.intersects(Leaves::SEQUENCE.with(Leaves::NEXTVAL));
     class.multi || counts_on || !(class.plain_read || reads_only || of_the_session || class.use_db.is_some())

@@ -1,8 +1,7 @@
 //! A client's result and a mirror's, compared: the verdicts of a core, by digest.
 
 use bridge::MirrorRow;
-use sql::DigestOptions;
-use sql::words::Words;
+use sql::{DigestOptions, Lexing};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,13 +26,14 @@ pub(crate) struct Side {
 pub(crate) struct Pair {
     hostgroup: u32,
     text: Box<[u8]>,
+    lexing: Lexing,
     client: Cell<Option<Side>>,
     mirror: Cell<Option<Side>>,
 }
 
 impl Pair {
-    pub(crate) fn new(hostgroup: u32, text: &[u8]) -> Self {
-        Self { hostgroup, text: text.into(), client: Cell::new(None), mirror: Cell::new(None) }
+    pub(crate) fn new(hostgroup: u32, text: &[u8], lexing: Lexing) -> Self {
+        Self { hostgroup, text: text.into(), lexing, client: Cell::new(None), mirror: Cell::new(None) }
     }
 
     /// What waits with it.
@@ -59,15 +59,15 @@ impl Pair {
         let (Some(client), Some(mirror)) = (self.client.get(), self.mirror.get()) else { return true };
         let mut text = Vec::new();
         let digest = sql::digest(&self.text, options, &mut text);
-        let difference = Difference::between(&client, &mirror, is_ordered(&self.text));
+        let difference = Difference::between(&client, &mirror, is_ordered(&self.text, self.lexing));
         verdicts.add((self.hostgroup, digest), &text, [&client, &mirror], difference, now_s)
     }
 }
 
 /// Whether the order of its rows is part of the result: ORDER BY outside of parentheses.
-fn is_ordered(text: &[u8]) -> bool {
+fn is_ordered(text: &[u8], lexing: Lexing) -> bool {
     let (mut depth, mut after_order) = (0_u32, false);
-    for token in Words::new(text) {
+    for token in lexing.words(text) {
         if token.is_sign(b'(') {
             depth += 1;
         } else if token.is_sign(b')') {
@@ -219,7 +219,7 @@ mod tests {
             ("select a from t order /* x */ by a", true),
             ("SELECT `order` FROM t", false),
         ] {
-            assert_eq!(is_ordered(text.as_bytes()), ordered, "{text}");
+            assert_eq!(is_ordered(text.as_bytes(), Lexing::Escapes), ordered, "{text}");
         }
     }
 
@@ -228,11 +228,11 @@ mod tests {
         let verdicts = Verdicts::default();
         let options = DigestOptions::default();
         let judge = |text: &str, client, mirror| {
-            let pair = Pair::new(9, text.as_bytes());
+            let pair = Pair::new(9, text.as_bytes(), Lexing::Escapes);
             assert!(pair.mirror_said(&verdicts, mirror, 100, &options));
             pair.client_said(&verdicts, client, 100, &options)
         };
-        assert!(Pair::new(9, b"SELECT 1").mirror_said(&verdicts, side(None, 1, 1, 1), 100, &options));
+        assert!(Pair::new(9, b"SELECT 1", Lexing::Escapes).mirror_said(&verdicts, side(None, 1, 1, 1), 100, &options));
         assert!(verdicts.rows(false).is_empty(), "one side says nothing");
         let told = |verdicts: &Verdicts| verdicts.rows(false).pop().unwrap();
         assert!(judge("SELECT 1", side(None, 2, 3, 4), side(None, 2, 9, 4)));

@@ -117,7 +117,7 @@ impl Session {
         state.autocommit = true;
         // Nor does anybody want to be told what it changes.
         state.track_nothing();
-        let pair = mirror.compare.then(|| Rc::new(Pair::new(mirror.leg.hostgroup, job.text)));
+        let pair = mirror.compare.then(|| Rc::new(Pair::new(mirror.leg.hostgroup, job.text, self.lexing_of(job.what))));
         let mut copy = Copy {
             hostgroup: mirror.leg.hostgroup,
             payload,

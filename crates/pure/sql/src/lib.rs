@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod blank;
+mod case;
 pub mod class;
 mod counters;
 mod counts;

@@ -1,6 +1,6 @@
 //! Rewriting by template: a statement of this structure becomes that statement, with its values carried over.
 //!
-//! Statements are compared part by part as the server reads them: blanks, comments and the case of keywords do not count, quotes
+//! Statements are compared part by part as the server reads them: blanks, comments and the case of keywords, columns and functions do not count, quotes
 //! around a name do not either, values match placeholders. A text that only looks alike, inside a string or a comment, does not match.
 
 use crate::parts::{Part, Parts};
@@ -41,7 +41,10 @@ impl Read {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Keyword(Box<[u8]>),
+    /// Of a table, a schema or an alias: the case counts.
     Name(Box<[u8]>),
+    /// Of a column or a function, in any case.
+    AnyCase(Box<[u8]>),
     Sign(u8),
     Value(Box<[u8]>),
     /// Any value.
@@ -94,7 +97,7 @@ pub fn fingerprint(sql: &[u8], lexing: Lexing) -> u64 {
     for part in Parts::of(sql, lexing) {
         match part {
             Part::Keyword(word) => word.iter().for_each(|byte| mix(byte.to_ascii_uppercase())),
-            Part::Name(name) => name.iter().for_each(|byte| mix(*byte)),
+            Part::Name(name) => name.iter().for_each(|byte| mix(byte.to_ascii_lowercase())),
             Part::Sign(sign) => mix(sign),
             Part::Value(_) => mix(1),
         }
@@ -114,10 +117,13 @@ impl Template {
         let pattern = whole(pattern).map_err(wrong)?;
         let mut names: Vec<Option<String>> = Vec::new();
         let mut pieces = Vec::new();
-        for part in Parts::of_template(pattern) {
+        let parts: Vec<_> = Parts::of_template(pattern).collect();
+        let counts = crate::case::counts(&parts);
+        for (part, case_counts) in parts.into_iter().zip(counts) {
             pieces.push(match part {
                 Part::Keyword(word) => Piece::Keyword(word.to_ascii_uppercase().into()),
-                Part::Name(name) => Piece::Name(name.into()),
+                Part::Name(name) if case_counts => Piece::Name(name.into()),
+                Part::Name(name) => Piece::AnyCase(name.into()),
                 Part::Sign(sign) => Piece::Sign(sign),
                 Part::Value(text) => match &*text {
                     b"?" => {
@@ -174,6 +180,7 @@ impl Template {
             let matches = match (piece, parts.next()?) {
                 (Piece::Keyword(known), Part::Keyword(word)) => known.eq_ignore_ascii_case(word),
                 (Piece::Name(known), Part::Name(name)) => **known == *name,
+                (Piece::AnyCase(known), Part::Name(name)) => known.eq_ignore_ascii_case(&name),
                 (Piece::Sign(known), Part::Sign(sign)) => *known == sign,
                 (Piece::Value(known), Part::Value(value)) => **known == *value,
                 (Piece::Slot, Part::Value(value)) => {
@@ -262,7 +269,8 @@ fn of_pieces(pieces: &[Piece]) -> u64 {
     let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     for piece in pieces {
         match piece {
-            Piece::Keyword(text) | Piece::Name(text) => text.iter().for_each(|byte| mix(*byte)),
+            Piece::Keyword(text) => text.iter().for_each(|byte| mix(*byte)),
+            Piece::Name(text) | Piece::AnyCase(text) => text.iter().for_each(|byte| mix(byte.to_ascii_lowercase())),
             Piece::Sign(sign) => mix(*sign),
             Piece::Value(_) | Piece::Slot => mix(1),
         }

@@ -24,6 +24,7 @@ fn a_statement_matches_whatever_its_blanks_case_comments_and_quotes() {
     for sql in [
         "SELECT * FROM t WHERE a = 5",
         "select*from t where a=5",
+        "select * from t where A = 5",
         "  SELECT\n*\tFROM `t`\nWHERE `a` = 5 ; ",
         "SELECT /*+ NO_INDEX */ * FROM t -- x\n WHERE a # y\n = 5",
         "SELECT /*! * */ FROM t WHERE a = 5",

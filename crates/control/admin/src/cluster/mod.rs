@@ -24,10 +24,11 @@ use config::{Help as _, Variables};
 use decide::Kin;
 pub(crate) use decide::Sum;
 pub(crate) use peer::Peer;
-use rt::Rt;
 use rt::local::{Bell, Notify};
+use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Proxies of other versions may know other tables.
 pub(crate) const MILLRACE: &str = env!("CARGO_PKG_VERSION");
@@ -136,6 +137,8 @@ struct Client {
     seen_s: u64,
 }
 
+/// Who edits a module is taken to have begun so long ago at most.
+const LATELY: Duration = Duration::from_secs(60);
 /// So many are remembered.
 const CLIENTS_MAX: usize = 256;
 
@@ -164,6 +167,8 @@ pub(crate) struct Cluster {
     clients: RefCell<Vec<Client>>,
     /// One module after the other is taken over: it may be large.
     pulling: Cell<bool>,
+    /// When each was, and from whom.
+    taken: RefCell<[Option<(Instant, String)>; SUBJECTS.len()]>,
     tally: Tally,
     /// Rings when others may have to be looked at, or otherwise.
     changed: Bell,
@@ -188,6 +193,7 @@ impl Cluster {
             peers: RefCell::default(),
             clients: RefCell::default(),
             pulling: Cell::new(false),
+            taken: RefCell::default(),
             tally: Tally::default(),
             changed: Bell::new(),
         }
@@ -208,6 +214,24 @@ impl Cluster {
         *own = Own { version: now.version, epoch: now.epoch, checksum, replaced: own.checksum, saved: None };
         drop(all);
         self.changed.ring();
+    }
+
+    /// A module was taken over.
+    fn was_taken(&self, at: At, now: Instant, from: &str) {
+        if let Some(taken) = self.taken.borrow_mut().get_mut(at) {
+            *taken = Some((now, from.to_owned()));
+        }
+    }
+
+    /// What is to be said to who loads a module that was taken over a moment ago: what was edited before is not what is loaded.
+    pub(crate) fn taken_lately(&self, module: Module, now: Instant) -> Option<String> {
+        let taken = self.taken.borrow();
+        let (since, from) = at(module).and_then(|at| taken.get(at)?.as_ref())?;
+        let ago = now - *since;
+        (ago < LATELY).then(|| {
+            let s = ago.as_secs();
+            format!("it was taken over from {from} {s} s ago: what had been edited here before that, and not loaded, is gone; look at it")
+        })
     }
 
     /// The latest epoch in which another proxy is known to have loaded this module.

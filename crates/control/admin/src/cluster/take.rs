@@ -218,6 +218,7 @@ impl Shared {
         self.keep(subject, &next)?;
         let entered = self.enter(module, next, Some(theirs), events.ends).await;
         up(&self.cluster.tally.taken);
+        self.cluster.was_taken(at, self.rt.now(), &from);
         let Sum { version, epoch, .. } = theirs;
         let words = format!("cluster: {} was taken over from {from}, version {version} of epoch {epoch}", subject.name);
         (self.hooks.log)(&words);
