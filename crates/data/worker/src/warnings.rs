@@ -207,7 +207,11 @@ impl Session {
 /// Whether MariaDB shows the warnings of before after a statement that has none of its own: it does where no table is used. What is not certain counts
 /// as a table.
 pub(crate) fn leaves_warnings(job: &Job<'_>) -> bool {
-    is_without_tables(job.class, job.sent())
+    match job.what {
+        // By its name in SQL: as what is prepared would.
+        What::Prepare(preparing) if preparing.naming.is_some() => is_without_tables(&sql::class(job.sent()), job.sent()),
+        _ => is_without_tables(job.class, job.sent()),
+    }
 }
 
 fn is_without_tables(class: &Class<'_>, text: &[u8]) -> bool {
