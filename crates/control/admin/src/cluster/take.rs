@@ -60,20 +60,25 @@ fn rows<T: Mapped>(pieces: &Pieces, help: &dyn Help) -> Result<Vec<T>, Vec<Refus
     for (_, text) in pieces.iter().filter(|(table, _)| table == T::TABLE) {
         help.pause();
         for line in text.split(|byte| *byte == b'\n') {
-            let row = T::read_json(line)
-                .map_err(|error| vec![sql_refusal(T::TABLE, SqlError(format!("has a row that is none: {error}")))])?;
+            let row = T::read_json(line).map_err(|error| vec![no_row(T::TABLE, rows.len() + 1, &error)])?;
             rows.push(row);
         }
     }
     Ok(rows)
 }
 
+/// Where it does not fit, and not what stands there: it may be a password, and this is for the log.
+fn no_row(table: &'static str, nth: usize, error: &serde_json::Error) -> Refusal {
+    let words = format!("has no row of this version as number {nth}: it does not fit at its byte {}", error.column());
+    sql_refusal(table, SqlError(words))
+}
+
 fn variables(pieces: &Pieces, prefix: &str) -> Result<build::Pairs, Vec<Refusal>> {
     let mut pairs = build::Pairs::new();
     for (_, text) in pieces.iter().filter(|(table, _)| table == sums::VARIABLES) {
         for line in text.split(|byte| *byte == b'\n') {
-            let pair: (String, String) = serde_json::from_slice(line)
-                .map_err(|error| vec![sql_refusal(sums::VARIABLES, SqlError(format!("has a row that is none: {error}")))])?;
+            let pair: (String, String) =
+                serde_json::from_slice(line).map_err(|error| vec![no_row(sums::VARIABLES, pairs.len() + 1, &error)])?;
             // Nobody else says where this one listens.
             if pair.0.starts_with(prefix) && sums::is_shared(&pair.0) {
                 pairs.push(pair);
@@ -259,6 +264,22 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_fit_is_not_told_with_its_value() {
+        let text = br#"["u","s3cret","s3cret","s3cret"]"#.to_vec();
+        let wrong = vec![
+            (<config::UserRow as Mapped>::TABLE.to_owned(), text),
+            (sums::VARIABLES.to_owned(), br#"["admin-x",["s3cret"]]"#.to_vec()),
+        ];
+        let users = rows::<config::UserRow>(&wrong, &config::Alone).map(drop).unwrap_err();
+        let said = users.into_iter().chain(variables(&wrong, "admin-").map(drop).unwrap_err());
+        let words: Vec<_> = said.map(|refused| refused.to_string()).collect();
+        assert!(
+            words.len() == 2 && words.iter().all(|words| words.contains("number 1") && !words.contains("s3cret")),
+            "{words:?}"
+        );
+    }
+
+    #[test]
     fn what_is_given_is_built_again_with_the_same_checksum() {
         let (given, module) = (many(), Module::Rules);
         let of = |snapshot: &Snapshot| sums::checksum(module, snapshot, &|| ());
@@ -274,7 +295,10 @@ mod tests {
         let mut broken = whole;
         broken.last_mut().unwrap().1.pop();
         let refused = built(module, &broken, &Snapshot::default(), &config::Alone).unwrap_err();
-        assert!(refused[0].to_string().starts_with("mysql_query_rules_fast_routing: has a row that is none"), "{refused:?}");
+        assert!(
+            refused[0].to_string().starts_with("mysql_query_rules_fast_routing: has no row of this version as number"),
+            "{refused:?}"
+        );
     }
 
     #[test]
