@@ -87,9 +87,15 @@ fn on_the_reader(driver: Driver) -> Outcome {
             let refused = asked(&mut client, stays).err().unwrap_or_default();
             expect(refused.contains("1235"), || format!("{vendor}: {stays}: {refused:?}"))?;
         }
-        is(&mut client, "SELECT @@port", &reader)?;
+        // Nor does it end by what a rule refuses.
+        rules(&two.proxy, "(rule_id, active, match_pattern, error_msg, apply) VALUES (1, 1, '^BEGIN', 'not now', 1)")?;
+        expect(asked(&mut client, "BEGIN").is_err_and(|why| why.contains("not now")), || {
+            format!("{vendor}: BEGIN was let through")
+        })?;
+        is(&mut client, "SELECT @@port FOR UPDATE", &reader)?;
         asked(&mut client, "COMMIT")?;
         is(&mut client, "SELECT @@port FOR UPDATE", &writer)?;
+        rules(&two.proxy, "")?;
     }
     Ok(())
 }

@@ -406,6 +406,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_an_explanation_carries_out_writes() {
+        for (text, writes) in [
+            ("DESCRIBE ANALYZE UPDATE a JOIN b ON a.id = b.id SET a.x = 1", true),
+            ("DESCRIBE ANALYZE SELECT 1", false),
+            ("DESCRIBE t", false),
+        ] {
+            assert_eq!(may_write_tables(&sql::class(text.as_bytes()), text.as_bytes()), writes, "{text}");
+        }
+    }
+
+    #[test]
     fn a_comment_before_the_statement_is_no_part_of_the_key() {
         let cut = |text: &'static str| std::str::from_utf8(without_comment(text.as_bytes())).unwrap();
         assert_eq!(cut(" /* trace=1 */ SELECT 1"), "SELECT 1");

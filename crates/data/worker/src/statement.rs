@@ -140,13 +140,6 @@ impl Session {
         self.entry.begins(name, text, began);
         self.note_received(class, text, what);
 
-        if !matches!(what, What::Prepare(_))
-            && self.reads_on(epoch).is_some()
-            && let Some(complaint) = Box::pin(self.leave_reader(epoch, class, text)).await?
-        {
-            return self.refuse(&complaint).await;
-        }
-
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
         let digest = epoch.digests.then(|| sql::digest(text, &epoch.digest, &mut buffer));
@@ -163,6 +156,13 @@ impl Session {
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
         let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
+        // What is refused ends nothing.
+        if plan.answer.is_none() && !matches!(what, What::Prepare(_)) && self.reads_on(epoch).is_some() {
+            if let Some(complaint) = Box::pin(self.leave_reader(epoch, class, text)).await? {
+                return self.refuse(&complaint).await;
+            }
+            plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
+        }
         if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
             plan.read_from_the_writer(self.user.default_hostgroup);
         }
