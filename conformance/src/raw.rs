@@ -1,8 +1,10 @@
 //! A client that speaks in packets: for what no library does, and to compare every byte of an answer.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::LazyLock;
+use std::thread;
 use std::time::Duration;
 
 use wire::attributes::{Attributes, write_execution, write_query};
@@ -113,19 +115,34 @@ impl Raw {
         caps::has(self.caps, capability)
     }
 
-    /// Sends one packet, or several if the payload is that long.
+    /// Sends one packet, or several if the payload is that long; after a silence, if `$MILLRACE_TEST_SILENCE_MS` says so.
     pub fn send(&mut self, mut seq: u8, payload: &[u8]) -> Result<(), String> {
+        if let Some(silence) = silence() {
+            thread::sleep(silence);
+        }
         let mut framed = Vec::new();
         packet::append(&mut framed, &mut seq, payload);
         self.stream.write_all(&framed).map_err(|error| error.to_string())
+    }
+
+    /// Sends bytes as they are, and gives what comes first, 4 KiB at most: for a client that is compressed by hand.
+    pub fn exchange(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        self.stream.write_all(bytes).map_err(|error| error.to_string())?;
+        let mut came = vec![0; 4096];
+        let len = self.stream.read(&mut came).map_err(|error| error.to_string())?;
+        came.truncate(len);
+        Ok(came)
     }
 
     /// Sends bytes as they are, and gives all that comes until the other side closes the connection.
     pub fn last_words(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         self.stream.write_all(bytes).map_err(|error| error.to_string())?;
         let mut words = Vec::new();
-        self.stream.read_to_end(&mut words).map_err(|error| error.to_string())?;
-        Ok(words)
+        match self.stream.read_to_end(&mut words) {
+            // It was closed with something unread.
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => Err(error.to_string()),
+            _ => Ok(words),
+        }
     }
 
     /// The next packet: its number and payload.
@@ -218,4 +235,11 @@ fn named(all: &[(&str, &str)]) -> Attributes {
     let mut attributes = Attributes::default();
     all.iter().for_each(|(name, text)| attributes.push_text(name, text));
     attributes
+}
+
+/// What a busy machine makes of any client now and then, for each packet of each: see docs/testing.md.
+pub fn silence() -> Option<Duration> {
+    static SILENCE: LazyLock<Option<Duration>> =
+        LazyLock::new(|| Some(Duration::from_millis(std::env::var("MILLRACE_TEST_SILENCE_MS").ok()?.parse().ok()?)));
+    *SILENCE
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::raw::Raw;
+use conformance::raw::{self, Raw};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect};
 use wire::caps;
@@ -361,6 +361,9 @@ fn unknown(driver: Driver) -> Outcome {
                 Ok((raw.query(sql)?, took))
             };
             let (wanted, _) = of(&mut three.direct)?;
+            if raw::silence().is_some() {
+                continue;
+            }
             let quick = (0..100).find_map(|_| match of(&mut three.client) {
                 Ok((said, took)) if is_said(&said) && took >= SILENT => None,
                 found => Some(found),

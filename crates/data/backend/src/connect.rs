@@ -181,6 +181,14 @@ impl Pools {
                 if let Some(text) = init_connect(want.snapshot, want.hostgroup) {
                     let left = limit.saturating_sub(self.rt.now() - begun);
                     let said = self.rt.timeout(left, backend.begin(text.into())).await;
+                    let said = said.map(|said| match said {
+                        // A server runs none for who has to give a new password first. Nobody else may have it.
+                        Err(failed) if failed.is_sandbox() && caps::has(want.caps, caps::EXPIRED_PASSWORDS) => {
+                            backend.retire();
+                            Ok(())
+                        }
+                        said => said,
+                    });
                     said.map_err(|_| {
                         Attempt::Again(format!(
                             "init_connect has no answer within {} ms (mysql-connect_timeout_server)",

@@ -3,6 +3,7 @@
 use bridge::{Blame, Failure, Retry};
 use net::NetError;
 use std::fmt;
+use wire::errors;
 
 /// Why a statement did not get its answer.
 #[derive(Debug)]
@@ -53,6 +54,14 @@ pub enum BackendFailed {
     },
 }
 
+impl BackendFailed {
+    /// Whether the server wants a new password of this user before anything else (error 1820), on this connection.
+    #[must_use]
+    pub fn is_sandbox(&self) -> bool {
+        matches!(self, Self::Sync { code, .. } if *code == errors::MUST_CHANGE_PASSWORD.number)
+    }
+}
+
 impl fmt::Display for BackendFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -100,7 +109,7 @@ impl Failure for BackendFailed {
         let words = self.to_string();
         match self {
             Self::Timeout { .. } => (9001, "HY000", words),
-            Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, wire::errors::state_of(*code), words),
+            Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, errors::state_of(*code), words),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
             Self::Kept => (1235, "42000", words),
             Self::ReadsOtherwise => (1105, "HY000", words),

@@ -183,6 +183,10 @@ impl Session {
                 if kept.has(Hold::FoundRows) {
                     self.keep_found_rows(None);
                 }
+                if matches!(&why, Failed::Backend(failed) if failed.is_sandbox()) {
+                    // It stays one when the user has a new password.
+                    backend.retire();
+                }
                 self.core.pools.release(backend);
                 if kept.has(Hold::Diagnostics) {
                     self.lose_warnings();

@@ -32,6 +32,8 @@ pub(crate) async fn upload(
     let rt = session.core.rt.clone();
     let until = rt.now() + limit;
     let mut interruption = interrupting.is_none().then(|| session.interruption(backend));
+    // One whose file broke off does not go on.
+    session.client.in_order(true);
     let mut work = pin!(async {
         let counts = session.client.compression().is_none();
         let mut file = FilePackets::new(first, counts.then_some(theirs));
@@ -63,6 +65,7 @@ pub(crate) async fn upload(
                 Either::Right(()) => return Err(Failed::Client),
             }
             if end.is_some() {
+                session.client.in_order(false);
                 return Ok(());
             }
         }

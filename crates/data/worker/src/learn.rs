@@ -64,6 +64,11 @@ impl Session {
         }
         if !error && backend.holds.has(Hold::ExpiredPassword) && changes_password(job.sent()) {
             backend.holds.remove(Hold::ExpiredPassword);
+            // The other connections of the session do not hear of it.
+            for (_, mut other) in self.held.take_all_that(|other| other.holds.has(Hold::ExpiredPassword)) {
+                other.retire();
+                self.core.pools.release(other);
+            }
         }
         if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(&job.epoch.snapshot, job.plan.hostgroup()) {
             backend.holds.remove(Hold::Diagnostics);

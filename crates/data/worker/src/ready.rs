@@ -261,9 +261,7 @@ impl Session {
                 return Ok(());
             }
             match backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await {
-                Err(BackendFailed::Sync { code, .. })
-                    if code == errors::MUST_CHANGE_PASSWORD.number && matches!(job.what, What::Query(_)) =>
-                {
+                Err(failed) if failed.is_sandbox() && matches!(job.what, What::Query(_)) => {
                     backend.holds.add(Hold::ExpiredPassword);
                     return Ok(());
                 }

@@ -133,6 +133,13 @@ impl Conn {
         self.packed = Some(Box::new(Packed::to_server(algorithm, level)));
     }
 
+    /// Whether frames that come have to be numbered one after the other, if it is compressed: see [`wire::frame::Frames::in_order`].
+    pub fn in_order(&mut self, must_be: bool) {
+        if let Some(packed) = &mut self.packed {
+            packed.frames.in_order(must_be);
+        }
+    }
+
     /// How it is compressed, and at which level.
     #[must_use]
     pub fn compression(&self) -> Option<(Algorithm, i32)> {

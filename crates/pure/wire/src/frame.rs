@@ -74,6 +74,8 @@ pub struct Frames {
     seq: u8,
     /// The next frame that comes is the first of an answer to one frame of ours.
     first: bool,
+    /// What comes now belongs together, and has to be numbered so.
+    in_order: bool,
     state: State,
     answers: Whole,
 }
@@ -92,7 +94,7 @@ impl Frames {
             Algorithm::Zlib => level.clamp(-1, 9),
             Algorithm::Zstd => level.clamp(1, 22),
         };
-        Self { algorithm, level, seq: 0, first: false, state: BEGINNING, answers: Whole::default() }
+        Self { algorithm, level, seq: 0, first: false, in_order: false, state: BEGINNING, answers: Whole::default() }
     }
 
     /// How they are packed.
@@ -123,6 +125,12 @@ impl Frames {
     /// is not looked at.
     pub fn expect_answer(&mut self) {
         self.first = self.seq == 1;
+    }
+
+    /// From now on each frame that comes has to have the number behind the one before, in whichever direction that went; or no more. Servers
+    /// ask that of each (`net_serv.cc`, error 1156): a file that a client breaks off ends with the first frame of its next command.
+    pub fn in_order(&mut self, must_be: bool) {
+        self.in_order = must_be;
     }
 
     /// Is what came a whole number of frames?
@@ -167,7 +175,8 @@ impl Frames {
     /// something was, there may be more even without further bytes.
     ///
     /// # Errors
-    /// What came answers no command (see [`expect_answer`](Self::expect_answer)), is not packed as it says, or is longer or shorter unpacked than it says.
+    /// What came answers no command (see [`expect_answer`](Self::expect_answer)) or is not numbered as it must be
+    /// (see [`in_order`](Self::in_order)), is not packed as it says, or is longer or shorter unpacked than it says.
     pub fn unpack(&mut self, input: &[u8], out: &mut Vec<u8>, lent: &mut Codecs) -> Result<usize, Malformed> {
         let mut used = 0;
         loop {
@@ -186,6 +195,9 @@ impl Frames {
                     let plain_len = u32::from_le_bytes([p0, p1, p2, 0]) as usize;
                     if std::mem::take(&mut self.first) && seq != 1 {
                         return Err(Malformed::new("a frame that answers no command"));
+                    }
+                    if self.in_order && seq != self.seq {
+                        return Err(Malformed::new("frames out of order"));
                     }
                     self.seq = seq.wrapping_add(1);
                     self.answers.numbers.anew = true;
