@@ -19,6 +19,7 @@ fn main() {
         ("what_one_cannot_load_leaves_nothing_there", half_way),
         ("a_proxy_that_was_down_gets_what_it_missed_and_gives_what_it_saved", down_and_back),
         ("a_new_proxy_gets_everything_and_overwrites_nothing", newcomer),
+        ("proxies_that_were_alone_come_together_by_one_load", alone),
         ("what_was_loaded_in_the_same_second_is_nobody_elses", conflict),
         ("who_dies_while_it_gives_or_takes_leaves_nothing_half", torn),
         ("what_is_no_proxy_is_told_and_holds_up_nobody", stranger),
@@ -128,6 +129,7 @@ fn fast_routes(driver: Driver) -> Outcome {
     let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", odd.port);
     let proxies = (0..3).map(|_| Proxy::start(driver, &wish)).collect::<Result<Vec<_>, _>>()?;
     introduce(&proxies.iter().collect::<Vec<_>>())?;
+    until_looked(&proxies)?;
     let some: Vec<usize> = (1..=SHARDS).step_by(777).collect();
     for (server, rest) in [(&even, 0), (&odd, 1)] {
         let create: String =
@@ -374,34 +376,80 @@ fn newcomer(driver: Driver) -> Outcome {
     // Where all were started anew, too: what they had loaded counts on.
     proxies[0].restart()?;
     proxies[1].restart()?;
-    let before = checksums(&proxies[0])?;
     let new = Proxy::start(driver, &Wish::default())?;
+    proxies[0].admin(&format!(
+        "SET admin-admin_credentials = 'admin:admin;deploy:other;cluster:{SECRET}'; SET admin-stats_credentials = 'watch:dog'; \
+         LOAD ADMIN VARIABLES TO RUNTIME; SAVE ADMIN VARIABLES TO DISK; \
+         INSERT INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {}); \
+         LOAD PROXYSQL SERVERS TO RUNTIME; SAVE PROXYSQL SERVERS TO DISK",
+        new.admin_port
+    ))?;
+    in_step(&proxies)?;
+    let before = checksums(&proxies[0])?;
+    // It is set up by LOADs, hours behind those of the others, as a script does at the birth of a machine: they are in force there only, before it has met
+    // somebody and behind it, until what the others have comes.
+    let modules = "LOAD MYSQL SERVERS TO RUNTIME; LOAD MYSQL USERS TO RUNTIME; LOAD MYSQL QUERY RULES TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME";
     new.admin(&format!(
         "SET admin-admin_credentials = 'admin:admin;cluster:{SECRET}'; SET admin-cluster_username = 'cluster'; \
-         SET admin-cluster_password = '{SECRET}'; SET admin-cluster_check_interval_ms = 50; LOAD ADMIN VARIABLES TO RUNTIME; \
-         INSERT INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {}); SAVE PROXYSQL SERVERS TO DISK",
+         SET admin-cluster_password = '{SECRET}'; SET admin-cluster_check_interval_ms = 1500; SET mysql-max_connections = 55; \
+         LOAD ADMIN VARIABLES TO RUNTIME; SAVE ADMIN VARIABLES TO DISK; {modules}; \
+         INSERT INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {}); \
+         LOAD PROXYSQL SERVERS TO RUNTIME; SAVE PROXYSQL SERVERS TO DISK",
         proxies[0].admin_port
     ))?;
+    let met = "SELECT COUNT(*) FROM stats_proxysql_servers_status WHERE checks_OK > 0";
+    soon("1\n", || ask(&new, met))?;
+    new.admin(&format!("{modules}; LOAD ADMIN VARIABLES TO RUNTIME; LOAD PROXYSQL SERVERS TO RUNTIME"))?;
+    same(&of(&new, "version", "mysql_servers")?, "1")?;
     same(&new.admin("SELECT COUNT(*) FROM runtime_mysql_servers")?, "0")?;
-    // The list of before is a part of that of the others, which have the older one: theirs would be nobody's if this one was loaded later.
-    let row = format!("INSERT INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {})", new.admin_port);
-    proxies[0].admin(&format!("{row}; LOAD PROXYSQL SERVERS TO RUNTIME"))?;
-    let all = format!(
-        "INSERT OR IGNORE INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {}), ('127.0.0.1', {})",
-        proxies[1].admin_port, new.admin_port
-    );
-    new.admin(&format!("{all}; LOAD PROXYSQL SERVERS TO RUNTIME"))?;
+    let log = whole_log(&new);
+    expect(log.contains("no other proxy has answered yet") && log.contains("which is about to be taken over"), || log.clone())?;
     proxies.push(new);
-    let own = |said: String| said.lines().filter(|line| !line.starts_with("proxysql_servers")).collect::<Vec<_>>().join("\n");
     for proxy in &proxies {
-        soon(&own(before.clone()), || checksums(proxy).map(own))?;
+        soon(&before, || checksums(proxy))?;
     }
-    in_step(&proxies)?;
+    some_looks();
+    for proxy in &proxies {
+        same(&checksums(proxy)?, &before)?;
+        let sql = "SELECT variable_value LIKE '%deploy:other%' FROM runtime_global_variables WHERE variable_name = 'admin-admin_credentials'";
+        same(&ask(proxy, sql)?, "1")?;
+        same(&ask(proxy, "SELECT COUNT(*) FROM runtime_proxysql_servers")?, "3")?;
+    }
     same(&proxies[2].query("SELECT 7")?, "7")?;
+    // From then on what is loaded there is for all.
+    proxies[2].admin("UPDATE proxysql_servers SET comment = 'three'; LOAD PROXYSQL SERVERS TO RUNTIME")?;
+    soon("3\n", || ask(&proxies[1], "SELECT COUNT(*) FROM runtime_proxysql_servers WHERE comment = 'three'"))?;
+    in_step(&proxies)?;
     same(&proxies[2].admin("SELECT schemaname FROM disk.mysql_query_rules_fast_routing")?, "a")?;
     // Who had edited there, and loads now, loads what came.
     proxies[2].admin("LOAD MYSQL QUERY RULES TO RUNTIME")?;
     expect(whole_log(&proxies[2]).contains("what had been edited here before that"), || "nobody says that an edit is gone".into())
+}
+
+/// Each was alone, and has what it has loaded: one LOAD says which one is meant.
+fn alone(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let wish = Wish::in_front_of(&server);
+    let proxies = (0..3).map(|_| Proxy::start(driver, &wish)).collect::<Result<Vec<_>, _>>()?;
+    let fast = |schema: usize| {
+        format!(
+            "INSERT INTO mysql_query_rules_fast_routing VALUES ('app', '{schema}', 0, 0, ''); LOAD MYSQL QUERY RULES TO RUNTIME"
+        )
+    };
+    for (at, proxy) in proxies.iter().enumerate() {
+        proxy.admin(&fast(at))?;
+    }
+    introduce(&proxies.iter().collect::<Vec<_>>())?;
+    until_looked(&proxies)?;
+    for (at, proxy) in proxies.iter().enumerate() {
+        same(&proxy.admin("SELECT schemaname FROM runtime_mysql_query_rules_fast_routing")?, &at.to_string())?;
+    }
+    expect(whole_log(&proxies[0]).contains("has not been loaded there since"), || whole_log(&proxies[0]))?;
+    proxies[1].admin("LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    for proxy in &proxies {
+        soon("1\n", || ask(proxy, "SELECT group_concat(schemaname) FROM runtime_mysql_query_rules_fast_routing"))?;
+    }
+    in_step(&proxies)
 }
 
 fn conflict(driver: Driver) -> Outcome {

@@ -294,6 +294,7 @@ impl Shared {
             "hostname" => Some("millrace".into()),
             // Other proxies ask, who share their configuration with their like only.
             "millrace_version" if view == View::Admin => Some(cluster::MILLRACE.into()),
+            "millrace_uuid" if view == View::Admin => Some(self.cluster.uuid().to_owned()),
             // Passwords are among them, and all of them are an administrator's.
             _ if view == View::Stats => door::hello::usual(name).map(str::to_owned),
             _ => {
@@ -380,6 +381,7 @@ impl Shared {
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
         notices.extend(self.cluster.taken_lately(module, self.rt.now()));
+        notices.extend(self.cluster.told_apart(module, &next));
         notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
@@ -427,7 +429,8 @@ impl Shared {
         let _alone = self.alone().await;
         let built = build::one_user(&self.engine.borrow(), &self.snapshot.borrow(), name);
         let (next, notices) = built.map_err(|refused| because("MYSQL USER", &refused))?;
-        let notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        notices.extend(self.cluster.told_apart(Module::Users, &next));
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD MYSQL USER TO RUNTIME: {notice}"));
         }
@@ -438,7 +441,7 @@ impl Shared {
     async fn put_in_force(&self, module: Module, next: Snapshot, theirs: Option<Sum>) -> Result<(), Said> {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
-        self.cluster.loaded(module, theirs, self.now_s());
+        self.cluster.loaded(module, theirs, &next, self.now_s());
         (self.hooks.in_force)(&next);
         self.aside.later(move || drop(before));
         let (confirmed, untold) = self.cores.load(&next, &self.aside).await;

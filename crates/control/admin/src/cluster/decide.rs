@@ -4,7 +4,7 @@
 /// What is known of a module as it is in force somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sum {
-    /// How often it was loaded: 1 after a start, 0 where it is not shared.
+    /// How often it was loaded: 1 after a start, and where what was loaded is for nobody else yet ([`super::Cluster::loaded`]); 0 where it is not shared.
     pub(crate) version: u64,
     /// When what is in force was made, in seconds since 1970; whoever takes it over keeps that. Each LOAD has a later one than what it replaces.
     pub(crate) epoch: u64,
@@ -12,16 +12,24 @@ pub(crate) struct Sum {
     pub(crate) checksum: u64,
 }
 
+/// The latest epoch that another proxy can have. A later one is garbage: no LOAD here could be behind it.
+const EPOCH_MAX: u64 = i64::MAX as u64 / 2;
+
 impl Sum {
+    /// Whether another proxy can have said so.
+    pub(crate) fn is_possible(self) -> bool {
+        self.epoch <= EPOCH_MAX && self.version <= EPOCH_MAX
+    }
+
     /// After a LOAD at this time (seconds since 1970), where no other proxy is known to have a later epoch than `elsewhere`. Clocks differ, and may go back.
     pub(crate) fn loaded(self, now_s: u64, elsewhere: u64, checksum: u64) -> Self {
         let epoch = now_s.max(self.epoch.saturating_add(1)).max(elsewhere.saturating_add(1));
-        Self { version: self.version + 1, epoch, checksum }
+        Self { version: self.version.saturating_add(1), epoch, checksum }
     }
 
     /// After it was taken over.
     pub(crate) fn taken(self, theirs: Self) -> Self {
-        Self { version: self.version + 1, ..theirs }
+        Self { version: self.version.saturating_add(1), ..theirs }
     }
 }
 
@@ -34,6 +42,8 @@ pub(crate) enum Verdict {
     Apart,
     /// The other has only been started: what it has from a file or from disk is nobody else's.
     Unloaded,
+    /// It is no newer than what was here before rows were edited without a LOAD: nobody can say which one is meant.
+    Past,
     /// Ours is newer: it is the other that takes over.
     Ours,
     /// Both were changed in the same second, and nobody can say which one is meant.
@@ -55,8 +65,9 @@ pub(crate) enum Kin {
     Ours,
 }
 
+/// `past`: the epoch that this proxy had before a start that found other rows than were saved with it, 0 if there is none.
 /// `looks`: how many in a row have found them different; `enough`: so many must, 0 for never.
-pub(crate) fn decide(own: Sum, theirs: Sum, kin: Kin, looks: u64, enough: u64) -> Verdict {
+pub(crate) fn decide((own, past): (Sum, u64), theirs: Sum, kin: Kin, looks: u64, enough: u64) -> Verdict {
     let is_same_time = own.version > 1 && own.epoch == theirs.epoch;
     if own.version == 0 || theirs.version == 0 || enough == 0 {
         Verdict::Apart
@@ -64,6 +75,8 @@ pub(crate) fn decide(own: Sum, theirs: Sum, kin: Kin, looks: u64, enough: u64) -
         Verdict::Same
     } else if theirs.version == 1 {
         Verdict::Unloaded
+    } else if own.version == 1 && theirs.epoch <= past {
+        Verdict::Past
     } else if is_same_time && kin == Kin::Unknown {
         Verdict::Conflict
     } else if is_same_time && kin == Kin::Ours || own.version > 1 && own.epoch > theirs.epoch {
@@ -101,10 +114,33 @@ mod tests {
             (sum(2, 10, 7), sum(0, 0, 0), 9, 3, Verdict::Apart),
             (sum(2, 10, 7), sum(2, 11, 8), 9, 0, Verdict::Apart),
         ] {
-            assert_eq!(decide(own, theirs, Kin::Unknown, looks, enough), verdict, "{own:?} {theirs:?} {looks} {enough}");
+            assert_eq!(decide((own, 0), theirs, Kin::Unknown, looks, enough), verdict, "{own:?} {theirs:?} {looks} {enough}");
             let other = if verdict == Verdict::Conflict { [Verdict::Pull, Verdict::Ours] } else { [verdict; 2] };
-            let decided = [Kin::Theirs, Kin::Ours].map(|kin| decide(own, theirs, kin, looks, enough));
+            let decided = [Kin::Theirs, Kin::Ours].map(|kin| decide((own, 0), theirs, kin, looks, enough));
             assert_eq!(decided, other, "in the same second it counts who went on from whom: {own:?} {theirs:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_newer_than_what_was_here_before_is_nobody_elses() {
+        let of = |own: Sum, theirs: Sum| decide((own, 20), theirs, Kin::Unknown, 9, 3);
+        assert_eq!(of(sum(1, 90, 7), sum(5, 20, 8)), Verdict::Past);
+        assert_eq!(of(sum(1, 90, 7), sum(5, 21, 8)), Verdict::Pull);
+        assert_eq!(of(sum(1, 90, 7), sum(1, 20, 8)), Verdict::Unloaded);
+        assert_eq!(of(sum(2, 90, 7), sum(5, 20, 8)), Verdict::Ours);
+        assert_eq!(of(sum(1, 90, 7), sum(5, 20, 7)), Verdict::Same);
+    }
+
+    #[test]
+    fn what_nobody_can_have_is_no_sum() {
+        for (version, epoch, is_possible) in [
+            (5, 40_000_000_000, true),
+            (1, EPOCH_MAX, true),
+            (2, u64::MAX, false),
+            (2, EPOCH_MAX + 1, false),
+            (u64::MAX, 5, false),
+        ] {
+            assert_eq!(sum(version, epoch, 7).is_possible(), is_possible, "{version} {epoch}");
         }
     }
 
@@ -115,8 +151,8 @@ mod tests {
         assert_eq!(slow, sum(3, 5000, 1));
         let edited = slow.loaded(160, 0, 3);
         assert_eq!(edited, sum(4, 5001, 3));
-        assert_eq!(decide(fast_clock, edited, Kin::Unknown, 1, 1), Verdict::Pull);
-        assert_eq!(decide(edited, fast_clock, Kin::Unknown, 1, 1), Verdict::Ours);
+        assert_eq!(decide((fast_clock, 0), edited, Kin::Unknown, 1, 1), Verdict::Pull);
+        assert_eq!(decide((edited, 0), fast_clock, Kin::Unknown, 1, 1), Verdict::Ours);
         assert_eq!(edited.loaded(9000, 0, 4), sum(5, 9000, 4));
         assert_eq!(edited.loaded(9000, 9005, 4), sum(5, 9006, 4), "another proxy has the same with a later epoch");
         assert_eq!(edited.loaded(0, u64::MAX, 4).epoch, u64::MAX);
@@ -149,11 +185,11 @@ mod tests {
     fn settle(all: &mut [Sum; 3], below: &mut impl FnMut(u64) -> u64) -> bool {
         for _ in 0..1000 {
             let (one, other) = (below(3) as usize, below(3) as usize);
-            if decide(all[one], all[other], Kin::Unknown, 1, 1) == Verdict::Pull {
+            if decide((all[one], 0), all[other], Kin::Unknown, 1, 1) == Verdict::Pull {
                 all[one] = all[one].taken(all[other]);
             }
         }
-        let pulls = |one: Sum| all.iter().any(|other| decide(one, *other, Kin::Unknown, 1, 1) == Verdict::Pull);
+        let pulls = |one: Sum| all.iter().any(|other| decide((one, 0), *other, Kin::Unknown, 1, 1) == Verdict::Pull);
         !all.iter().any(|sum| pulls(*sum))
     }
 }

@@ -20,9 +20,10 @@ use crate::engine::Engine;
 use crate::layers;
 use crate::shared::Shared;
 use crate::tables::Module;
-use config::{Help as _, Variables};
-use decide::Kin;
+use config::{Help as _, Snapshot, Variables};
 pub(crate) use decide::Sum;
+use decide::{Kin, Verdict, decide};
+use peer::Met;
 pub(crate) use peer::Peer;
 use rt::local::{Bell, Notify};
 use rt::{Instant, Rt};
@@ -46,9 +47,16 @@ pub(crate) struct Subject {
     counts: fn(&Variables) -> bool,
 }
 
-/// All of them, in the order in which they are taken over: a variable that switches the firewall on comes behind the firewall's rules. The
-/// firewall is ProxySQL's to each proxy alone; here it goes by the variables of the rules.
+/// All of them, in the order in which one that was only started takes them over: servers come before the rules that name their hostgroups, and
+/// a variable that switches the firewall on behind the firewall's rules. Later ones come in the order in which they were loaded. The firewall is ProxySQL's to each proxy alone; here it goes by the variables of the rules.
 pub(crate) const SUBJECTS: [Subject; 7] = [
+    Subject {
+        name: "mysql_servers",
+        module: Module::Servers,
+        enough: |v| v.admin_cluster_mysql_servers_diffs_before_sync,
+        saves: |v| v.admin_cluster_mysql_servers_save_to_disk,
+        counts: |v| v.admin_checksum_mysql_servers,
+    },
     Subject {
         name: "mysql_query_rules",
         module: Module::Rules,
@@ -62,13 +70,6 @@ pub(crate) const SUBJECTS: [Subject; 7] = [
         enough: |v| v.admin_cluster_mysql_query_rules_diffs_before_sync,
         saves: |v| v.admin_cluster_mysql_query_rules_save_to_disk,
         counts: |v| v.admin_checksum_mysql_query_rules,
-    },
-    Subject {
-        name: "mysql_servers",
-        module: Module::Servers,
-        enough: |v| v.admin_cluster_mysql_servers_diffs_before_sync,
-        saves: |v| v.admin_cluster_mysql_servers_save_to_disk,
-        counts: |v| v.admin_checksum_mysql_servers,
     },
     Subject {
         name: "mysql_users",
@@ -118,9 +119,16 @@ struct Own {
     replaced: Option<u64>,
     /// What a SAVE before the start has kept. It counts if what the start found is the same.
     saved: Option<Sum>,
+    /// The epoch of what a SAVE before the start has kept, where the start has found something else; 0 for none.
+    past: u64,
 }
 
 impl Own {
+    /// Whether it has been a part of what proxies share: loaded among others, or taken over, be it before the start.
+    fn is_shared(&self) -> bool {
+        self.version > 1 || self.saved.is_some() || self.past > 0
+    }
+
     fn sum(self) -> Option<Sum> {
         Some(Sum { version: self.version, epoch: self.epoch, checksum: self.checksum? })
     }
@@ -181,9 +189,10 @@ impl Cluster {
         let own = SUBJECTS.each_ref().map(|subject| {
             let saved = layers::saved_mark(engine.conn(), subject.name).and_then(|(version, epoch, checksum)| {
                 let (version, epoch) = (u64::try_from(version).ok()?, u64::try_from(epoch).ok()?);
-                (version > 1).then_some(Sum { version, epoch, checksum: sums::number(&checksum)? })
+                let sum = Sum { version, epoch, checksum: sums::number(&checksum)? };
+                (version > 1 && sum.is_possible()).then_some(sum)
             });
-            Own { version: 1, epoch, checksum: None, replaced: None, saved }
+            Own { version: 1, epoch, checksum: None, replaced: None, saved, past: 0 }
         });
         Self {
             uuid: uuid(rt.random(), rt.random()),
@@ -199,21 +208,63 @@ impl Cluster {
         }
     }
 
-    /// This module is in force from now on: loaded here, or taken over with what it was there.
-    pub(crate) fn loaded(&self, module: Module, theirs: Option<Sum>, now_s: u64) {
+    /// This module is in force from now on: loaded here, or taken over with what it was there. What is loaded by a proxy that has no part yet in
+    /// what the others share is for nobody else: who sets up a new one would replace by it what all of them have.
+    pub(crate) fn loaded(&self, module: Module, theirs: Option<Sum>, next: &Snapshot, now_s: u64) {
+        let is_apart = theirs.is_none() && self.apart(module, next).is_some();
         let mut all = self.own.borrow_mut();
         let Some(own) = at(module).and_then(|at| all.get_mut(at)) else { return };
         // Later than what was saved, too, be it that nobody has asked yet whether it is what the start found.
-        let epoch = own.saved.map_or(own.epoch, |saved| saved.epoch.max(own.epoch));
+        let epoch = own.saved.map_or(own.epoch, |saved| saved.epoch.max(own.epoch)).max(own.past);
         let before = Sum { version: own.version, epoch, checksum: 0 };
         let elsewhere = self.latest_elsewhere(module);
         let (now, checksum) = match theirs {
             Some(theirs) => (before.taken(theirs), Some(theirs.checksum)),
             None => (before.loaded(now_s, elsewhere, 0), None),
         };
-        *own = Own { version: now.version, epoch: now.epoch, checksum, replaced: own.checksum, saved: None };
+        let version = if is_apart { own.version } else { now.version };
+        *own = Own { version, epoch: now.epoch, checksum, replaced: own.checksum, saved: None, past: 0 };
         drop(all);
         self.changed.ring();
+    }
+
+    /// Why a LOAD of this module is for nobody else, if it is not: what is in force here was never what others have, and either none of them has
+    /// answered yet, or one of them has loaded another one, which is about to come. `next`: what is in force behind the LOAD.
+    fn apart(&self, module: Module, next: &Snapshot) -> Option<Apart> {
+        let (at, all) = (at(module)?, self.own.borrow());
+        let own = all.get(at)?;
+        if own.is_shared() {
+            return None;
+        }
+        let peers = self.peers.borrow();
+        let mut others = peers.iter().filter(|peer| peer.met() == Met::Another).peekable();
+        if others.peek().is_none() {
+            // One that asks nobody else gives to whoever asks it.
+            let is_itself = |peer: &Rc<Peer>, row: &config::ProxyRow| {
+                peer.met() == Met::Itself && (&peer.row.hostname, peer.row.port) == (&row.hostname, row.port)
+            };
+            let rows = next.proxies.rows();
+            let is_alone = !rows.is_empty() && rows.iter().all(|row| peers.iter().any(|peer| is_itself(peer, row)));
+            return (!is_alone).then_some(Apart::Unmet);
+        }
+        let enough = (SUBJECTS.get(at)?.enough)(&next.variables);
+        // What was in force until now has to be what they have: the edit would be none of theirs.
+        let comes = |peer: &&Rc<Peer>| {
+            let theirs = peer.known.borrow().seen.get(at).map(|seen| seen.sum).unwrap_or_default();
+            let had = Sum { version: own.version, epoch: own.epoch, checksum: own.checksum.unwrap_or(!theirs.checksum) };
+            decide((had, own.past), theirs, Kin::Unknown, u64::MAX, enough) == Verdict::Pull
+        };
+        others.find(comes).map(|peer| Apart::Behind(peer.name()))
+    }
+
+    /// What is to be said of that to an operator, if others are asked at all.
+    pub(crate) fn told_apart(&self, module: Module, next: &Snapshot) -> Option<String> {
+        let asks = !next.variables.admin_cluster_username.is_empty() && !next.proxies.rows().is_empty();
+        let what = match self.apart(module, next).filter(|_| asks)? {
+            Apart::Unmet => "no other proxy has answered yet".to_owned(),
+            Apart::Behind(name) => format!("{name} has loaded another one, which is about to be taken over"),
+        };
+        Some(format!("{what}: this is for nobody else, and counts as only started: what others have loaded takes its place"))
     }
 
     /// A module was taken over.
@@ -242,6 +293,25 @@ impl Cluster {
         peers.iter().filter_map(of).map(|sum| sum.epoch).max().unwrap_or(0)
     }
 
+    /// What is to be done about what another proxy has, and had before; see [`decide`].
+    fn verdict(&self, at: At, (theirs, had): (Sum, Option<u64>), looks: u64, variables: &Variables) -> Verdict {
+        let past = self.own.borrow().get(at).map_or(0, |own| own.past);
+        let enough = SUBJECTS.get(at).map_or(0, |subject| (subject.enough)(variables));
+        decide((self.sum(at, variables), past), theirs, self.kin(at, theirs, had), looks, enough)
+    }
+
+    /// Where a module comes in the order in which several of another proxy are taken over: as they were loaded there, and before them what was only
+    /// started here.
+    fn turn(&self, at: At, theirs: Sum) -> (u64, At) {
+        let is_started = self.own.borrow().get(at).is_some_and(|own| own.version <= 1);
+        (if is_started { 0 } else { theirs.epoch }, at)
+    }
+
+    /// The name of this process.
+    pub(crate) fn uuid(&self) -> &str {
+        &self.uuid
+    }
+
     /// Whether one of ours and theirs, which differ, is known to come from the other.
     fn kin(&self, at: At, theirs: Sum, they_had: Option<u64>) -> Kin {
         let all = self.own.borrow();
@@ -264,8 +334,10 @@ impl Cluster {
         let mut all = self.own.borrow_mut();
         let Some(own) = all.get_mut(at).filter(|own| own.version == version && own.checksum.is_none()) else { return };
         own.checksum = Some(checksum);
-        if let Some(saved) = own.saved.take().filter(|saved| saved.checksum == checksum) {
-            (own.version, own.epoch) = (saved.version, saved.epoch);
+        match own.saved.take() {
+            Some(saved) if saved.checksum == checksum => (own.version, own.epoch) = (saved.version, saved.epoch),
+            Some(saved) => own.past = saved.epoch,
+            None => {}
         }
     }
 
@@ -310,6 +382,14 @@ impl Cluster {
         let mut clients = self.clients.borrow_mut();
         clients.iter_mut().filter(|client| client.session == session).for_each(|client| client.seen_s = now_s);
     }
+}
+
+/// Why what is loaded here is for nobody else.
+enum Apart {
+    /// No other proxy has answered.
+    Unmet,
+    /// This one has loaded another.
+    Behind(String),
 }
 
 /// Only one makes checksums.

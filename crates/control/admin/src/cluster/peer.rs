@@ -1,8 +1,8 @@
 //! Another proxy, and the looks at it.
 
-use super::decide::{Sum, Verdict, decide};
+use super::decide::{Sum, Verdict};
 use super::line::{Failed, Line, Rows};
-use super::{At, SUBJECTS, sums, up};
+use super::{At, SUBJECTS, Subject, sums, up};
 use crate::answer::Said;
 use crate::shared::Shared;
 use config::{ProxyRow, Variables};
@@ -50,10 +50,22 @@ pub(crate) struct Known {
     why: Option<String>,
 }
 
+/// Who has answered at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// Nobody yet.
+    Nobody,
+    /// This proxy.
+    Itself,
+    /// Another one.
+    Another,
+}
+
 /// A row of `proxysql_servers` that is in force.
 pub(crate) struct Peer {
     pub(crate) row: ProxyRow,
     pub(crate) known: RefCell<Known>,
+    met: Cell<Met>,
     gone: Cell<bool>,
     bell: Bell,
 }
@@ -62,13 +74,23 @@ pub(crate) struct Peer {
 const METRICS: [&str; 4] = ["ProxySQL_Uptime", "Questions", "Client_Connections_connected", "Client_Connections_created"];
 
 impl Peer {
-    fn new(row: ProxyRow) -> Self {
-        Self { row, known: RefCell::default(), gone: Cell::new(false), bell: Bell::new() }
+    pub(super) fn new(row: ProxyRow) -> Self {
+        Self { row, known: RefCell::default(), met: Cell::new(Met::Nobody), gone: Cell::new(false), bell: Bell::new() }
     }
 
     /// Whether it is not in the list any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.get()
+    }
+
+    /// Who has answered there, and said what it has.
+    pub(crate) fn met(&self) -> Met {
+        self.met.get()
+    }
+
+    /// This one has.
+    pub(super) fn meets(&self, who: Met) {
+        self.met.set(who);
     }
 
     /// As the log names it.
@@ -198,27 +220,33 @@ impl Shared {
     }
 
     /// Connects and finds out whether it is one of us.
-    async fn join(&self, peer: &Peer, variables: &Variables) -> Result<Line, String> {
+    async fn join(&self, peer: &Peer, variables: &Variables) -> Result<(Line, Met), String> {
         let port = u16::try_from(peer.row.port).unwrap_or_default();
         let mut line = Line::open(&self.rt, &peer.row.hostname, port, variables).await?;
         let hello = format!("PROXYSQL CLUSTER_NODE_UUID {} {}", self.cluster.uuid, variables.admin_mysql_ifaces.replace(' ', ""));
         line.ask(&hello).await.map_err(|failed| failed.to_string())?;
         let ours = [Some(variables.admin_version.to_string()), Some(super::MILLRACE.to_owned())];
-        let rows = line.ask("SELECT @@version, @@millrace_version").await.unwrap_or_default();
+        let rows = line.ask("SELECT @@version, @@millrace_version, @@millrace_uuid").await.unwrap_or_default();
         let text = |cell: Option<Vec<u8>>| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let theirs: Vec<_> = rows.into_iter().next().unwrap_or_default().into_iter().map(text).collect();
+        let mut theirs: Vec<_> = rows.into_iter().next().unwrap_or_default().into_iter().map(text).collect();
+        let uuid = if theirs.len() > ours.len() { theirs.pop().flatten() } else { None };
         if theirs != ours {
             return Err(format!(
                 "it is not a Millrace of this version: @@version and @@millrace_version are {theirs:?}, here {ours:?}"
             ));
         }
-        Ok(line)
+        Ok((line, if uuid.as_deref() == Some(self.cluster.uuid()) { Met::Itself } else { Met::Another }))
     }
 
     async fn look(&self, peer: &Peer, line: &mut Option<Line>, variables: &Variables, looks: u64) -> Result<(), String> {
+        let mut met = peer.met();
         let line = match line {
             Some(line) if line.is_as(variables) => line,
-            line => line.insert(self.join(peer, variables).await?),
+            line => {
+                let (joined, who) = self.join(peer, variables).await?;
+                met = who;
+                line.insert(joined)
+            }
         };
         let words = |failed: Failed| failed.to_string();
         if let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.settle().await {
@@ -229,14 +257,22 @@ impl Shared {
         peer.known.borrow_mut().ping = self.rt.precise_now() - began;
         // Also where its checksum is the same: a LOAD here has to be later than what it replaces anywhere.
         let rows = line.ask("SELECT * FROM runtime_checksums_values ORDER BY name").await.map_err(words)?;
+        let is_garbage =
+            |subject: &&Subject| rows.iter().find_map(|row| read_sum(row, subject.name)).is_some_and(|sum| !sum.is_possible());
+        if let Some(subject) = SUBJECTS.iter().find(is_garbage) {
+            return Err(format!("its {} has a version, or an epoch, that nobody can have", subject.name));
+        }
         let (own, now_s) = (|at| self.cluster.sum(at, variables), self.now_s());
         peer.take_in(&rows, now_s);
+        peer.meets(met);
         peer.compare(own, now_s);
         let every = variables.admin_cluster_check_status_frequency;
         if every > 0 && looks.is_multiple_of(every) {
             self.measure(peer, line).await.map_err(words)?;
         }
-        for at in 0..SUBJECTS.len() {
+        let mut all: [At; SUBJECTS.len()] = std::array::from_fn(|at| at);
+        all.sort_by_key(|at| self.cluster.turn(*at, peer.seen(*at).sum));
+        for at in all {
             self.follow(peer, line, at).await.map_err(words)?;
         }
         Ok(())
@@ -256,18 +292,27 @@ impl Shared {
         let (Some(subject), seen) = (SUBJECTS.get(at), peer.seen(at)) else { return Ok(()) };
         // As it is now: what was taken over a moment ago may be what says so.
         let variables = self.snapshot.borrow().variables.clone();
-        let (own, enough) = (self.cluster.sum(at, &variables), (subject.enough)(&variables));
+        let enough = (subject.enough)(&variables);
         let is_time_to_tell = seen.looks == enough || seen.looks > 0 && seen.looks % (enough * TOLD_AGAIN).max(1) == 0;
         let tell = |words: &str| {
             if is_time_to_tell {
                 (self.hooks.log)(&format!("cluster: {} of {} {words}", subject.name, peer.name()));
             }
         };
-        match decide(own, seen.sum, self.cluster.kin(at, seen.sum, seen.had), seen.looks, enough) {
+        match self.cluster.verdict(at, (seen.sum, seen.had), seen.looks, &variables) {
             Verdict::Same | Verdict::Apart | Verdict::Ours | Verdict::Later => {}
             Verdict::Unloaded => {
                 tell(
-                    "is other than here, and has not been loaded since that proxy was started: it is taken over after a LOAD there",
+                    "is other than here, and has not been loaded there since that proxy was started, or met another: it is taken over after a LOAD there",
+                );
+            }
+            Verdict::Past => {
+                if is_time_to_tell {
+                    up(&self.cluster.tally.conflicts);
+                }
+                tell(
+                    "is other than here, and no newer than what was here before this start, which has found other rows than were saved: nothing is \
+                     taken over until one of both is loaded",
                 );
             }
             Verdict::Conflict => {

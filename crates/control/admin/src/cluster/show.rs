@@ -70,7 +70,7 @@ impl Shared {
                 let mut into = Into::table(conn, table, 9)?;
                 for peer in peers.iter() {
                     let known = peer.known.borrow();
-                    let versions: u64 = known.seen.iter().map(|seen| seen.sum.version).sum();
+                    let versions = known.seen.iter().fold(0_u64, |sum, seen| sum.saturating_add(seen.sum.version));
                     let age = signed(ms_since(&self.rt, known.looked).saturating_mul(1000));
                     let ping = i64::try_from(known.ping.as_micros()).unwrap_or(i64::MAX);
                     #[rustfmt::skip]

@@ -1,6 +1,6 @@
 //! Giving a module to another proxy, and taking one over: whole, with the checksum that was promised, or not at all.
 
-use super::decide::{Sum, Verdict, decide};
+use super::decide::{Sum, Verdict};
 use super::line::{Failed, Line, Rows};
 use super::{At, Peer, SUBJECTS, Subject, sums, up};
 use crate::access;
@@ -118,7 +118,7 @@ fn read_head(bytes: &[u8]) -> Option<Sum> {
     let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
     let sum =
         Sum { version: words.next()?.parse().ok()?, epoch: words.next()?.parse().ok()?, checksum: sums::number(words.next()?)? };
-    words.next().is_none().then_some(sum)
+    (words.next().is_none() && sum.is_possible()).then_some(sum)
 }
 
 /// What was given: what it is, and its rows.
@@ -190,9 +190,7 @@ impl Shared {
             // An operator has said so while it came.
             return Ok(());
         }
-        let own = self.cluster.sum(at, &now.variables);
-        let kin = self.cluster.kin(at, theirs, had);
-        if decide(own, theirs, kin, u64::MAX, (subject.enough)(&now.variables)) != Verdict::Pull {
+        if self.cluster.verdict(at, (theirs, had), u64::MAX, &now.variables) != Verdict::Pull {
             // Somebody was faster: an operator here, or another proxy.
             return Ok(());
         }
@@ -221,7 +219,12 @@ impl Shared {
             (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
         }
         self.keep(subject, &next)?;
+        let generation = next.generation;
         let entered = self.enter(module, next, Some(theirs), events.ends).await;
+        if self.snapshot.borrow().generation != generation {
+            // It was not even begun to tell the cores.
+            return entered;
+        }
         up(&self.cluster.tally.taken);
         self.cluster.was_taken(at, self.rt.now(), &from);
         let Sum { version, epoch, .. } = theirs;
@@ -305,7 +308,7 @@ mod tests {
     fn a_head_is_read_again_and_nothing_else_is_one() {
         let sum = Sum { version: 3, epoch: 1_700_000_000, checksum: 171 };
         assert_eq!(read_head(&head(sum)), Some(sum));
-        for wrong in ["", "3 4", "3 4 5", "3 4 0xZ", "3 4 0x5 6", "-1 4 0x5"] {
+        for wrong in ["", "3 4", "3 4 5", "3 4 0xZ", "3 4 0x5 6", "-1 4 0x5", "3 18446744073709551615 0x5"] {
             assert_eq!(read_head(wrong.as_bytes()), None, "{wrong}");
         }
         let cell = |text: &str| Some(text.as_bytes().to_vec());

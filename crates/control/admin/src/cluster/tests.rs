@@ -15,9 +15,87 @@ async fn of(bench: &Bench, name: &str) -> (u64, u64, String) {
     (row[1].parse().unwrap(), row[2].parse().unwrap(), row[3].clone())
 }
 
+/// Another proxy has answered, with these.
+fn meets(bench: &Bench, host: &str, sums: &[(Module, Sum)]) -> Rc<Peer> {
+    let peer = Rc::new(Peer::new(config::ProxyRow { hostname: host.into(), port: 6032, ..config::ProxyRow::default() }));
+    for (module, sum) in sums {
+        peer.known.borrow_mut().seen[at(*module).unwrap()].sum = *sum;
+    }
+    peer.meets(Met::Another);
+    bench.shared.cluster.peers.borrow_mut().push(peer.clone());
+    peer
+}
+
+#[test]
+fn what_is_loaded_before_another_proxy_has_answered_is_for_nobody_else() {
+    testing::with(Options::default(), |bench| async move {
+        let load = async |name: &str| {
+            bench.script(&format!("INSERT INTO mysql_users (username) VALUES ('{name}'); LOAD MYSQL USERS TO RUNTIME")).await;
+            of(&bench, "mysql_users").await
+        };
+        let (first, second) = (load("a").await, load("b").await);
+        assert_eq!([first.0, second.0], [1, 1]);
+        assert!(second.1 > first.1 && second.2 != first.2, "{first:?} {second:?}");
+        // Somebody who has loaded other users long ago: they are about to come.
+        let theirs = Sum { version: 7, epoch: 1_700_000_000, checksum: 171 };
+        let peer = meets(&bench, "b", &[(Module::Users, theirs)]);
+        assert_eq!(load("c").await.0, 1);
+        let at = at(Module::Users).unwrap();
+        assert_eq!(bench.shared.cluster.verdict(at, (theirs, None), 9, &Variables::default()), Verdict::Pull);
+        // Once both have the same, what is edited here is an edit of theirs.
+        peer.known.borrow_mut().seen[at].sum.checksum = sums::number(&of(&bench, "mysql_users").await.2).unwrap();
+        let edited = load("d").await;
+        assert!(edited.0 == 2 && edited.1 > theirs.epoch, "{edited:?}");
+        // What nobody has loaded may be loaded here for all.
+        bench.run("LOAD MYSQL SERVERS TO RUNTIME").await;
+        assert_eq!(of(&bench, "mysql_servers").await.0, 2);
+    });
+}
+
+#[test]
+fn one_that_asks_nobody_else_gives_to_who_asks_it() {
+    testing::with(Options::default(), |bench| async move {
+        let load = "LOAD PROXYSQL SERVERS TO RUNTIME";
+        let row = "INSERT INTO proxysql_servers (hostname, port) VALUES";
+        bench.script(&format!("{row} ('me', 6032); {load}")).await;
+        assert_eq!(of(&bench, "proxysql_servers").await.0, 1);
+        meets(&bench, "me", &[]).meets(Met::Itself);
+        // A list that names others, too, is for nobody else before they have answered.
+        bench.script(&format!("{row} ('other', 6032); {load}")).await;
+        assert_eq!(of(&bench, "proxysql_servers").await.0, 1);
+        bench
+            .script(&format!("DELETE FROM proxysql_servers WHERE hostname = 'other'; {load}; LOAD MYSQL USERS TO RUNTIME"))
+            .await;
+        assert_eq!(of(&bench, "proxysql_servers").await.0, 2);
+        assert_eq!(of(&bench, "mysql_users").await.0, 2);
+    });
+}
+
+#[test]
+fn modules_come_in_the_order_in_which_they_were_loaded() {
+    testing::with(Options::default(), |bench| async move {
+        let order = |epochs: [u64; SUBJECTS.len()]| {
+            let sum = |at: At| Sum { version: 2, epoch: epochs[at], checksum: 1 };
+            let mut all: Vec<At> = (0..SUBJECTS.len()).collect();
+            all.sort_by_key(|at| bench.shared.cluster.turn(*at, sum(*at)));
+            all.into_iter().map(|at| SUBJECTS[at].name).collect::<Vec<_>>()
+        };
+        let started = SUBJECTS.map(|subject| subject.name);
+        assert_eq!(order([9, 8, 7, 6, 5, 4, 3]), started, "what was only started: servers before the rules that name them");
+        assert!(started[..2] == ["mysql_servers", "mysql_query_rules"]);
+        meets(&bench, "b", &[]);
+        bench.script("LOAD MYSQL SERVERS TO RUNTIME; LOAD MYSQL QUERY RULES TO RUNTIME").await;
+        for (epochs, wanted) in [([5, 4], [1, 0]), ([4, 5], [0, 1]), ([4, 4], [0, 1])] {
+            let got = order([epochs[0], epochs[1], 1, 1, 1, 1, 1]);
+            assert_eq!(got[5..], wanted.map(|at| SUBJECTS[at].name), "{epochs:?}");
+        }
+    });
+}
+
 #[test]
 fn every_load_has_a_version_and_an_epoch_of_its_own_and_the_same_rows_the_same_checksum() {
     testing::with(Options::default(), |bench| async move {
+        meets(&bench, "b", &[]);
         let names: Vec<_> = sums_of(&bench).await.into_iter().map(|row| row[0].clone()).collect();
         let mut wanted: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
         wanted.sort_unstable();
@@ -68,6 +146,7 @@ fn what_was_saved_as_it_is_in_force_goes_on_behind_a_start() {
     let kept = Rc::new(RefCell::new((0, 0, String::new())));
     let keep = kept.clone();
     testing::with(options.clone(), |bench| async move {
+        meets(&bench, "b", &[]);
         // Of a proxy that is alone nothing is kept.
         bench.script("SET admin-cluster_username = 'c'; LOAD ADMIN VARIABLES TO RUNTIME").await;
         bench.script("INSERT INTO proxysql_servers (hostname) VALUES ('b'); LOAD PROXYSQL SERVERS TO RUNTIME").await;
@@ -75,12 +154,21 @@ fn what_was_saved_as_it_is_in_force_goes_on_behind_a_start() {
         bench.script("SAVE PROXYSQL SERVERS TO DISK; INSERT INTO mysql_users (username) VALUES ('a')").await;
         // Saved and not loaded: what the next start finds is nobody's.
         bench.script("LOAD MYSQL USERS TO RUNTIME; DELETE FROM mysql_users; SAVE MYSQL USERS TO DISK").await;
+        assert!(of(&bench, "mysql_users").await.1 >= of(&bench, "proxysql_servers").await.1);
         keep.replace(of(&bench, "proxysql_servers").await);
     });
     testing::with(options, |bench| async move {
         assert_eq!(of(&bench, "proxysql_servers").await, *kept.borrow());
         assert_eq!(kept.borrow().0, 2);
         assert_eq!(of(&bench, "mysql_users").await.0, 1);
+        // What they had before is not taken over by itself, and an edit here is newer than that.
+        let users = at(Module::Users).unwrap();
+        let past = Sum { version: 9, epoch: kept.borrow().1, checksum: 171 };
+        let verdict = || bench.shared.cluster.verdict(users, (past, None), 9, &Variables::default());
+        assert_eq!(verdict(), Verdict::Past);
+        bench.run("LOAD MYSQL USERS TO RUNTIME").await;
+        assert_eq!(of(&bench, "mysql_users").await.0, 2);
+        assert_eq!(verdict(), Verdict::Ours);
         assert_eq!(bench.rows("SELECT hostname FROM proxysql_servers").await, [["b"]]);
         bench.script("DELETE FROM proxysql_servers; LOAD PROXYSQL SERVERS TO RUNTIME; SAVE PROXYSQL SERVERS FROM RUNTIME").await;
         assert!(bench.rows("SELECT * FROM runtime_proxysql_servers").await.is_empty());
@@ -126,6 +214,12 @@ fn a_load_says_what_other_proxies_would_not_find() {
         assert!(words.starts_with("admin-cluster_username is 'c', and admin-admin_credentials does not have"), "{words}");
         assert!(!words.contains("hush"));
         bench.run("SET admin-admin_credentials = 'admin:admin;c:hush'").await;
+        let words = told("LOAD ADMIN VARIABLES TO RUNTIME").await;
+        assert!(words.starts_with("no other proxy has answered yet: this is for nobody else"), "{words}");
+        let behind = meets(&bench, "b", &[(Module::AdminVariables, Sum { version: 2, epoch: 5, checksum: 5 })]);
+        let words = told("LOAD ADMIN VARIABLES TO RUNTIME").await;
+        assert!(words.starts_with("b:6032 has loaded another one, which is about to be taken over: this is for"), "{words}");
+        *behind.known.borrow_mut() = peer::Known::default();
         assert_eq!(told("LOAD ADMIN VARIABLES TO RUNTIME").await, "");
         bench.run("INSERT INTO proxysql_servers (hostname, port) VALUES ('c', 0)").await;
         assert!(bench.refused("LOAD PROXYSQL SERVERS TO RUNTIME").await.contains("port must be from 1 to 65535"));
