@@ -49,6 +49,7 @@ fn main() {
         ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
         ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
         ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
+        ("a_client_that_leaves_where_its_account_is_full_ends_what_the_server_does", leaving_what_is_full),
         ("where_a_statement_was_killed_nobody_else_is_before_another_was_answered", killed_and_free),
         ("a_kill_hits_nobody_at_a_servers_successor", successor),
         ("a_kill_finds_its_connection_by_the_port_or_the_number", found_by_port_or_number),
@@ -808,6 +809,37 @@ fn leaving(driver: Driver) -> Outcome {
 }
 
 /// What keeps the connection of an interrupted statement may end without a command there: a rule allows that it is shared, its warnings are over with the next statement.
+/// As many connections as the account may have: none is left to say KILL, but for one that nobody uses.
+fn leaving_what_is_full(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        // Only connections that are opened from then on are counted.
+        server.root("ALTER USER open@'%' WITH MAX_USER_CONNECTIONS 3")?;
+        let mut clients: Vec<Raw> = (0..3).map(|_| log_in(&proxy)).collect::<Result<_, String>>()?;
+        for client in &mut clients {
+            asked(client, "BEGIN")?;
+            asked(client, "SELECT COUNT(*) FROM conf.types")?;
+        }
+        let direct = Raw::log_in(server.port).map(|_| "let in".to_owned()).unwrap_or_else(|error| error.to_string());
+        let listed = server.root("SHOW FULL PROCESSLIST")?;
+        expect(direct.contains("max_user_connections"), || format!("{vendor}: {direct}: {listed}"))?;
+        // Two of three are on one of the two cores.
+        clients.sort_by_key(|client| client.id % 2);
+        if clients[0].id % 2 != clients[1].id % 2 {
+            clients.reverse();
+        }
+        let mut slow = clients.remove(0);
+        slow.query(LONG).map_err(|error| error.to_string())?;
+        running(&server, "ENDLESS", 1)?;
+        asked(&mut clients[0], "COMMIT")?;
+        drop(slow);
+        running(&server, "ENDLESS", 0).map_err(|error| format!("{vendor}: {error}"))?;
+        let said = asked(&mut clients[1], "SELECT 'kept'")?;
+        expect(said[0][0] == "kept", || format!("{vendor}: {said:?}"))?;
+    }
+    Ok(())
+}
+
 fn killed_and_free(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one(driver, vendor)?;

@@ -17,6 +17,8 @@ use std::time::Duration;
 const KILLS_MAX: u32 = 32;
 /// How long one may take, the login included.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two tries where the server lets nobody more in.
+const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection to a server whose statement is to end, and who may say so.
 pub struct Killing {
@@ -83,11 +85,18 @@ impl Pools {
             new_connection: true,
             like: None,
         };
-        let (mut conn, hello) = match self.log_in_at(&killing.address, Duration::MAX, &killing.place, &want).await {
-            Ok(found) => found,
-            Err(Attempt::Again(_) | Attempt::Full { .. } | Attempt::Lacking(_) | Attempt::Unreached(_) | Attempt::Final(_)) => {
-                return Err(());
+        let (mut conn, hello) = loop {
+            let why = match self.log_in_at(&killing.address, Duration::MAX, &killing.place, &want).await {
+                Ok(found) => break found,
+                Err(Attempt::Again(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
+                Err(Attempt::Full { why, .. } | Attempt::Lacking(why)) => why,
+            };
+            // It may be full of what is to be killed. Each that is makes room for the next, and so does one that nobody uses.
+            if !killing.place.give_up_idle(&killing.user, &self.tally) && killing.place.may_tell(self.rt.now()) {
+                let (host, port, id) = (killing.place.host(), killing.place.server().port, killing.thread_id);
+                self.note(&format!("KILL of connection {id} waits for room at {host}:{port}: {why}"));
             }
+            self.rt.sleep(FULL_PAUSE).await;
         };
         let told = killing.place.client_of(&want).and(want.client);
         let end = told.map_or_else(|| conn.socket().local(), Address::Tcp);

@@ -22,8 +22,10 @@ impl Backend {
     pub async fn reset(&mut self) -> Result<(), BackendFailed> {
         self.tally.up(Counter::ComBackendChangeUser);
         self.tally.up(Counter::MyhgmPoolReset);
-        // A server reads a schema's name in the character set of the login.
-        let by_login = self.place.resets_by_login.get() && self.state.schema.is_ascii();
+        // A server reads a schema's name in the character set of the login. Who may come in with an expired password would come into a sandbox, which nobody tells.
+        let by_login = self.place.resets_by_login.get()
+            && self.state.schema.is_ascii()
+            && !caps::has(self.key.caps, caps::EXPIRED_PASSWORDS);
         self.reset_by(by_login).await.map_err(|failed| match failed {
             // It is about what others have left on this connection, and not about the statement that waits for it: another will do.
             BackendFailed::Sync { .. } => BackendFailed::BrokeBefore(NetError::Closed),

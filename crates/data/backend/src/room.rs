@@ -64,6 +64,17 @@ impl Room {
 }
 
 impl Place {
+    /// Closes the idle connection of this user that was used longest ago, for one that is not counted here; whether there was one.
+    pub(crate) fn give_up_idle(&self, user: &str, tally: &Tally) -> bool {
+        let mut idle = self.idle.borrow_mut();
+        let Some(at) = idle.iter().position(|backend| *backend.key.user == *user) else { return false };
+        let closed = idle.remove(at);
+        drop(idle);
+        drop(closed);
+        tally.up(Counter::MyhgmPoolDestroy);
+        true
+    }
+
     /// It has said that it takes no more connections, of this user or (`None`) of anybody.
     pub(crate) fn said_full(&self, user: Option<&str>, now: Instant) {
         self.full.said(user, now);
