@@ -140,6 +140,7 @@ impl Client {
             compression,
             tls: None,
             host: "millrace",
+            never_in_clear: false,
         };
         let hello = net::login(&mut conn, &account).await?;
         Ok(Self {

@@ -230,7 +230,7 @@ impl Shared {
                     (Some(Report::Global(counts)), Observe::Memory) => observe::memory(conn, &name, &process, counts),
                     (Some(report), _) => observe::report(conn, &name, report, &snapshot, &process),
                     (None, Observe::PeerChecksums | Observe::PeerClients | Observe::PeerMetrics | Observe::PeerStatus) => {
-                        self.fill_peers(conn, &name, observe)
+                        self.fill_peers(conn, &name, observe, view)
                     }
                     (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),
                     (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
@@ -527,6 +527,9 @@ impl Shared {
 
     async fn checksum(&self, asker: &Asker, subject: &Subject) -> Result<Reply, Said> {
         match subject {
+            Subject::Global if asker.view == View::Stats => {
+                Err(Said::Sql("GLOBAL_CHECKSUM() is an administrator's: it is made of passwords, too".into()))
+            }
             Subject::Global => {
                 self.cluster.seen(asker.id, self.now_s());
                 Ok(Reply::Rows(Grid::one("CHECKSUM", self.global_checksum().await?.to_string())))

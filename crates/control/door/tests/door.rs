@@ -324,6 +324,7 @@ fn clients_that_want_tls_get_it() {
                 compression: None,
                 tls,
                 host: "localhost",
+                never_in_clear: false,
             };
             let outcome = net::login(&mut conn, &account).await;
             assert_eq!(outcome.is_ok(), password == "secret", "{outcome:?}");

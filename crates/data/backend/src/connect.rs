@@ -342,6 +342,7 @@ impl Pools {
             compression: server.compression.then(|| compression(&want.snapshot.variables)),
             tls: tls.as_ref(),
             host: &server.hostname,
+            never_in_clear: false,
         };
         let mut conn = Conn::new(socket);
         let version = place.proxy_protocol.get();

@@ -53,6 +53,8 @@ pub struct Account<'a> {
     pub tls: Option<&'a Connector>,
     /// Name of the server, for TLS.
     pub host: &'a str,
+    /// It gets proofs of the password only, whatever it asks for: nobody has looked at its certificate, and it has no need of more.
+    pub never_in_clear: bool,
 }
 
 /// The compression that we would like.
@@ -216,7 +218,7 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
     let mut payload = Vec::with_capacity(256);
     login.write(&mut payload);
     conn.reply(&payload).await?;
-    let (status, plugin) = converse(conn, account.secret, agreed, plugin, &mut nonce).await?;
+    let (status, plugin) = converse(conn, account.secret, agreed, (plugin, account.never_in_clear), &mut nonce).await?;
     if let (Some(compression), Some(algorithm)) = (account.compression, Algorithm::agreed(agreed)) {
         let level = if algorithm == Algorithm::Zstd { i32::from(compression.zstd_level) } else { compression.zlib_level };
         conn.compress_to_server(algorithm, level);
@@ -256,7 +258,7 @@ pub async fn log_in_again(
     let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
     packet::append(&mut framed, &mut 0, &payload);
     conn.send_commands(framed).await?;
-    converse(conn, &proof.secret, hello.caps, plugin, &mut nonce).await.map(|(status, _)| status)
+    converse(conn, &proof.secret, hello.caps, (plugin, false), &mut nonce).await.map(|(status, _)| status)
 }
 
 /// Until the server says yes or no: its status flags, and by which plugin it was convinced.
@@ -264,7 +266,7 @@ async fn converse(
     conn: &mut Conn,
     secret: &Secret,
     agreed: Caps,
-    mut plugin: Plugin,
+    (mut plugin, never_in_clear): (Plugin, bool),
     nonce: &mut Nonce,
 ) -> Result<(u16, Plugin), Refused> {
     loop {
@@ -285,6 +287,7 @@ async fn converse(
                     *nonce = switch.nonce()?;
                 }
                 let response = match plugin {
+                    Plugin::ClearPassword | Plugin::Sha256 if never_in_clear => return Err(asks_for_it()),
                     Plugin::Ed25519 => {
                         let password = terminated(secret).map_err(|_| no_clear(plugin))?;
                         let nonce = switch.data.as_slice().try_into().map_err(|_| {
@@ -305,6 +308,7 @@ async fn converse(
             }
             AuthReply::More(data) => match (plugin, data) {
                 (Plugin::CachingSha2, [auth::FAST_OK]) => {}
+                (Plugin::CachingSha2 | Plugin::Sha256, _) if never_in_clear => return Err(asks_for_it()),
                 (Plugin::CachingSha2, [auth::FULL]) if conn.is_private() => {
                     let response = terminated(secret)?;
                     conn.reply(&response).await?;
@@ -352,6 +356,56 @@ fn no_clear(plugin: Plugin) -> Refused {
     ))
 }
 
+fn asks_for_it() -> Refused {
+    Refused::Impossible("it asks for the password itself, and gets no more than a proof of it".to_owned())
+}
+
 fn said(error: &wire::ok::Err<'_>) -> Refused {
     Refused::Server { code: error.code, state: error.state, message: String::from_utf8_lossy(error.message).into_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rt::sim::{Faults, Limits};
+    use std::time::Duration;
+    use wire::handshake::AuthSwitch;
+
+    #[test]
+    fn who_never_gets_a_password_in_clear_does_not_by_asking_for_it() {
+        let switch = |plugin: Plugin| {
+            let mut payload = Vec::new();
+            AuthSwitch { plugin: plugin.name().into(), data: vec![7; 20] }.write(&mut payload);
+            payload
+        };
+        let full = vec![wire::handshake::AUTH_MORE_HEADER, auth::FULL];
+        for (asked, answer) in [
+            (full, Some(vec![auth::ASK_KEY_CACHING_SHA2])),
+            (switch(Plugin::Sha256), Some(vec![auth::ASK_KEY_SHA256])),
+            (switch(Plugin::ClearPassword), None),
+        ] {
+            for never_in_clear in [false, true] {
+                let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+                let (asked, answer) = (asked.clone(), answer.clone().filter(|_| !never_in_clear));
+                rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
+                    let at: rt::Address = "10.0.0.1:6032".parse().unwrap();
+                    let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
+                    let (ours, theirs) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+                    let mut other = Conn::new(theirs);
+                    other.reply(&asked).await.unwrap();
+                    let (mut conn, secret, mut nonce) = (Conn::new(ours), Secret::Clear("s3cret".into()), [7; 20]);
+                    let login = async {
+                        let said =
+                            converse(&mut conn, &secret, caps::PLUGIN_AUTH, (Plugin::CachingSha2, never_in_clear), &mut nonce);
+                        rt.timeout(Duration::from_secs(1), said).await
+                    };
+                    let refused = matches!(login.await, Ok(Err(Refused::Impossible(_))));
+                    assert_eq!(refused, answer.is_none());
+                    drop(conn);
+                    let heard = other.packet(1000).await.ok().map(|packet| packet.payload().to_vec());
+                    assert_eq!(heard, answer);
+                });
+            }
+        }
+    }
 }

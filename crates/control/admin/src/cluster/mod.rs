@@ -173,8 +173,8 @@ pub(crate) struct Cluster {
     settled: Notify,
     peers: RefCell<Vec<Rc<Peer>>>,
     clients: RefCell<Vec<Client>>,
-    /// One module after the other is taken over: it may be large.
-    pulling: Cell<bool>,
+    /// Bytes of modules that come, of all others together.
+    coming: Cell<usize>,
     /// When each was, and from whom.
     taken: RefCell<[Option<(Instant, String)>; SUBJECTS.len()]>,
     tally: Tally,
@@ -201,7 +201,7 @@ impl Cluster {
             settled: Notify::new(),
             peers: RefCell::default(),
             clients: RefCell::default(),
-            pulling: Cell::new(false),
+            coming: Cell::new(0),
             taken: RefCell::default(),
             tally: Tally::default(),
             changed: Bell::new(),

@@ -1,7 +1,7 @@
 //! Another proxy, and the looks at it.
 
 use super::decide::{Sum, Verdict};
-use super::line::{Failed, Line, Rows};
+use super::line::{Failed, Line, Rows, on_one_line, words_of_another};
 use super::{At, SUBJECTS, Subject, sums, up};
 use crate::answer::Said;
 use crate::shared::Shared;
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// What of another proxy could not be taken over is tried again after this.
 const AGAIN: Duration = Duration::from_secs(30);
+/// A module comes within that, or others are asked for theirs, too.
+const PROMPT: Duration = Duration::from_secs(10);
 /// Between two looks at least, for the others on this thread.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// After so many times as many looks as are enough, a difference that nobody takes over is told again.
@@ -46,8 +48,11 @@ pub(crate) struct Known {
     pub(crate) metrics: [u64; 4],
     pub(crate) measured: Option<Instant>,
     pub(crate) response: Duration,
-    /// Why the last look failed: said once.
+    /// Why the last look failed, as it was said last, and when.
     why: Option<String>,
+    told: Option<Instant>,
+    /// The module that is coming from there, and since when.
+    pub(super) pulling: Option<(At, Instant)>,
 }
 
 /// Who has answered at an address.
@@ -212,9 +217,11 @@ impl Shared {
         };
         known.failed += 1;
         up(&self.cluster.tally.failed);
-        if known.why.as_ref() != Some(&why) {
-            (self.hooks.log)(&format!("cluster: {} is not followed: {why}", peer.name()));
-            known.why = Some(why);
+        let now = self.rt.now();
+        // One that says something else each time, as the time of the day, does not fill the log.
+        if known.why.is_none() || known.why.as_ref() != Some(&why) && known.told.is_none_or(|told| now - told >= AGAIN) {
+            (self.hooks.log)(&format!("cluster: {} is not followed: {}", peer.name(), on_one_line(&why)));
+            (known.why, known.told) = (Some(why), Some(now));
         }
         true
     }
@@ -231,8 +238,9 @@ impl Shared {
         let mut theirs: Vec<_> = rows.into_iter().next().unwrap_or_default().into_iter().map(text).collect();
         let uuid = if theirs.len() > ours.len() { theirs.pop().flatten() } else { None };
         if theirs != ours {
+            let theirs = words_of_another(&format!("{theirs:?}"));
             return Err(format!(
-                "it is not a Millrace of this version: @@version and @@millrace_version are {theirs:?}, here {ours:?}"
+                "it is not a Millrace of this version: @@version and @@millrace_version are {theirs}, here {ours:?}"
             ));
         }
         Ok((line, if uuid.as_deref() == Some(self.cluster.uuid()) { Met::Itself } else { Met::Another }))
@@ -325,7 +333,7 @@ impl Shared {
             }
             Verdict::Pull => {
                 let is_refused = seen.refused.is_some_and(|(sum, until)| sum == seen.sum && self.rt.now() < until);
-                if is_refused || self.is_newer_elsewhere(at, seen.sum) {
+                if is_refused || self.is_newer_elsewhere(at, seen.sum) || self.comes_from_another(peer, at, seen.sum) {
                     return Ok(());
                 }
                 match self.pull(peer, line, at, seen.had).await {
@@ -334,9 +342,10 @@ impl Shared {
                     Err(Failed::Said(why)) => {
                         up(&self.cluster.tally.refused);
                         (self.hooks.log)(&format!(
-                            "cluster: {} of {} is not taken over, nothing was changed: {why}",
+                            "cluster: {} of {} is not taken over, nothing was changed: {}",
                             subject.name,
-                            peer.name()
+                            peer.name(),
+                            on_one_line(&why)
                         ));
                         if let Some(seen) = peer.known.borrow_mut().seen.get_mut(at) {
                             seen.refused = Some((seen.sum, self.rt.now() + AGAIN));
@@ -349,13 +358,24 @@ impl Shared {
     }
 
     /// Whether another proxy that answers has a newer one, which will be taken over instead.
-    fn is_newer_elsewhere(&self, at: At, sum: Sum) -> bool {
+    pub(super) fn is_newer_elsewhere(&self, at: At, sum: Sum) -> bool {
         let peers = self.cluster.peers.borrow();
         peers.iter().any(|peer| {
             let known = peer.known.borrow();
             let refused = |seen: &Seen| seen.refused.is_some_and(|(refused, _)| refused == seen.sum);
             known.why.is_none()
+                && !known.pulling.is_some_and(|(which, since)| which == at && self.rt.now() - since >= PROMPT)
                 && known.seen.get(at).is_some_and(|seen| seen.sum.version > 1 && seen.sum.epoch > sum.epoch && !refused(seen))
+        })
+    }
+
+    /// Whether the same is on its way from another one.
+    pub(super) fn comes_from_another(&self, peer: &Peer, at: At, sum: Sum) -> bool {
+        let peers = self.cluster.peers.borrow();
+        peers.iter().filter(|other| !std::ptr::eq(&***other, peer)).any(|other| {
+            let known = other.known.borrow();
+            let comes = known.pulling.is_some_and(|(which, since)| which == at && self.rt.now() - since < PROMPT);
+            comes && known.seen.get(at).is_some_and(|seen| seen.sum == sum)
         })
     }
 

@@ -1,7 +1,7 @@
 //! Giving a module to another proxy, and taking one over: whole, with the checksum that was promised, or not at all.
 
 use super::decide::{Sum, Verdict};
-use super::line::{Failed, Line, Rows};
+use super::line::{Failed, Line, Room, Rows};
 use super::{At, Peer, SUBJECTS, Subject, sums, up};
 use crate::access;
 use crate::answer::{Said, because};
@@ -13,11 +13,6 @@ use crate::rows::{Mapped, sql_refusal};
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Help, Refusal, Snapshot};
-use std::cell::Cell;
-use std::time::Duration;
-
-/// A module comes within that, or the next look asks again.
-const WHOLE: Duration = Duration::from_secs(120);
 
 /// Rows are given in pieces of about so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -25,12 +20,12 @@ const PIECE_BYTES: usize = 64 << 10;
 /// The rows of a module, each piece with its table and a row a line.
 type Pieces = Vec<(String, Vec<u8>)>;
 
-/// Only one module is being taken over.
-struct Pulling<'a>(&'a Cell<bool>);
+/// A module is coming from there.
+struct Pulling<'a>(&'a Peer);
 
 impl Drop for Pulling<'_> {
     fn drop(&mut self) {
-        self.0.set(false);
+        self.0.known.borrow_mut().pulling = None;
     }
 }
 
@@ -157,16 +152,12 @@ impl Shared {
     /// Takes a module over from another proxy. Refused, it is as it was before.
     /// `had`: the other's checksum before.
     pub(crate) async fn pull(&self, peer: &Peer, line: &mut Line, at: At, had: Option<u64>) -> Result<(), Failed> {
-        if self.cluster.pulling.replace(true) {
-            // The next look finds it again.
-            return Ok(());
-        }
-        let _only = Pulling(&self.cluster.pulling);
         let Some(subject) = SUBJECTS.get(at) else { return Ok(()) };
-        let question = format!("PROXYSQL CLUSTER_PULL {}", subject.name);
-        let asked = self.rt.timeout(WHOLE, line.ask(&question)).await;
-        // One that drips keeps the others' from being taken over meanwhile.
-        let rows = asked.map_err(|_late| Failed::Lost(format!("it was not whole after {} s", WHOLE.as_secs())))??;
+        peer.known.borrow_mut().pulling = Some((at, self.rt.now()));
+        let _until_then = Pulling(peer);
+        // What it takes is given back when it is in force: several may come at once, and wait for each other in the end only.
+        let mut room = Room::among(&self.cluster.coming);
+        let rows = line.ask_in(&format!("PROXYSQL CLUSTER_PULL {}", subject.name), &mut room).await?;
         let (sum, pieces) = taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
         match self.take_over(subject, at, (sum, had), pieces, peer).await {
             Ok(()) => Ok(()),

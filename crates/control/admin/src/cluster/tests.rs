@@ -72,6 +72,26 @@ fn one_that_asks_nobody_else_gives_to_who_asks_it() {
 }
 
 #[test]
+fn one_that_drips_keeps_nobody_elses_away() {
+    testing::with_a_silent_core(Box::new(|_, _| None), |bench| async move {
+        let (sum, newer) = (Sum { version: 2, epoch: 5, checksum: 171 }, Sum { version: 2, epoch: 6, checksum: 172 });
+        let slow = meets(&bench, "slow", &[(Module::Users, newer), (Module::Rules, sum)]);
+        let other = meets(&bench, "other", &[(Module::Users, sum), (Module::Rules, sum)]);
+        let [users, rules] = [Module::Users, Module::Rules].map(|module| at(module).unwrap());
+        let waits = || (bench.shared.is_newer_elsewhere(users, sum), bench.shared.comes_from_another(&other, rules, sum));
+        assert_eq!(waits(), (true, false));
+        let since = bench.shared.rt.now();
+        for wanted in [true, false] {
+            slow.known.borrow_mut().pulling = Some((rules, since));
+            assert_eq!(waits(), (true, wanted));
+            slow.known.borrow_mut().pulling = Some((users, since));
+            assert_eq!(waits(), (wanted, false));
+            let _later = bench.shared.rt.timeout(Duration::from_secs(30), std::future::pending::<()>()).await;
+        }
+    });
+}
+
+#[test]
 fn modules_come_in_the_order_in_which_they_were_loaded() {
     testing::with(Options::default(), |bench| async move {
         let order = |epochs: [u64; SUBJECTS.len()]| {
@@ -188,6 +208,16 @@ fn proxies_that_ask_are_shown_and_statistics_users_cannot_ask() {
         assert_eq!(bench.rows(seen).await, [[name.as_str(), "127.0.0.1", "1", "127.0.0.1:6032", "1"]]);
         assert!(bench.ask(View::Stats, "PROXYSQL CLUSTER_PULL mysql_users").await.is_err());
         assert!(bench.ask(View::Stats, &format!("PROXYSQL CLUSTER_NODE_UUID {name}")).await.is_err());
+        // Checksums are made of passwords, which can be tried.
+        assert!(bench.ask(View::Admin, "SELECT GLOBAL_CHECKSUM()").await.is_ok());
+        assert!(bench.ask(View::Stats, "SELECT GLOBAL_CHECKSUM()").await.is_err());
+        meets(&bench, "b", &[(Module::Users, Sum { version: 2, epoch: 5, checksum: 171 })]);
+        let checksums = "SELECT checksum FROM stats_proxysql_servers_checksums WHERE name = 'mysql_users'";
+        for (view, wanted) in [(View::Stats, ""), (View::Admin, "0x00000000000000AB")] {
+            let Ok(crate::engine::Reply::Rows(grid)) = bench.ask(view, checksums).await else { panic!() };
+            assert_eq!(grid.rows().next().unwrap()[0], Some(wanted.as_bytes()), "{view:?}");
+        }
+        bench.shared.cluster.peers.borrow_mut().clear();
         assert_eq!(bench.rows("SELECT @@millrace_version").await, [[MILLRACE]]);
         for table in ["checksums", "metrics", "status"] {
             assert!(bench.rows(&format!("SELECT * FROM stats_proxysql_servers_{table}")).await.is_empty());
