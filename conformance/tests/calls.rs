@@ -21,6 +21,7 @@ fn main() {
         ("who_may_not_ask_what_a_call_leaves_keeps_its_connection", refused),
         ("how_many_rows_a_session_wants_to_see_hides_nothing_of_it", limited),
         ("a_call_of_what_only_reads_is_not_kept_wherever_it_is", listed),
+        ("a_call_that_a_rule_vouches_for_is_not_kept", vouched),
         ("what_is_set_elsewhere_since_a_call_is_not_overwritten", overwritten),
         ("nobody_sees_that_the_server_tells_of_transactions", unseen),
     ])
@@ -264,6 +265,48 @@ fn listed(driver: Driver) -> Outcome {
             if statement.contains("@got") {
                 same(&asked(&mut client, "SELECT @got")?.concat().join(" "), "7")?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// `multiplex = 2` of a rule. What the text says, or the server, still holds.
+fn vouched(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = one(driver, vendor)?;
+        server.root("CREATE FUNCTION conf.plain() RETURNS INT RETURN 1; CREATE FUNCTION conf.other() RETURNS INT RETURN 2;")?;
+        // Nobody is asked what is left.
+        server.root("GRANT ALL ON *.* TO open; REVOKE SELECT ON *.* FROM open; GRANT ALL ON conf.* TO open; GRANT ALL ON conf2.* TO open;")?;
+        proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_digest, multiplex, apply) \
+             VALUES (1, 1, 'CALL .*(nothing|writes|gives|makes|sets)', 2, 1), (2, 1, 'plain', 2, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        for (statements, hold) in [
+            ("CALL conf.nothing()", ""),
+            ("CALL conf.writes(); SELECT COUNT(*) > 0 FROM conf.counted WHERE words = 'called'", ""),
+            ("CALL conf.gives(@got); SELECT @got", ""),
+            ("SELECT conf.plain()", ""),
+            // Told by the server, which knows better.
+            ("CALL conf.makes(); SELECT COUNT(*) FROM conf.of_procedure", "Untold"),
+            ("CALL conf.sets(); SELECT @@time_zone", "Untold"),
+            ("SELECT conf.plain(), GET_LOCK('vouched', 0)", "UserLock"),
+            // Nobody vouches for these, and what they hold stays.
+            ("SELECT conf.other()", "Routine"),
+            ("SELECT conf.other(); SELECT conf.plain()", "Routine"),
+            ("CALL conf.grabs(); CALL conf.nothing()", "Procedure"),
+        ] {
+            let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+            asked(&mut direct, "USE conf")?;
+            let wanted: Vec<_> = statements.split("; ").map(|one| asked(&mut direct, one)).collect::<Result<_, _>>()?;
+            // Its locks are free when the server has seen it go.
+            asked(&mut direct, "SELECT RELEASE_ALL_LOCKS()")?;
+            drop(direct);
+            let mut client = log_in(&proxy)?;
+            let found: Vec<_> = statements.split("; ").map(|one| asked(&mut client, one)).collect::<Result<_, _>>()?;
+            expect(found == wanted, || format!("{vendor}, {statements}: {found:?} instead of {wanted:?}"))?;
+            let holds = held_then(&proxy, &client)?;
+            let is_held = if hold.is_empty() { holds.is_empty() } else { holds.split(' ').any(|one| one == hold) };
+            expect(is_held, || format!("{vendor}, {statements}: {holds:?} instead of {hold:?}"))?;
         }
     }
     Ok(())

@@ -22,6 +22,9 @@ use wire::{caps, errors};
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_COUNT);
 
+/// `multiplex` of a rule by which the operator vouches that the routines of a statement leave nothing on its connection.
+const LEAVES_NOTHING: u8 = 2;
+
 /// Sending waits while so much is unsent.
 const LARGE: usize = 64 << 10;
 
@@ -192,17 +195,18 @@ impl Session {
         (own() || of_lock()) && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
     }
 
-    /// What routines of users may leave, unless the operator says that they only read.
+    /// What routines of users may leave, unless the operator says that they only read, or that this statement leaves nothing (`multiplex = 2`).
     /// `before`: what held the connection before this statement.
     pub(crate) fn hold_for_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
         let leaves = job.class.leaves;
+        let may_leave_something = || job.plan.multiplex != Some(LEAVES_NOTHING) && self.calls_strangers(job);
         if backend::is_call(job.class) && leaves.intersects(Leaves::UNKNOWN_STATE) {
-            if before.has(Hold::Procedure) || self.calls_strangers(job) {
+            if before.has(Hold::Procedure) || may_leave_something() {
                 backend.runs_programs();
             } else {
                 backend.holds.remove(Hold::Procedure);
             }
-        } else if leaves.intersects(Leaves::UNKNOWN_FUNCTION) && self.calls_strangers(job) {
+        } else if leaves.intersects(Leaves::UNKNOWN_FUNCTION) && may_leave_something() {
             backend.holds.add(Hold::Routine);
             backend.runs_programs();
         }
