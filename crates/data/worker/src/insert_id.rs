@@ -270,9 +270,38 @@ impl Session {
     /// Whether a statement must find the session's id where something else may be.
     pub(crate) fn lacks_insert_id(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let own = backend.holds.has(Hold::InsertId);
-        let other = || backend.insert_id != Some(self.known_insert_id());
+        let other = || self.insert_id_elsewhere(job).is_some() || backend.insert_id != Some(self.known_insert_id());
         // What only the server knows may read it, too; there it is right after the session's own insert.
         reads(job) && (own || other()) || executes_unread(job) && !own && other()
+    }
+
+    /// The hostgroup of another connection of the session's that knows better: where a transaction leads a statement away from an insert, both are kept.
+    fn insert_id_elsewhere(&self, job: &Job<'_>) -> Option<u32> {
+        let from = self.entry.insert_id.borrow().as_ref().and_then(|known| known.from)?;
+        (from != job.plan.hostgroup() && self.held.has(from, Hold::InsertId)).then_some(from)
+    }
+
+    /// Asks there. What would end with the question is asked for before.
+    async fn ask_elsewhere(&mut self, hostgroup: u32, limit_ms: u64) -> Result<(), Failed> {
+        let Some(mut backend) = self.held.take(hostgroup) else { return Ok(()) };
+        let carries = backend.holds.carry_state();
+        let mut asked = self.ask_remembered(hostgroup, &mut backend, limit_ms).await;
+        if asked.is_ok() && backend.holds.has(Hold::InsertId) {
+            // There are too many warnings to be kept, and the statement that wants to know ends them anyway.
+            asked = self.ask_insert_id(hostgroup, &mut backend, limit_ms).await;
+        }
+        if asked.is_err() {
+            backend.idle = Idle::Doubtful;
+        }
+        if backend.idle == Idle::Proven && !backend.holds.is_empty() {
+            self.held.put(hostgroup, backend);
+        } else {
+            self.core.pools.release(backend);
+        }
+        match asked {
+            Err(why) if is_harmless(&why, carries) => Ok(()),
+            other => other,
+        }
     }
 
     fn known_insert_id(&self) -> u64 {
@@ -283,6 +312,9 @@ impl Session {
     /// Sees to it.
     pub(crate) async fn bring_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         let limit_ms = self.limit_ms(job);
+        if let Some(hostgroup) = self.insert_id_elsewhere(job) {
+            Box::pin(self.ask_elsewhere(hostgroup, limit_ms)).await?;
+        }
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(job.plan.hostgroup(), backend, limit_ms).await?;
         }
