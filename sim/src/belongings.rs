@@ -43,6 +43,8 @@ pub(crate) struct Ground {
     pub(crate) detaches: bool,
     /// How many columns somebody has added to `echo`.
     pub(crate) added: usize,
+    /// What it has of the log of another server, if it follows one.
+    pub(crate) copy: Option<Vec<String>>,
 }
 
 impl Ground {
@@ -50,6 +52,11 @@ impl Ground {
     pub(crate) fn leave(&mut self, connection: u32) {
         self.locks.retain(|_, holder| *holder != connection);
         self.xa.values_mut().filter(|(_, bound)| *bound == Some(connection)).for_each(|(_, bound)| *bound = None);
+    }
+
+    /// What anybody sees here.
+    pub(crate) fn committed(&self) -> &[String] {
+        self.copy.as_deref().unwrap_or(&self.log)
     }
 
     /// So are all.

@@ -50,7 +50,7 @@ pub(crate) struct Judge {
     /// As in the verdict.
     pub(crate) between: Cell<[u64; 3]>,
     hits: RefCell<BTreeMap<&'static str, u64>>,
-    fates: RefCell<BTreeMap<String, Fate>>,
+    fates: RefCell<BTreeMap<String, (Fate, Instant)>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
     offline: RefCell<Vec<Offline>>,
@@ -125,7 +125,20 @@ impl Judge {
 
     /// What became of an insert, as its client knows.
     pub(crate) fn fate(&self, tag: &str, fate: Fate) {
-        self.fates.borrow_mut().insert(tag.to_owned(), fate);
+        self.fates.borrow_mut().insert(tag.to_owned(), (fate, self.rt.now()));
+    }
+
+    /// The same, as far as it is known.
+    pub(crate) fn fate_of(&self, tag: &str) -> Option<Fate> {
+        self.fates.borrow().get(tag).map(|(fate, _)| *fate)
+    }
+
+    /// The inserts of a client that were acknowledged, and when.
+    pub(crate) fn acknowledged(&self, owner: &str) -> Vec<(String, Instant)> {
+        let first = format!("{owner}-");
+        let fates = self.fates.borrow();
+        let all = fates.range(first.clone()..).take_while(|(tag, _)| tag.starts_with(&first));
+        all.filter(|(_, (fate, _))| *fate == Fate::Acknowledged).map(|(tag, (_, at))| (tag.clone(), *at)).collect()
     }
 
     /// A server accepted a connection; the number is for [`closed`](Self::closed).
@@ -213,7 +226,7 @@ impl Judge {
             *times.entry(tag).or_default() += 1;
         }
         let fates = self.fates.borrow();
-        for (tag, fate) in fates.iter() {
+        for (tag, (fate, _)) in fates.iter() {
             let n = times.remove(tag.as_str()).unwrap_or(0);
             let right = match fate {
                 Fate::Acknowledged => n == 1,
@@ -228,7 +241,7 @@ impl Judge {
     }
 
     pub(crate) fn verdict(&self, seed: u64) -> Verdict {
-        let committed = self.fates.borrow().values().filter(|fate| **fate == Fate::Acknowledged).count();
+        let committed = self.fates.borrow().values().filter(|(fate, _)| *fate == Fate::Acknowledged).count();
         Verdict {
             seed,
             story: self.story.borrow().clone(),

@@ -6,11 +6,12 @@
 //! SELECT SQL_CALC_FOUND_ROWS 'tag' FROM few LIMIT 1
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
 //! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
+//! SELECT 'tag' FROM log WHERE owner='c1' [FOR UPDATE]   one row: what this client has in the log, as far as it is seen here
 //! INSERT INTO log VALUES ('tag')           one tag, in the log from the commit on
 //! INSERT INTO log (tag, number) VALUES (?, ?)   prepared: a line for each row
 //! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
 //!                                          so many rows of it as the tag says
-//! BEGIN, COMMIT, ROLLBACK, SET ..., USE
+//! BEGIN, START TRANSACTION READ ONLY, COMMIT, ROLLBACK, SET ..., USE
 //! SAVEPOINT name, ROLLBACK TO name, RELEASE SAVEPOINT name
 //! PREPARE name FROM 'text', EXECUTE name USING @a, …, DEALLOCATE PREPARE name, where a text is one of
 //!   SELECT ?, ? FROM named                 one row: what was given, connection, server, and the schema it was prepared in
@@ -20,6 +21,7 @@
 //! CALL assume('tag')                       sets a role, of which nobody tells; SELECT CURRENT_ROLE() does
 //! ```
 
+mod lines;
 mod naming;
 mod xa;
 
@@ -65,6 +67,11 @@ pub(crate) enum Said {
     State {
         tag: String,
     },
+    /// Lines of the log, in one text.
+    Lines {
+        tag: String,
+        lines: String,
+    },
     /// The row of a statement that was prepared by name, and its schema.
     Named {
         values: Vec<Option<String>>,
@@ -107,6 +114,10 @@ pub(crate) struct Mind {
     next: Option<(Isolation, bool)>,
     /// The same of the open transaction.
     now: (Isolation, bool),
+    /// The open transaction said that it only reads.
+    only_reads: bool,
+    /// How much of the log it sees, once it has looked.
+    moment: Option<usize>,
     role: String,
     variables: BTreeMap<String, String>,
     /// Tags inserted by the open transaction.
@@ -167,6 +178,8 @@ impl Mind {
             read_only: false,
             next: None,
             now: (Isolation::RepeatableRead, false),
+            only_reads: false,
+            moment: None,
             role: NO_ROLE.to_owned(),
             variables: BTreeMap::new(),
             pending: Vec::new(),
@@ -225,6 +238,7 @@ impl Mind {
     fn begin(&mut self) {
         self.now = self.level();
         (self.in_transaction, self.next) = (true, None);
+        (self.only_reads, self.moment) = (false, None);
     }
 
     /// A statement uses tables: it is a transaction, or the first of one.
@@ -246,7 +260,7 @@ impl Mind {
         }
         match &said {
             Ok(Said::Rows { rows, found, .. }) => self.has.found = Some(found.unwrap_or(*rows)),
-            Ok(Said::State { .. } | Said::Named { .. }) => self.has.found = Some(1),
+            Ok(Said::State { .. } | Said::Named { .. } | Said::Lines { .. }) => self.has.found = Some(1),
             Ok(Said::Answer(answer)) if answer.columns > 0 => self.has.found = Some(answer.rows.len() as u64),
             _ => {}
         }
@@ -258,6 +272,7 @@ impl Mind {
             return self.xa(sql, me, ground);
         }
         self.may_use_tables(sql)?;
+        self.may_write(sql)?;
         let log = &mut ground.log;
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
@@ -269,6 +284,15 @@ impl Mind {
                 self.begin();
                 Ok(Said::Ok)
             }
+            ["START", "TRANSACTION", "READ", "ONLY"] => {
+                if self.in_transaction {
+                    self.commit(log);
+                }
+                self.savepoints.clear();
+                self.begin_to_read();
+                Ok(Said::Ok)
+            }
+            ["SELECT", _, "FROM", "log", "WHERE", ..] => self.lines(sql, ground),
             ["COMMIT"] => {
                 self.commit(log);
                 Ok(Said::Ok)

@@ -5,8 +5,10 @@ mod bulk;
 mod cursor;
 mod having;
 mod killing;
+mod lines;
 mod naming;
 mod own;
+mod reading;
 mod savepoint;
 mod several;
 mod uploading;
@@ -19,6 +21,7 @@ use crate::judge::{Fate, Judge};
 use crate::mind::{ADDED, ECHO, SCHEMAS, SERVERS_CHARSET};
 use crate::server::{COURIER, LOAD};
 use killing::Fire;
+use lines::Moment;
 use naming::Named;
 use net::{NetError, Refused};
 use own::Own;
@@ -84,6 +87,12 @@ pub(crate) struct Manners {
     mariadb: bool,
     /// As [`World::kills`](crate::World::kills).
     kills: u64,
+    /// Reads go to the replica, but so many milliseconds after a write of their session.
+    split: Option<u32>,
+    /// The replica is behind by no more than this.
+    lag: Duration,
+    /// The replica is in service all the time.
+    steady: bool,
 }
 
 impl Manners {
@@ -96,6 +105,9 @@ impl Manners {
             breaks: world.breaks(),
             courier,
             mariadb: world.mariadb,
+            split: world.split,
+            lag: world.lag,
+            steady: !world.rough() && !world.operator,
         }
     }
 }
@@ -121,6 +133,12 @@ struct Session<'a> {
     savepoints: Vec<(&'static str, usize)>,
     /// Server and connection of the open transaction, once an answer has told.
     spot: Option<(String, String)>,
+    /// What it has seen of the log.
+    moment: Vec<Moment>,
+    /// It is one that said that it only reads, where reads have servers of their own.
+    reading: bool,
+    /// When this session began.
+    began: rt::Instant,
     prepared: Vec<Statement>,
     /// A prepared INSERT.
     inserter: Option<bulk::Inserter>,
@@ -207,6 +225,9 @@ async fn session(
         pending: Vec::new(),
         savepoints: Vec::new(),
         spot: None,
+        moment: Vec::new(),
+        reading: false,
+        began: rt.now(),
         prepared: Vec::new(),
         inserter: None,
         charset,
@@ -249,6 +270,12 @@ impl Session<'_> {
         let open = self.own.in_transaction;
         if self.chance.percent(30) {
             return self.having().await;
+        }
+        if self.chance.percent(8) {
+            return self.lines().await;
+        }
+        if self.manners.split.is_some() && !open && self.own.autocommit && !self.through && self.chance.percent(7) {
+            return self.read_only().await;
         }
         match self.chance.below(100 + self.manners.kills) {
             0..=3 if self.client.several => self.several().await,
@@ -412,7 +439,7 @@ impl Session<'_> {
                     self.savepoints.clear();
                 }
                 if !self.own.in_transaction || ends {
-                    self.spot = None;
+                    self.leave_spot();
                 }
             }
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
@@ -465,8 +492,10 @@ impl Session<'_> {
             }
             let here = (value(place.1), value(place.0));
             let master = self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE");
+            // One that only reads is where it began, and without the readers their writer reads.
+            let anywhere = self.reading || !master && self.manners.split.is_some_and(|ms| ms > 0 || !self.manners.steady);
             let right = if master { "a" } else { "b" };
-            self.judge.check(here.0 == right || self.pinned || self.drawn || self.announced, &self.who, || {
+            self.judge.check(here.0 == right || self.pinned || self.drawn || self.announced || anywhere, &self.who, || {
                 format!("{sql}: went to server {} instead of {right}", here.0)
             });
             if self.own.in_transaction {
@@ -481,6 +510,12 @@ impl Session<'_> {
             }
         }
         ControlFlow::Continue(rows)
+    }
+
+    /// Its transaction is over.
+    fn leave_spot(&mut self) {
+        self.spot = None;
+        self.moment.clear();
     }
 
     async fn few(&mut self) -> Goes {
@@ -717,7 +752,7 @@ impl Session<'_> {
         self.own = own;
         self.savepoints.clear();
         self.announced = false;
-        self.spot = None;
+        self.leave_spot();
         self.pinned = self.through;
         self.keeps = 0;
         self.prepared.clear();

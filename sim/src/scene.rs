@@ -19,6 +19,7 @@ fn small(cores: u32) -> World {
         users: 1,
         depth: 0,
         courier: false,
+        split: None,
         bytes_per_second: 0,
         pace: 0,
         operator: false,
@@ -170,6 +171,24 @@ pub fn nothing_is_lost_with_a_connection(seed: u64) -> Verdict {
         stage.done(&mut one, "SELECT 'c0-2' FROM state FOR UPDATE").await;
         stage.master.hang_up();
         stage.done(&mut one, "SELECT 'c0-3' FROM few").await;
+    })
+}
+
+/// A row is inserted, and a READ ONLY transaction on a reader asks for its id at once, twice: of the second row, too.
+#[must_use]
+pub fn an_id_is_asked_for_on_a_reader() -> Verdict {
+    let world = World { connections: 2, split: Some(0), ..small(1) };
+    perform(&world, |stage| async move {
+        let mut one = stage.enter().await;
+        for id in ["1", "2"] {
+            stage.done(&mut one, "INSERT INTO ids VALUES ('c0-1')").await;
+            stage.done(&mut one, "START TRANSACTION READ ONLY").await;
+            let told = stage.rt.timeout(SOON, one.ask(b"\x03SELECT 'c0-2', LAST_INSERT_ID()", Due::Text)).await;
+            let has = |rows: &[Row]| rows.iter().flatten().flatten().any(|value| value == id);
+            let well = matches!(&told, Ok(Ok(Reply::Rows(rows))) if has(rows));
+            stage.judge.check(well, "client", || format!("{told:?} instead of {id}"));
+            stage.done(&mut one, "COMMIT").await;
+        }
     })
 }
 

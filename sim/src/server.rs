@@ -2,6 +2,7 @@
 
 mod bulk;
 mod filing;
+mod following;
 mod whims;
 
 pub(crate) use bulk::row;
@@ -11,6 +12,7 @@ use crate::belongings::{Answer, Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
 use crate::mind::{ADDED, Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, no_statement, rows_of_cursor};
+use following::Following;
 use net::{Conn, NetError};
 use rt::local::Notify;
 use rt::{Address, ListenOptions, Rt, Socket};
@@ -90,6 +92,7 @@ pub(crate) struct Server {
     last_connection: Cell<u32>,
     /// What is said to those that are to end, or their statements.
     orders: RefCell<BTreeMap<u32, Rc<Order>>>,
+    following: Following,
 }
 
 /// KILL for a connection.
@@ -136,6 +139,7 @@ impl Server {
             supplanted: Cell::new(0),
             last_connection: Cell::new(0),
             orders: RefCell::default(),
+            following: Following::default(),
             at,
         });
         let listener = rt.listen(&server.at, ListenOptions::default()).expect("an address of the world is free");
@@ -291,6 +295,7 @@ impl Guest {
             }
             let mut out = Vec::new();
             self.answer(&mut mind, &command, caps, packet.seq, &mut out)?;
+            self.server.date();
             self.had.extend(mind.names());
             match whim {
                 Whim::Swallow => out.clear(),
@@ -579,6 +584,7 @@ impl Guest {
             mind.has.fail(&complaint);
             return Err(complaint);
         }
+        self.server.catch_up();
         if text.starts_with(LISTED) {
             return self.listed(text);
         }
@@ -643,6 +649,12 @@ impl Guest {
                 writer.text_row(row.iter().map(|value| value.as_ref().map(String::as_bytes)));
                 writer.end(0);
             }
+            Ok(Said::Lines { tag, lines }) => {
+                let id = self.id.to_string();
+                writer.columns(&["tag", "connection", "server", "lines"].map(Column::text));
+                writer.text_row([tag.as_str(), &id, self.server.name, &lines].map(|value| Some(value.as_bytes())));
+                writer.end(0);
+            }
             Ok(Said::State { tag }) => {
                 let mut columns: Vec<Column> = ["tag", "connection", "server"].map(Column::text).into();
                 columns.extend(STATE_COLUMNS.map(Column::text));
@@ -679,6 +691,10 @@ impl Guest {
     fn hears(&mut self, text: &str, mind: &Mind) {
         self.tell(text);
         self.comes(client(text), mind);
+        if self.server.must_not_hear(text, mind.only_reads()) {
+            let words = format!("{text} on connection {}, of a server that only reads", self.id);
+            self.server.judge.accuse(&format!("server {}", self.server.name), &words);
+        }
         if let Some((whose, what)) = mind.has.of_somebody_else(text) {
             let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
             self.server.judge.accuse(&format!("server {}", self.server.name), &words);
@@ -742,5 +758,7 @@ fn echo_columns(added: usize) -> Vec<Column> {
 
 fn flags(mind: &Mind) -> u16 {
     let on = |yes: bool, flag: u16| if yes { flag } else { 0 };
-    on(mind.autocommit, status::AUTOCOMMIT) | on(mind.in_transaction, status::IN_TRANS)
+    on(mind.autocommit, status::AUTOCOMMIT)
+        | on(mind.in_transaction, status::IN_TRANS)
+        | on(mind.only_reads(), status::IN_TRANS_READONLY)
 }

@@ -58,6 +58,10 @@ pub struct World {
     pub operator: bool,
     /// How much more often than in one of a hundred stories somebody says KILL.
     pub kills: u64,
+    /// Reads go to the replica by what they are, not by rules, but so many milliseconds after a write of their session.
+    pub split: Option<u32>,
+    /// The replica is behind its source by no more than this.
+    pub lag: Duration,
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -111,6 +115,9 @@ impl World {
         let mariadb = seed % 3 == 1;
         let pace = if chance.percent(25) { *chance.one_of(&[1, 2, 5, 20]) } else { 0 };
         let operator = chance.percent(35);
+        let mut chance = Chance::new(seed, 20);
+        let behind = *chance.one_of(&[0, 1, 5, 30, 200]);
+        let split = if chance.percent(40) { Some(if chance.percent(60) { behind } else { 0 }) } else { None };
         Self {
             seed,
             weather,
@@ -125,12 +132,14 @@ impl World {
             pace,
             operator,
             kills: 0,
+            split,
+            lag: Duration::from_millis(behind.into()),
             faults,
         }
     }
 
     /// Whether something breaks at all.
-    fn rough(&self) -> bool {
+    pub(crate) fn rough(&self) -> bool {
         self.breaks() || self.weather == Weather::Fickle
     }
 
@@ -197,6 +206,7 @@ impl Stage {
         let nature = Nature { fickle, able: world.courier, bulk: world.mariadb, late: world.late() };
         let master = Server::start(rt, &judge, "a", address("10.0.0.1:3306"), nature, Chance::new(world.seed, 10));
         let replica = Server::start(rt, &judge, "b", address("10.0.0.2:3306"), nature, Chance::new(world.seed, 11));
+        replica.follow(&master, world.lag, world.split.is_some());
         let proxy = address("127.0.0.1:6033");
         let (notes, noted) = mailbox::channel::<String>(100_000);
         let (tells, ended) = start_cores(rt, &judge, world, &proxy, &notes);
@@ -517,13 +527,15 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     let courier = UserRow { fast_forward: 1, ..user(COURIER) };
     let all = [user("miller"), user("baker"), courier];
     let users = Users::build(all, &variables).expect("users of this file");
-    let pipelining = HostgroupAttributesRow {
-        hostgroup_id: 1,
-        hostgroup_settings: format!(r#"{{"pipelining":{}}}"#, world.depth),
+    let settings = |hostgroup_id, hostgroup_settings| HostgroupAttributesRow {
+        hostgroup_id,
+        hostgroup_settings,
         ..HostgroupAttributesRow::default()
     };
+    let pipelining = settings(1, format!(r#"{{"pipelining":{}}}"#, world.depth));
+    let split = world.split.map(|ms| settings(0, format!(r#"{{"read_hostgroup":1,"read_after_write_ms":{ms}}}"#)));
     let servers = [server(0, "10.0.0.1", statuses[0]), server(1, "10.0.0.2", statuses[1])];
-    let servers = Servers::build(servers, [pipelining], []).expect("servers of this file");
+    let servers = Servers::build(servers, [pipelining].into_iter().chain(split), []).expect("servers of this file");
     let cached = RuleRow {
         match_digest: None,
         match_pattern: Some(format!("^{}$", programme::SAME)),
@@ -532,7 +544,10 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         attributes: r#"{"cache_invalidate":true}"#.to_owned(),
         ..rule(2, "", 1)
     };
-    let rules = [rule(1, "^SELECT.*FOR UPDATE", 0), cached, rule(3, "^SELECT", 1)];
+    let mut rules = vec![cached];
+    if world.split.is_none() {
+        rules.extend([rule(1, "^SELECT.*FOR UPDATE", 0), rule(3, "^SELECT", 1)]);
+    }
     let rules = Rules::build(rules, [], &variables).expect("rules of this file");
     Snapshot {
         rewrites: Arc::default(),

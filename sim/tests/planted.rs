@@ -3,9 +3,9 @@
 
 use backend::Hold;
 use backend::planted::{
-    ANY_SLOT, ASK_AGAIN, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, GO_ON, HANG_UP, KEEP_STATE,
-    KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, STAY_THERE,
-    TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    ANY_SLOT, ASK_AGAIN, BEGIN_THERE, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_WRITES, GO_ON,
+    HANG_UP, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES,
+    SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -208,6 +208,16 @@ fn an_offline_server_that_is_given_work_is_seen() {
 #[test]
 fn a_connection_that_outlives_the_end_of_service_is_seen() {
     assert_seen(&STAY_THERE, Fickle, &["was open although it was OFFLINE_HARD"]);
+}
+
+#[test]
+fn a_reader_that_lacks_what_its_session_has_written_is_seen() {
+    assert_seen(&FORGET_WRITES, Calm, &["is missing on server b"]);
+}
+
+#[test]
+fn a_transaction_that_begins_on_a_reader_is_seen() {
+    assert_seen(&BEGIN_THERE, Calm, &["BEGIN on connection", "of a server that only reads"]);
 }
 
 #[test]

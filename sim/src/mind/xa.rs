@@ -77,7 +77,7 @@ impl Mind {
 
     /// Whether tables can be used now.
     pub(super) fn may_use_tables(&self, sql: &str) -> Result<(), Complaint> {
-        let uses = [" FROM few", " FROM state", " FROM big", " INTO log"].iter().any(|table| sql.contains(table));
+        let uses = [" FROM few", " FROM state", " FROM big", " FROM log", " INTO log"].iter().any(|table| sql.contains(table));
         let ends = ["BEGIN", "COMMIT", "ROLLBACK"].contains(&sql);
         match &self.xa {
             _ if self.spoiled && uses => Err(Complaint(1031, "Storage engine InnoDB doesn't have this option".to_owned())),

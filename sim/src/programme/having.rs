@@ -215,7 +215,7 @@ impl Session<'_> {
     }
 
     /// A statement whose answer must be what the same session would get directly.
-    async fn agree(&mut self, sql: &str) -> Goes {
+    pub(super) async fn agree(&mut self, sql: &str) -> Goes {
         self.twin.begin(sql);
         let wanted = self.twin.say(&mut self.ground, self.client.number, sql, |_| None).expect("a statement of this language");
         let reply = self.query_only(sql).await?;
@@ -265,7 +265,7 @@ impl Session<'_> {
         }
         if sql.starts_with("LOCK TABLES") {
             self.own.end();
-            self.spot = None;
+            self.leave_spot();
         }
     }
 }

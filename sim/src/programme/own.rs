@@ -46,8 +46,17 @@ impl Own {
     }
 
     pub(super) fn begin(&mut self) {
+        if self.in_transaction {
+            self.end();
+        }
         self.now = self.level();
         (self.in_transaction, self.next) = (true, None);
+    }
+
+    /// START TRANSACTION READ ONLY.
+    pub(super) fn begin_to_read(&mut self) {
+        self.begin();
+        self.now.1 = "READ ONLY";
     }
 
     pub(super) fn end(&mut self) {
@@ -58,6 +67,13 @@ impl Own {
     pub(super) fn use_tables(&mut self) {
         if !self.in_transaction {
             if self.autocommit { self.next = None } else { self.begin() }
+        }
+    }
+
+    /// The same, if it was answered with rows.
+    pub(super) fn use_tables_if(&mut self, reply: &Option<Reply>) {
+        if matches!(reply, Some(Reply::Rows(_))) {
+            self.use_tables();
         }
     }
 

@@ -85,7 +85,7 @@ impl Session<'_> {
                 tags.iter().for_each(|tag| self.judge.fate(tag, fate));
                 self.orphans.remove(at);
                 self.own.end();
-                self.spot = None;
+                self.leave_spot();
             }
             // Of a session before.
             Some(Reply::Err { code: 1397, message }) if !self.own.in_transaction => self.twin.fail(&Complaint(1397, message)),

@@ -57,6 +57,7 @@ impl Guest {
                 said = Err(Complaint(NO_FIT, format!("Incorrect string value in {tag}")));
             } else {
                 mind.insert(line(tag, &file), &mut self.server.ground.borrow_mut().log);
+                self.server.date();
             }
         }
         let mut out = Vec::new();

@@ -49,6 +49,10 @@ thread_local! {
     pub static WORK_OFFLINE: Cell<bool> = const { Cell::new(false) };
     /// Connections to a server that is OFFLINE_HARD are kept by those who have them.
     pub static STAY_THERE: Cell<bool> = const { Cell::new(false) };
+    /// Nobody knows when a session has written.
+    pub static FORGET_WRITES: Cell<bool> = const { Cell::new(false) };
+    /// What ends a READ ONLY transaction on a reader is said to the reader.
+    pub static BEGIN_THERE: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 

@@ -38,6 +38,8 @@ impl Session {
     ) -> Result<Option<Complaint>, Ended> {
         let Some(hostgroup) = self.reads_on(epoch) else { return Ok(None) };
         let begins = class.begins_transaction && !class.ends_transaction;
+        #[cfg(feature = "planted")]
+        let begins = begins && !backend::planted::BEGIN_THERE.get();
         if class.multi || !(begins || class.leaves.intersects(LOCKS)) {
             let stays = class.leaves.intersects(STAYS) && !backend::is_only_user_lock(text);
             let words = "It would stay on the reader that the read/write split has led this READ ONLY transaction to, and be missed at the writer: \

@@ -218,6 +218,10 @@ impl Session {
         if class.may_write() || !autocommit && self.state.autocommit {
             self.wrote = Some(self.core.rt.now());
         }
+        #[cfg(feature = "planted")]
+        if backend::planted::FORGET_WRITES.get() {
+            self.wrote = None;
+        }
 
         self.count(&job, digested, began, told);
         Ok(())
