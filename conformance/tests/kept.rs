@@ -4,6 +4,8 @@
 
 use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
+use conformance::cache;
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw as packets;
 use conformance::servers::{Server, Vendor};
@@ -21,12 +23,51 @@ fn main() {
         ("a_lock_that_is_named_after_the_schema_is_that_of_the_sessions_schema", locks_of_schemas),
         ("a_ping_keeps_what_a_server_keeps_for_the_session", kept_by_pings),
         ("a_ping_says_that_something_is_lost", heard),
+        ("what_needs_no_connection_of_its_own_keeps_none", kept_for_nothing),
         ("a_reset_is_answered_when_nobody_waits_for_the_session_any_more", free_after_reset),
     ])
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {
     Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// Names before brackets that are no calls, and a quote in a text of several statements: what looks alike would keep its connection to the end of the session.
+fn kept_for_nothing(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, twin) = (Server::start(vendor)?, Server::start(vendor)?);
+        for warm in [&server, &twin] {
+            let _known = Client::MariaDbCli.run(app(warm.port), &cache::root().join("conformance/scenarios/warm-up.txt"));
+        }
+        let mut wish = Wish::in_front_of(&server);
+        wish.variables.push_str("    handle_warnings = 0\n");
+        let proxy = Proxy::start(driver, &wish)?;
+        let mut client = packets::Raw::log_in(proxy.port, caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF)?;
+        let mut direct = packets::Raw::log_in(twin.port, caps::MULTI_STATEMENTS | caps::DEPRECATE_EOF)?;
+        client.query("SELECT 1")?;
+        for sql in [
+            "WITH a (x) AS (SELECT 1), b (y) AS (SELECT 2) SELECT x, y FROM a, b",
+            "DROP TABLE IF EXISTS conf.no_calls",
+            "CREATE TABLE conf.no_calls (c CHAR(2) CHARACTER SET ascii, n INT, KEY k (c), CHECK (c <> ''))",
+            "ALTER TABLE conf.no_calls CONVERT TO CHARACTER SET utf8mb4, ADD INDEX i (n)",
+            "ALTER TABLE conf.no_calls PARTITION BY RANGE (n) (PARTITION p VALUES LESS THAN (10))",
+            "INSERT INTO conf.no_calls VALUES ('a\\'', 1); SELECT 7",
+            "SELECT 'O\\'Brien'; SELECT \"two\\\"\"; SELECT 3",
+            "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+            "SELECT 'C:\\'; SELECT 'two', 'D:\\'; SELECT 3",
+            "SET sql_mode = DEFAULT",
+            "SELECT 'not\\' yet'; SELECT 3",
+            // What the first sets, the second is read by.
+            "SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT 'E:\\'; SELECT 2",
+        ] {
+            let (wanted, found) = (direct.query(sql)?, client.query(sql)?);
+            expect(found == wanted, || format!("{vendor}: {sql}: {found} instead of {wanted}"))?;
+            let held = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {}", client.id))?;
+            let one_text = sql.starts_with("SET") && sql.contains(';');
+            expect(held.trim().is_empty() != one_text, || format!("{vendor}: {sql} keeps {held:?}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// COM_PING, which no server leaves without an answer.

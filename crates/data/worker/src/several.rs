@@ -19,8 +19,7 @@ impl Session {
 
     /// The statements of a text, if its client may send several and they can be told apart for certain.
     fn parts(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
-        let parts = if caps::has(self.caps, caps::MULTI_STATEMENTS) { sql::split(text) } else { None };
-        parts.filter(|_| !self.lexing().hides(text))
+        if caps::has(self.caps, caps::MULTI_STATEMENTS) { sql::split(text, self.lexing()) } else { None }
     }
 
     /// One after the other; the first error is the last answer. The attributes are those of each of them.

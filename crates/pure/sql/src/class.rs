@@ -11,7 +11,7 @@ pub use crate::marks::{Leaves, Reads};
 
 use crate::reading::{Against, Lexing, Routine};
 use crate::words::{Kind, Token, Words, unquote};
-use rest::{ACCOUNTS, ASSIGNS, DEFINITION, EXPRESSIONS, LONG, Rest};
+use rest::{ACCOUNTS, ASSIGNS, DEFINITION, EXPRESSIONS, LOADS, LONG, Rest};
 use std::borrow::Cow;
 
 /// What [`class`] found.
@@ -565,7 +565,7 @@ impl<'a> Scan<'a> {
         } else {
             self.class.ddl = true;
         }
-        self.insert(CommandCounter::Load, ASSIGNS)
+        self.insert(CommandCounter::Load, LOADS)
     }
 
     fn analyze(&mut self) -> CommandCounter {

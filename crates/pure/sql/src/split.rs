@@ -1,5 +1,6 @@
 //! Several statements in one text, taken apart where that is certainly what a server would do.
 
+use crate::Lexing;
 use crate::words::{Kind, Token, Words};
 use std::ops::Range;
 
@@ -57,22 +58,36 @@ const BODIES: &[&str] = &["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"
 /// A body is announced within so many words: `CREATE OR REPLACE DEFINER = a@b SQL SECURITY …`.
 const ANNOUNCED_WITHIN: usize = 40;
 
+/// First words of statements behind which the server may read what follows otherwise: they may set `sql_mode`.
+const SETTING: &[&str] = &["SET", "EXECUTE", "CALL"];
+
 /// Where the statements of a text are, with the comments before each and without the `;` between them; at least two. `None` if there are not
-/// several, or if they cannot be told apart for certain: compound statements, empty ones, executable comments, quotes that mean
-/// different things to different servers.
+/// several, or if they cannot be told apart for certain: compound statements, empty ones, executable comments, quotes that end elsewhere for a server
+/// with another `sql_mode` where it is not known, or one of the statements may set it.
 #[must_use]
-pub fn split(sql: &[u8]) -> Option<Vec<Range<usize>>> {
+pub fn split(sql: &[u8], lexing: Lexing) -> Option<Vec<Range<usize>>> {
     memchr::memchr(b';', sql)?;
-    if memchr::memmem::find(sql, b"/*!").is_some() || memchr::memmem::find(sql, b"/*M!").is_some() {
+    if memchr::memmem::find(sql, b"/*!").is_some() || memchr::memmem::find(sql, b"/*M!").is_some() || lexing.hides(sql) {
         return None;
     }
-    let parts = parts(sql, Words::new(sql))?;
-    // Whether a backslash escapes depends on the session.
-    let sure = memchr::memchr(b'\\', sql).is_none() || self::parts(sql, Words::without_escapes(sql)).as_ref() == Some(&parts);
-    (sure && parts.len() > 1).then_some(parts)
+    let parts = parts(sql, lexing.words(sql), lexing.escapes())?;
+    if memchr::memchr(b'\\', sql).is_some() {
+        let sets = |part: &Range<usize>| lexing.words(&sql[part.clone()]).next().is_some_and(|first| first.is_any(SETTING));
+        let known = !matches!(lexing, Lexing::Unsure { .. }) && !parts.iter().any(sets);
+        let alike = || {
+            [true, false].iter().all(|escapes| {
+                let words = if *escapes { Words::new(sql) } else { Words::without_escapes(sql) };
+                self::parts(sql, words, *escapes).as_ref() == Some(&parts)
+            })
+        };
+        if !known && !alike() {
+            return None;
+        }
+    }
+    (parts.len() > 1).then_some(parts)
 }
 
-fn parts(sql: &[u8], mut words: Words<'_>) -> Option<Vec<Range<usize>>> {
+fn parts(sql: &[u8], mut words: Words<'_>, escapes: bool) -> Option<Vec<Range<usize>>> {
     let mut parts = Vec::new();
     let mut from = 0;
     let mut count = 0;
@@ -87,7 +102,7 @@ fn parts(sql: &[u8], mut words: Words<'_>) -> Option<Vec<Range<usize>>> {
             (from, count, creates, begins) = (token.end(), 0, false, false);
             continue;
         }
-        if token.kind != Kind::Word && token.kind != Kind::Sign && !token.is_whole() {
+        if token.kind != Kind::Word && token.kind != Kind::Sign && !token.is_whole_if(escapes) {
             return None;
         }
         match count {
@@ -138,11 +153,17 @@ pub fn prepared_text(sql: &[u8]) -> Option<(Token<'_>, Token<'_>)> {
 
 /// Fuzz target: parts lie in order inside the text, and what lies between them is no statement.
 pub fn fuzz_split(data: &[u8]) {
-    let Some(parts) = split(data) else { return };
+    for lexing in [Lexing::Escapes, Lexing::NoEscapes, Lexing::Unsure { shifts: false }] {
+        fuzz_split_as(data, lexing);
+    }
+}
+
+fn fuzz_split_as(data: &[u8], lexing: Lexing) {
+    let Some(parts) = split(data, lexing) else { return };
     let mut at = 0;
     for part in parts {
         assert!(at <= part.start && part.start < part.end && part.end <= data.len());
-        assert!(!crate::class(&data[part.clone()]).multi, "a part is one statement");
+        assert!(!lexing.class(&data[part.clone()]).multi, "a part is one statement");
         at = part.end;
     }
 }
@@ -151,8 +172,34 @@ pub fn fuzz_split(data: &[u8]) {
 mod tests {
     use super::*;
 
+    const UNSURE: Lexing = Lexing::Unsure { shifts: false };
+
     fn texts(sql: &str) -> Option<Vec<&str>> {
-        split(sql.as_bytes()).map(|parts| parts.into_iter().map(|part| &sql[part]).collect())
+        texts_in(sql, UNSURE)
+    }
+
+    fn texts_in(sql: &str, lexing: Lexing) -> Option<Vec<&str>> {
+        split(sql.as_bytes(), lexing).map(|parts| parts.into_iter().map(|part| &sql[part]).collect())
+    }
+
+    #[test]
+    fn where_the_mode_is_known_a_backslash_is_what_it_is() {
+        let name = r"INSERT INTO t VALUES ('O\'Brien'); SELECT 1";
+        assert_eq!(texts_in(name, Lexing::Escapes), Some(vec![r"INSERT INTO t VALUES ('O\'Brien')", "SELECT 1"]));
+        assert_eq!(texts_in(name, Lexing::NoEscapes), None);
+        let path = r"SELECT 'C:\'; SELECT 2";
+        assert_eq!(texts_in(path, Lexing::NoEscapes), Some(vec![r"SELECT 'C:\'", "SELECT 2"]));
+        assert_eq!(texts_in(path, Lexing::Escapes), None);
+        for unsure in [name, path] {
+            assert_eq!(texts(unsure), None, "{unsure}");
+        }
+        // What follows may be read otherwise, unless it is the same for all.
+        for sets in ["SET sql_mode = ''", "CALL p()", "EXECUTE s", "/* x */ set @a = 1"] {
+            let text = format!(r"{sets}; SELECT 'a\'b'; SELECT 1");
+            assert_eq!(texts_in(&text, Lexing::Escapes), None, "{text}");
+            let alike = format!(r"{sets}; SELECT 'a\tb'; SELECT 1");
+            assert!(texts_in(&alike, Lexing::Escapes).is_some_and(|parts| parts.len() == 3), "{alike}");
+        }
     }
 
     #[test]

@@ -5,8 +5,12 @@ use crate::words::{Kind, unquote};
 
 /// Functions whose answer is another one each time, or whose call is what matters. Sorted.
 const FUNCTIONS: &[&str] = &[
+    "ASYMMETRIC_ENCRYPT",
     "BENCHMARK",
     "CONNECTION_ID",
+    "CREATE_ASYMMETRIC_PRIV_KEY",
+    "CREATE_DH_PARAMETERS",
+    "ENCRYPT",
     "GET_LOCK",
     "IS_FREE_LOCK",
     "IS_USED_LOCK",
@@ -71,6 +75,8 @@ mod tests {
             "SELECT * FROM t ORDER BY RAND() LIMIT 1",
             "SELECT a FROM t WHERE b = Sleep (1)",
             "SELECT `uuid`()",
+            "SELECT CREATE_ASYMMETRIC_PRIV_KEY('RSA', 2048), create_dh_parameters(1024)",
+            "SELECT ENCRYPT('a'), ASYMMETRIC_ENCRYPT('RSA', 'a', @@x)",
             "SELECT WSREP_LAST_SEEN_GTID()",
             "SELECT wsrep_last_written_gtid()",
             "SELECT WSREP_SYNC_WAIT_UPTO_GTID('00-1', 5)",

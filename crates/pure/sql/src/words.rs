@@ -60,12 +60,18 @@ impl Token<'_> {
         matches!(self.text, [b'$', rest @ ..] if rest.contains(&b'$')) && self.kind == Kind::Word
     }
 
-    /// Whether its quotes are closed; true for what needs none.
+    /// Whether its quotes are closed, where a backslash escapes; true for what needs none.
     #[must_use]
     pub fn is_whole(&self) -> bool {
+        self.is_whole_if(true)
+    }
+
+    /// The same where a backslash escapes, or does not.
+    #[must_use]
+    pub fn is_whole_if(&self, escapes: bool) -> bool {
         match self.kind {
             Kind::Word | Kind::Sign => true,
-            Kind::Name | Kind::String => end_of_quoted(self.text, 0, true) == Some(self.text.len()),
+            Kind::Name | Kind::String => end_of_quoted(self.text, 0, escapes) == Some(self.text.len()),
         }
     }
 }

@@ -194,6 +194,28 @@ fn what_a_statement_may_leave_behind_is_marked() {
         ("INSERT INTO t(a) VALUES (f(1))", Leaves::UNKNOWN_FUNCTION),
         ("SELECT SETVAL(s, 1)", Leaves::SEQUENCE),
         ("BEGIN NOT ATOMIC SET @a=1; END", Leaves::UNKNOWN_STATE),
+        // Names before brackets that are no calls.
+        ("WITH a (x) AS (SELECT 1), b (y, z) AS (SELECT 2, 3) SELECT * FROM a, b", Leaves::NONE),
+        ("WITH RECURSIVE a(x) AS (SELECT 1), `b` (`y`) AS (SELECT 2) SELECT * FROM a JOIN b", Leaves::NONE),
+        ("SELECT * FROM (SELECT 1, 2) d (a, b) JOIN LATERAL (SELECT d.a) `e` (c)", Leaves::NONE),
+        ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a, b)", Leaves::NONE),
+        (
+            "LOAD DATA INFILE 'f' INTO TABLE `t` CHARACTER SET latin1 LINES TERMINATED BY \"\\n\" IGNORE 1 LINES (a, b)",
+            Leaves::NONE,
+        ),
+        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (f))", Leaves::NONE),
+        ("CREATE TABLE t (c CHAR(2) CHARACTER SET ascii, KEY k (c), CHECK (c <> ''), UNIQUE `u` (c))", Leaves::NONE),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4, ADD INDEX i (c)", Leaves::NONE),
+        // And what only looks alike.
+        ("WITH a (x) AS (SELECT f(1)) SELECT * FROM a", Leaves::UNKNOWN_FUNCTION),
+        ("SELECT b(y) AS c, (SELECT 1)", Leaves::UNKNOWN_FUNCTION),
+        ("SELECT (1), f(2)", Leaves::UNKNOWN_FUNCTION),
+        ("SELECT (1) AND f(2)", Leaves::UNKNOWN_FUNCTION),
+        ("SELECT than(1)", Leaves::UNKNOWN_FUNCTION),
+        ("SELECT * FROM (SELECT f(1)) d (a)", Leaves::UNKNOWN_FUNCTION),
+        ("LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c = f(@b)", Leaves::USER_VARIABLE | Leaves::UNKNOWN_FUNCTION),
+        ("INSERT INTO d.character SET a = f(1)", Leaves::UNKNOWN_FUNCTION),
+        ("INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = (1) + f(2)", Leaves::UNKNOWN_FUNCTION),
         ("nonsense", Leaves::UNKNOWN_STATE),
         ("/*!99999 SELECT */ CALL p", Leaves::UNKNOWN_STATE),
     ] {

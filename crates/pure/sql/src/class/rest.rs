@@ -23,6 +23,8 @@ pub(super) const EXPRESSIONS: Rest = Rest { functions: true, accounts: false, as
 pub(super) const DEFINITION: Rest = Rest { functions: false, accounts: false, assigns: false };
 pub(super) const ACCOUNTS: Rest = Rest { functions: false, accounts: true, assigns: false };
 pub(super) const ASSIGNS: Rest = Rest { functions: true, accounts: false, assigns: true };
+/// Of LOAD: a table, and a list of its columns and of variables; expressions after SET.
+pub(super) const LOADS: Rest = Rest { functions: false, accounts: false, assigns: true };
 
 /// Of NEXTVAL and CURRVAL in quotes.
 const QUOTED_LEN: usize = 9;
@@ -57,7 +59,7 @@ impl<'a> Scan<'a> {
                 Kind::Word if self.words.is_before(b'(') => {
                     rest.accounts &= !token.is_any(&["WHERE", "SELECT"]);
                     let schema = self.is_qualified(&before).then(|| self.qualifier(&before, &earlier));
-                    let functions = rest.functions && !self.is_named(&before);
+                    let functions = rest.functions && !self.is_named(&before) && !self.is_bound(&before, token.text);
                     self.call(token, schema, functions);
                     rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW", "SELECT"]);
                 }
@@ -65,11 +67,19 @@ impl<'a> Scan<'a> {
                     if token.is_any(&["NEXTVAL", "CURRVAL"]) && self.is_qualified(&before) {
                         self.column_or_sequence(token.text);
                     }
-                    self.keyword(token, &mut rest, &mut for_update);
+                    let of_charset = token.is("SET") && self.is_of_charset(&before, &earlier);
+                    if !of_charset {
+                        self.keyword(token, &mut rest, &mut for_update);
+                    }
                 }
                 // A name in double quotes is one under ANSI_QUOTES.
                 Kind::Name | Kind::String
-                    if rest.functions && token.text[0] != b'\'' && self.words.is_before(b'(') && !self.is_named(&before) =>
+                    if rest.functions
+                        && token.text[0] != b'\''
+                        && self.words.is_before(b'(')
+                        && !self.is_named(&before)
+                        && !self.is_bound(&before, token.text)
+                        && !self.is_common_table() =>
                 {
                     let schema = self.qualifier(&before, &earlier);
                     if schema.is_none() && token.is_whole() {
@@ -104,6 +114,34 @@ impl<'a> Scan<'a> {
     /// What follows is the name of something that the statement makes.
     fn is_named(&self, before: &Range<usize>) -> bool {
         self.words.again(before).is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]))
+    }
+
+    /// Whether a word before `(` belongs to what stands before it, so that no server takes it for a call: it would be a syntax error.
+    fn is_bound(&self, before: &Range<usize>, word: &[u8]) -> bool {
+        // `(SELECT 1) d (a)` and `VALUES LESS THAN (1)`.
+        let belongs = |last: Token<'_>| last.is_sign(b')') || last.is("LESS") && word.eq_ignore_ascii_case(b"THAN");
+        self.words.again(before).is_some_and(belongs)
+    }
+
+    /// What follows is the list of columns of a common table: `(a, b) AS (`.
+    fn is_common_table(&self) -> bool {
+        let mut after = self.words.clone();
+        after.next();
+        loop {
+            let named = after.next().is_some_and(|column| column.kind != Kind::Sign);
+            match after.next() {
+                Some(sign) if named && sign.is_sign(b',') => {}
+                Some(sign) if named && sign.is_sign(b')') => break,
+                _ => return false,
+            }
+        }
+        after.next().is_some_and(|token| token.is("AS")) && after.is_before(b'(')
+    }
+
+    /// `CHARACTER SET` sets nothing. Behind a dot it is the name of a table.
+    fn is_of_charset(&self, before: &Range<usize>, earlier: &Range<usize>) -> bool {
+        self.words.again(before).is_some_and(|b| b.is_any(&["CHARACTER", "CHAR"]))
+            && !self.words.again(earlier).is_some_and(|e| e.is_sign(b'.'))
     }
 
     fn is_qualified(&self, before: &Range<usize>) -> bool {
@@ -214,7 +252,7 @@ impl<'a> Scan<'a> {
                 }
                 self.only_here(Against::Server);
             }
-            _ if functions && !functions::is_known(word.text) => self.unknown_function(None, word),
+            _ if functions && !functions::is_known(word.text) && !self.is_common_table() => self.unknown_function(None, word),
             _ => {}
         }
     }
@@ -254,8 +292,8 @@ impl<'a> Scan<'a> {
             }
             Some(b'T' | b'R') if word.is_any(&["TABLE", "RETURNING"]) => {
                 self.class.selects = true;
-                // INSERT … TABLE … ON DUPLICATE KEY UPDATE.
-                rest.functions |= self.class.inserts;
+                // INSERT … TABLE … ON DUPLICATE KEY UPDATE; not LOAD … INTO TABLE.
+                rest.functions |= self.class.inserts && !rest.assigns;
             }
             Some(b'L' | b'O' | b'F') if word.is_any(&["LIMIT", "OFFSET", "FETCH"]) => self.class.limits = true,
             Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
