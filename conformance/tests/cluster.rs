@@ -400,6 +400,7 @@ fn newcomer(driver: Driver) -> Outcome {
     let met = "SELECT COUNT(*) FROM stats_proxysql_servers_status WHERE checks_OK > 0";
     soon("1\n", || ask(&new, met))?;
     new.admin(&format!("{modules}; LOAD ADMIN VARIABLES TO RUNTIME; LOAD PROXYSQL SERVERS TO RUNTIME"))?;
+    new.admin("INSERT INTO mysql_query_rules_fast_routing VALUES ('app', 'tried', 0, 0, '')")?;
     same(&of(&new, "version", "mysql_servers")?, "1")?;
     same(&new.admin("SELECT COUNT(*) FROM runtime_mysql_servers")?, "0")?;
     let log = whole_log(&new);
@@ -421,9 +422,13 @@ fn newcomer(driver: Driver) -> Outcome {
     soon("3\n", || ask(&proxies[1], "SELECT COUNT(*) FROM runtime_proxysql_servers WHERE comment = 'three'"))?;
     in_step(&proxies)?;
     same(&proxies[2].admin("SELECT schemaname FROM disk.mysql_query_rules_fast_routing")?, "a")?;
-    // Who had edited there, and loads now, loads what came.
+    // Who had edited there, and loads now, would load what came: that is refused, once.
+    let load = "INSERT INTO mysql_query_rules_fast_routing VALUES ('app', 'late', 0, 0, ''); LOAD MYSQL QUERY RULES TO RUNTIME";
+    let said = proxies[2].admin(load).err().unwrap_or_default();
+    expect(said.contains("mysql_query_rules was taken over from"), || format!("nobody says that an edit is gone: {said}"))?;
+    same(&checksums(&proxies[0])?, &checksums(&proxies[2])?)?;
     proxies[2].admin("LOAD MYSQL QUERY RULES TO RUNTIME")?;
-    expect(whole_log(&proxies[2]).contains("what had been edited here before that"), || "nobody says that an edit is gone".into())
+    in_step(&proxies)
 }
 
 /// Each was alone, and has what it has loaded: one LOAD says which one is meant.

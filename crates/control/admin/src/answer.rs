@@ -149,6 +149,9 @@ impl Shared {
             for table in &named {
                 self.filled.borrow_mut().remove(&table.name);
             }
+            for module in engine.modules_in(sql) {
+                self.cluster.edited(module);
+            }
         }
         Ok(reply?)
     }
@@ -336,18 +339,27 @@ impl Shared {
             return Err(Said::Sql(format!("SET is for one variable, and this would change {changed}: nothing was changed")));
         }
         whole.commit().map_err(SqlError::from)?;
+        let module = Module::ALL.iter().find(|module| module.prefix().is_some_and(|prefix| known.name.starts_with(prefix)));
+        if let Some(module) = module.filter(|_| cluster::is_shared(known.name)) {
+            self.cluster.edited(*module);
+        }
         Ok(reply)
     }
 
     async fn move_module(&self, module: Module, from: Layer, to: Layer) -> Result<Reply, Said> {
         let affected = match (from, to) {
-            (Layer::Disk, _) => layers::from_disk(&self.engine.borrow(), module)?,
+            (Layer::Disk, _) => {
+                let affected = layers::from_disk(&self.engine.borrow(), module)?;
+                self.cluster.edits_are_done(module, self.cluster.edited(module), false);
+                affected
+            }
             (_, Layer::Disk) => {
                 self.settle_if_shared(module).await?;
                 return self.save(module);
             }
             (Layer::Runtime, _) => {
                 layers::from_runtime(&self.engine.borrow(), module, &self.snapshot.borrow())?;
+                self.cluster.edits_are_done(module, self.cluster.edits_of(module), true);
                 0
             }
             (Layer::Memory, _) => return Ok(Reply::Done { affected: 0, info: self.load(module).await? }),
@@ -374,13 +386,14 @@ impl Shared {
     /// What there is to say about it: what was taken and does less than it says, or only at the next start.
     async fn load(&self, module: Module) -> Result<String, Said> {
         let _alone = self.alone().await;
+        self.refuse_lost_edit(module)?;
+        let edits = self.cluster.edits_of(module);
         let now = self.snapshot.borrow().clone();
         let asked = module.prefix().map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix)).transpose()?;
         let (next, notices) = self.build(module, now).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
-        notices.extend(self.cluster.taken_lately(module, self.rt.now()));
         notices.extend(self.cluster.told_apart(module, &next));
         notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
         for notice in &notices {
@@ -392,8 +405,17 @@ impl Shared {
                 .borrow()
                 .transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
         }
+        // What is edited from the reading of memory on waits for its own LOAD.
+        self.cluster.edits_are_done(module, edits, true);
         self.enter(module, next, None, events.ends).await?;
         Ok(notices.join("; "))
+    }
+
+    /// Once: a script that says DELETE, INSERT and LOAD would else put half of it into force everywhere.
+    fn refuse_lost_edit(&self, module: Module) -> Result<(), Said> {
+        let Some(words) = self.cluster.lost_edit(module, self.rt.now()) else { return Ok(()) };
+        (self.hooks.log)(&format!("LOAD {} TO RUNTIME is refused: {words}", module.words()));
+        Err(Said::Sql(words))
     }
 
     /// A module that was made, and checked, into force; `theirs`: as another proxy has it. `ends_events`: nothing is logged from then on.
@@ -427,6 +449,7 @@ impl Shared {
 
     async fn load_user(&self, name: &str) -> Result<Reply, Said> {
         let _alone = self.alone().await;
+        self.refuse_lost_edit(Module::Users)?;
         let built = build::one_user(&self.engine.borrow(), &self.snapshot.borrow(), name);
         let (next, notices) = built.map_err(|refused| because("MYSQL USER", &refused))?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
@@ -460,6 +483,7 @@ impl Shared {
         let file = self.config_file()?;
         let loaded = file::into_memory(&self.engine.borrow(), &file, &[module]);
         let affected = loaded.map_err(|refused| because(module.words(), &refused))?;
+        self.cluster.edits_are_done(module, self.cluster.edited(module), false);
         Ok(Reply::Done { affected, info: String::new() })
     }
 

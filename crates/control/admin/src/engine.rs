@@ -11,7 +11,7 @@ use crate::functions;
 use crate::grid::Grid;
 use crate::private::keep_private;
 use crate::shape::Shape;
-use crate::tables::{self, Role, Schema, TableCopy};
+use crate::tables::{self, Kind, Module, Role, Runtime, Schema, TableCopy};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::{Value, ValueRef};
@@ -342,6 +342,28 @@ impl Engine {
                 named.push(copy);
             }
         }
+        named
+    }
+
+    /// The modules whose tables in memory a statement names, of those tables that something works by: what it has changed is one of them.
+    pub(crate) fn modules_in(&self, sql: &str) -> Vec<Module> {
+        let mut named = Vec::new();
+        let mut before = "";
+        for word in sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty()) {
+            let is_saved = before.eq_ignore_ascii_case(Schema::Disk.name());
+            before = word;
+            if is_saved || !word.contains('_') {
+                continue;
+            }
+            if word.eq_ignore_ascii_case("global_variables") {
+                named.extend([Module::MysqlVariables, Module::AdminVariables]);
+            } else if let Some(copy) = self.by_name.get(&word.to_ascii_lowercase())
+                && let (Role::Own, Kind::Declared { module, runtime: Runtime::Honoured, .. }) = (copy.role, copy.table.kind)
+            {
+                named.push(module);
+            }
+        }
+        named.dedup();
         named
     }
 

@@ -16,12 +16,32 @@ pub(crate) fn from_disk(engine: &Engine, module: Module) -> Result<u64, SqlError
 pub(crate) fn to_disk(engine: &Engine, module: Module, mark: Option<Mark<'_>>) -> Result<u64, SqlError> {
     engine.transaction(|conn| {
         let moved = copy(conn, module, "main", "disk")?;
-        if let Some((name, version, epoch, checksum)) = mark {
-            let sql = "INSERT OR REPLACE INTO disk.saved_checksums_values VALUES (?1, ?2, ?3, ?4)";
-            conn.execute(sql, (name, version, epoch, checksum))?;
-        }
+        keep_mark(conn, mark)?;
         Ok(moved)
     })
+}
+
+/// What is in force of a module, to disk, with its mark: tables that something works by, and variables that are `wanted`. What stands in memory is not
+/// looked at.
+pub(crate) fn in_force_to_disk(
+    engine: &Engine,
+    module: Module,
+    snapshot: &Snapshot,
+    wanted: impl Fn(&str) -> bool,
+    mark: Option<Mark<'_>>,
+) -> Result<(), SqlError> {
+    engine.transaction(|conn| {
+        keep_in(conn, "disk", module, snapshot, wanted)?;
+        keep_mark(conn, mark)
+    })
+}
+
+fn keep_mark(conn: &Connection, mark: Option<Mark<'_>>) -> Result<(), SqlError> {
+    if let Some((name, version, epoch, checksum)) = mark {
+        let sql = "INSERT OR REPLACE INTO disk.saved_checksums_values VALUES (?1, ?2, ?3, ?4)";
+        conn.execute(sql, (name, version, epoch, checksum))?;
+    }
+    Ok(())
 }
 
 /// Name, version, epoch and checksum of what is in force of a module.
@@ -94,28 +114,38 @@ pub(crate) fn keep(
     snapshot: &Snapshot,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<(), SqlError> {
+    keep_in(conn, "main", module, snapshot, wanted)
+}
+
+fn keep_in(
+    conn: &Connection,
+    schema: &str,
+    module: Module,
+    snapshot: &Snapshot,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), SqlError> {
     match module {
         Module::Servers => {
-            rows::replace(conn, "mysql_servers", snapshot.servers.rows())?;
-            rows::replace(conn, "mysql_hostgroup_attributes", snapshot.servers.attributes_rows())?;
-            rows::replace(conn, "mysql_servers_ssl_params", snapshot.servers.ssl_params_rows())?;
+            rows::replace_in(conn, schema, "mysql_servers", snapshot.servers.rows())?;
+            rows::replace_in(conn, schema, "mysql_hostgroup_attributes", snapshot.servers.attributes_rows())?;
+            rows::replace_in(conn, schema, "mysql_servers_ssl_params", snapshot.servers.ssl_params_rows())?;
         }
-        Module::Users => rows::replace(conn, "mysql_users", snapshot.users.rows())?,
+        Module::Users => rows::replace_in(conn, schema, "mysql_users", snapshot.users.rows())?,
         Module::Rules => {
-            rows::replace(conn, "mysql_query_rules", snapshot.rules.rows().cloned())?;
-            rows::replace(conn, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
-            rows::replace(conn, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
+            rows::replace_in(conn, schema, "mysql_query_rules", snapshot.rules.rows().cloned())?;
+            rows::replace_in(conn, schema, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
+            rows::replace_in(conn, schema, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
         }
         Module::Firewall => {
-            rows::replace(conn, "mysql_firewall_whitelist_users", snapshot.firewall.user_rows())?;
-            rows::replace(conn, "mysql_firewall_whitelist_rules", snapshot.firewall.rule_rows())?;
-            rows::replace(conn, "mysql_firewall_whitelist_sqli_fingerprints", snapshot.firewall.fingerprint_rows())?;
+            rows::replace_in(conn, schema, "mysql_firewall_whitelist_users", snapshot.firewall.user_rows())?;
+            rows::replace_in(conn, schema, "mysql_firewall_whitelist_rules", snapshot.firewall.rule_rows())?;
+            rows::replace_in(conn, schema, "mysql_firewall_whitelist_sqli_fingerprints", snapshot.firewall.fingerprint_rows())?;
         }
-        Module::ProxysqlServers => rows::replace(conn, "proxysql_servers", snapshot.proxies.rows().to_vec())?,
+        Module::ProxysqlServers => rows::replace_in(conn, schema, "proxysql_servers", snapshot.proxies.rows().to_vec())?,
         _ => {}
     }
     match module.prefix() {
-        Some(prefix) => keep_variables(conn, prefix, snapshot, wanted),
+        Some(prefix) => keep_variables(conn, schema, prefix, snapshot, wanted),
         None => Ok(()),
     }
 }
@@ -141,8 +171,14 @@ pub(crate) fn keep_as_in_force(
 }
 
 /// The variables of a family, as they are in force.
-fn keep_variables(conn: &Connection, prefix: &str, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Result<(), SqlError> {
-    let mut insert = conn.prepare("INSERT OR REPLACE INTO main.global_variables VALUES (?1, ?2)")?;
+fn keep_variables(
+    conn: &Connection,
+    schema: &str,
+    prefix: &str,
+    snapshot: &Snapshot,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), SqlError> {
+    let mut insert = conn.prepare(&format!("INSERT OR REPLACE INTO {schema}.global_variables VALUES (?1, ?2)"))?;
     for (name, value) in snapshot.variables.pairs() {
         if name.starts_with(prefix) && wanted(name) {
             insert.execute([name, &value])?;

@@ -5,6 +5,7 @@ use crate::commands::{Lesson, Source};
 use crate::engine::{Reply, SqlError};
 use crate::route;
 use crate::shared::Shared;
+use crate::tables::Module;
 use bridge::{Ask, Report};
 use config::Snapshot;
 use rusqlite::Connection;
@@ -116,6 +117,9 @@ impl Shared {
             }
             Ok(added)
         })?;
+        if added > 0 {
+            self.cluster.edited(Module::Firewall);
+        }
         let mut info = format!("{added} rules added in memory");
         if doubtful > 0 {
             info += &format!("; the flagIN of {doubtful} statements depends on more than their digest and may be another");

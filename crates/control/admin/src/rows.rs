@@ -136,9 +136,19 @@ fn read_into<T: Mapped>(conn: &Connection, only: &str, wrong: &mut Vec<Refusal>)
 
 /// Makes `table` in `main` hold these rows and no others.
 pub(crate) fn replace<T: Mapped>(conn: &Connection, table: &str, rows: impl IntoIterator<Item = T>) -> Result<(), SqlError> {
-    conn.execute(&format!("DELETE FROM main.{table}"), [])?;
+    replace_in(conn, "main", table, rows)
+}
+
+/// The same in another schema.
+pub(crate) fn replace_in<T: Mapped>(
+    conn: &Connection,
+    schema: &str,
+    table: &str,
+    rows: impl IntoIterator<Item = T>,
+) -> Result<(), SqlError> {
+    conn.execute(&format!("DELETE FROM {schema}.{table}"), [])?;
     let marks = vec!["?"; T::COLUMNS.len()].join(", ");
-    let mut insert = conn.prepare(&format!("INSERT INTO main.{table} VALUES ({marks})"))?;
+    let mut insert = conn.prepare(&format!("INSERT INTO {schema}.{table} VALUES ({marks})"))?;
     for row in rows {
         row.write(&mut insert)?;
     }

@@ -30,6 +30,7 @@ use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
+pub(crate) use sums::is_shared;
 
 /// Proxies of other versions may know other tables.
 pub(crate) const MILLRACE: &str = env!("CARGO_PKG_VERSION");
@@ -146,9 +147,20 @@ struct Client {
 }
 
 /// Who edits a module is taken to have begun so long ago at most.
-const LATELY: Duration = Duration::from_secs(60);
+const LATELY: Duration = Duration::from_mins(10);
 /// So many are remembered.
 const CLIENTS_MAX: usize = 256;
+
+/// What operators have edited of a module in memory.
+#[derive(Default)]
+struct Edits {
+    /// So many times since the start,
+    made: u64,
+    /// and so many of them were loaded, or replaced.
+    loaded: u64,
+    /// Some were replaced by what was taken over then, and from whom; nobody was told yet.
+    lost: Option<(Instant, String)>,
+}
 
 /// What came of the looks at others.
 #[derive(Default)]
@@ -175,8 +187,8 @@ pub(crate) struct Cluster {
     clients: RefCell<Vec<Client>>,
     /// Bytes of modules that come, of all others together.
     coming: Cell<usize>,
-    /// When each was, and from whom.
-    taken: RefCell<[Option<(Instant, String)>; SUBJECTS.len()]>,
+    /// What operators have edited of each in memory.
+    edits: RefCell<[Edits; SUBJECTS.len()]>,
     tally: Tally,
     /// Rings when others may have to be looked at, or otherwise.
     changed: Bell,
@@ -202,7 +214,7 @@ impl Cluster {
             peers: RefCell::default(),
             clients: RefCell::default(),
             coming: Cell::new(0),
-            taken: RefCell::default(),
+            edits: RefCell::default(),
             tally: Tally::default(),
             changed: Bell::new(),
         }
@@ -269,19 +281,49 @@ impl Cluster {
 
     /// A module was taken over.
     fn was_taken(&self, at: At, now: Instant, from: &str) {
-        if let Some(taken) = self.taken.borrow_mut().get_mut(at) {
-            *taken = Some((now, from.to_owned()));
-        }
+        let mut all = self.edits.borrow_mut();
+        let Some(edits) = all.get_mut(at).filter(|edits| edits.made != edits.loaded) else { return };
+        edits.loaded = edits.made;
+        edits.lost = Some((now, from.to_owned()));
     }
 
-    /// What is to be said to who loads a module that was taken over a moment ago: what was edited before is not what is loaded.
-    pub(crate) fn taken_lately(&self, module: Module, now: Instant) -> Option<String> {
-        let taken = self.taken.borrow();
-        let (since, from) = at(module).and_then(|at| taken.get(at)?.as_ref())?;
-        let ago = now - *since;
+    /// An operator has edited a module in memory. How many edits there were.
+    pub(crate) fn edited(&self, module: Module) -> u64 {
+        self.with_edits(module, |edits| edits.made += 1);
+        self.edits_of(module)
+    }
+
+    /// How many edits of a module there were in memory.
+    pub(crate) fn edits_of(&self, module: Module) -> u64 {
+        at(module).and_then(|at| self.edits.borrow().get(at).map(|edits| edits.made)).unwrap_or_default()
+    }
+
+    /// Memory has had a module as a whole from the operator, or given it, when there had been so many edits: none of before is lost.
+    pub(crate) fn edits_are_done(&self, module: Module, made: u64, is_loaded: bool) {
+        self.with_edits(module, |edits| {
+            edits.lost = None;
+            if is_loaded {
+                edits.loaded = made;
+            }
+        });
+    }
+
+    fn with_edits(&self, module: Module, change: impl FnOnce(&mut Edits)) {
+        let mut all = self.edits.borrow_mut();
+        at(module).and_then(|at| all.get_mut(at)).map(change);
+    }
+
+    /// What a LOAD is refused with, once: what had been edited for it is not there any more, or a part of it.
+    pub(crate) fn lost_edit(&self, module: Module, now: Instant) -> Option<String> {
+        let at = at(module)?;
+        let (since, from) = self.edits.borrow_mut().get_mut(at)?.lost.take()?;
+        let (ago, name) = (now - since, SUBJECTS.get(at)?.name);
         (ago < LATELY).then(|| {
             let s = ago.as_secs();
-            format!("it was taken over from {from} {s} s ago: what had been edited here before that, and not loaded, is gone; look at it")
+            format!(
+                "{name} was taken over from {from} {s} s ago, and what had been edited here before that, and not loaded, is gone: nothing was loaded \
+                 now; look at it, and say LOAD again"
+            )
         })
     }
 

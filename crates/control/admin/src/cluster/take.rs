@@ -18,7 +18,7 @@ use config::{Help, Refusal, Snapshot};
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The rows of a module, each piece with its table and a row a line.
-type Pieces = Vec<(String, Vec<u8>)>;
+pub(super) type Pieces = Vec<(String, Vec<u8>)>;
 
 /// A module is coming from there.
 struct Pulling<'a>(&'a Peer);
@@ -30,7 +30,7 @@ impl Drop for Pulling<'_> {
 }
 
 /// What is in force of a module, in pieces. `pause` is called now and then.
-fn pieces(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) -> Pieces {
+pub(super) fn pieces(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) -> Pieces {
     let mut pieces = Pieces::new();
     let mut count = 0_usize;
     sums::lines(module, snapshot, &mut |table, line| {
@@ -165,7 +165,7 @@ impl Shared {
         }
     }
 
-    async fn take_over(
+    pub(super) async fn take_over(
         &self,
         subject: &Subject,
         at: At,
@@ -210,6 +210,7 @@ impl Shared {
             (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
         }
         self.keep(subject, &next)?;
+        self.cluster.was_taken(at, self.rt.now(), &from);
         let generation = next.generation;
         let entered = self.enter(module, next, Some(theirs), events.ends).await;
         if self.snapshot.borrow().generation != generation {
@@ -217,12 +218,11 @@ impl Shared {
             return entered;
         }
         up(&self.cluster.tally.taken);
-        self.cluster.was_taken(at, self.rt.now(), &from);
         let Sum { version, epoch, .. } = theirs;
         let words = format!("cluster: {} was taken over from {from}, version {version} of epoch {epoch}", subject.name);
         (self.hooks.log)(&words);
         if (subject.saves)(&self.snapshot.borrow().variables)
-            && let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.save(module)
+            && let Err(SqlError(why)) = self.save_in_force(module)
         {
             (self.hooks.log)(&format!("cluster: {} is in force and not saved: {why}", subject.name));
         }
@@ -230,6 +230,13 @@ impl Shared {
             (self.hooks.log)(&format!("cluster: {}: {late}", subject.name));
         }
         Ok(())
+    }
+
+    /// To disk as it is in force, and nothing that an operator has only tried in memory.
+    fn save_in_force(&self, module: Module) -> Result<(), SqlError> {
+        let mark = self.cluster.mark(module);
+        let mark = mark.as_ref().map(|(name, version, epoch, checksum)| (*name, *version, *epoch, checksum.as_str()));
+        layers::in_force_to_disk(&self.engine.borrow(), module, &self.snapshot.borrow(), sums::is_shared, mark)
     }
 
     /// In memory it is as it will be in force: whole, or as before.

@@ -71,6 +71,102 @@ fn one_that_asks_nobody_else_gives_to_who_asks_it() {
     });
 }
 
+/// Takes over what has been in force of a module, as if another proxy had loaded it since.
+async fn takes_over(bench: &Bench, module: Module, snapshot: &Snapshot) {
+    let (at, peer) =
+        (at(module).unwrap(), Peer::new(config::ProxyRow { hostname: "b".into(), port: 6032, ..Default::default() }));
+    let checksum = sums::checksum(module, snapshot, &|| ());
+    let sum = Sum { version: 9, epoch: of(bench, SUBJECTS[at].name).await.1 + 1, checksum };
+    let pieces = take::pieces(module, snapshot, &|| ());
+    bench.shared.take_over(&SUBJECTS[at], at, (sum, None), pieces, &peer).await.unwrap();
+    assert_eq!(of(bench, SUBJECTS[at].name).await.2, sums::text(checksum));
+}
+
+#[test]
+fn a_load_of_what_was_taken_over_under_an_edit_is_refused_once() {
+    testing::with(Options::default(), |bench| async move {
+        bench.script("SET admin-cluster_username = 'c'; LOAD ADMIN VARIABLES TO RUNTIME").await;
+        bench.script("INSERT INTO mysql_users (username) VALUES ('x'); LOAD MYSQL USERS TO RUNTIME").await;
+        let theirs = bench.shared.snapshot.borrow().clone();
+        let users = async || bench.rows("SELECT DISTINCT username FROM runtime_mysql_users ORDER BY 1").await.concat().join(",");
+        let load = "LOAD MYSQL USERS TO RUNTIME";
+        bench.script(&format!("INSERT INTO mysql_users (username) VALUES ('y'); {load}")).await;
+        // Who had not edited it is not held up.
+        takes_over(&bench, Module::Users, &theirs).await;
+        bench.script(&format!("INSERT INTO mysql_users (username) VALUES ('z'); {load}")).await;
+        assert_eq!(users().await, "x,z");
+        // Of an edit in two statements, the first is gone.
+        for edit in [
+            "INSERT INTO mysql_users (username) VALUES ('early')",
+            "/* disk */ update\nMAIN.MYSQL_USERS set comment = 'early'",
+            "DELETE FROM mysql_users",
+            "LOAD MYSQL USERS FROM DISK",
+        ] {
+            bench.run(edit).await;
+            takes_over(&bench, Module::Users, &theirs).await;
+            bench.run("INSERT INTO mysql_users (username) VALUES ('late')").await;
+            let words = bench.refused(load).await;
+            let told = "mysql_users was taken over from b:6032 0 s ago, and what had been edited here before that, and not loaded, is gone";
+            assert!(words.contains(told), "{edit}: {words}");
+            assert_eq!(users().await, "x", "{edit}");
+            bench.run(load).await;
+            assert_eq!(users().await, "late,x", "{edit}");
+        }
+        // What is not of the module, or of another layer, is no edit of it; and what was seen to be gone is known.
+        for harmless in [
+            "INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'h')",
+            "DELETE FROM disk.mysql_users",
+            "DELETE FROM mysql_users WHERE username = 'nobody'",
+            "SET mysql-threads = 3",
+            "INSERT INTO mysql_users (username) VALUES ('y'); SAVE MYSQL USERS FROM RUNTIME",
+        ] {
+            bench.script(harmless).await;
+            takes_over(&bench, Module::Users, &theirs).await;
+            bench.run(load).await;
+        }
+        bench.run("SET mysql-max_connections = 77").await;
+        let theirs = bench.shared.snapshot.borrow().clone();
+        bench.run("SET mysql-multiplexing = 'false'; ").await;
+        bench
+            .script("SET mysql-max_transaction_time = 5000; LOAD MYSQL VARIABLES TO RUNTIME; SET mysql-max_connections = 78")
+            .await;
+        takes_over(&bench, Module::MysqlVariables, &theirs).await;
+        bench.refused("LOAD MYSQL VARIABLES TO RUNTIME").await;
+        bench.run("LOAD MYSQL VARIABLES TO RUNTIME").await;
+    });
+}
+
+#[test]
+fn what_is_only_tried_in_memory_is_not_saved_with_what_was_taken_over() {
+    let directory = Directory::new("cluster-saves");
+    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    testing::with(options, |bench| async move {
+        bench.script("SET admin-cluster_username = 'c'; LOAD ADMIN VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK").await;
+        bench.script("SET mysql-max_connections = 77; LOAD MYSQL VARIABLES TO RUNTIME; LOAD MYSQL SERVERS TO RUNTIME").await;
+        let theirs = bench.shared.snapshot.borrow().clone();
+        bench.script("SET mysql-max_connections = 78; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL SERVERS TO DISK").await;
+        bench.script("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'h'); LOAD MYSQL SERVERS TO RUNTIME").await;
+        let saved = async |name: &str| {
+            let sql = format!("SELECT variable_value FROM disk.global_variables WHERE variable_name = '{name}'");
+            bench.rows(&sql).await.concat().concat()
+        };
+        let threads = saved("mysql-threads").await;
+        bench.script("SET mysql-threads = 9; INSERT INTO mysql_replication_hostgroups VALUES (1, 2, 'read_only', '')").await;
+        takes_over(&bench, Module::MysqlVariables, &theirs).await;
+        assert_eq!(saved("mysql-threads").await, threads);
+        assert_eq!(saved("mysql-max_connections").await, "77");
+        assert_eq!(bench.rows("SELECT @@mysql-threads").await, [["9"]]);
+        bench.run("INSERT INTO disk.mysql_servers (hostgroup_id, hostname) VALUES (1, 'old')").await;
+        takes_over(&bench, Module::Servers, &theirs).await;
+        assert_eq!(bench.rows("SELECT COUNT(*) FROM disk.mysql_servers").await, [["0"]]);
+        assert_eq!(bench.rows("SELECT COUNT(*) FROM disk.mysql_replication_hostgroups").await, [["0"]]);
+        assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql_replication_hostgroups").await, [["1"]]);
+        let marks =
+            "SELECT name, version FROM disk.saved_checksums_values WHERE name IN ('mysql_servers', 'mysql_variables') ORDER BY 1";
+        assert!(bench.rows(marks).await.iter().all(|row| row[1] != "1"), "{:?}", bench.rows(marks).await);
+    });
+}
+
 #[test]
 fn one_that_drips_keeps_nobody_elses_away() {
     testing::with_a_silent_core(Box::new(|_, _| None), |bench| async move {
