@@ -175,7 +175,8 @@ impl<'a> Parts<'a> {
         out.u32(1);
     }
 
-    /// The types of the first `params` parameters, two bytes each, as sent or else as remembered.
+    /// The types of the first `params` parameters, two bytes each, as sent or else as remembered. Where all are NULL, servers do without: a driver for
+    /// R2DBC leaves them out of a first execution then.
     pub(crate) fn types_of<'t>(&self, params: usize, remembered: Option<&'t [u8]>) -> Result<Cow<'t, [u8]>, Malformed>
     where
         'a: 't,
@@ -184,6 +185,8 @@ impl<'a> Parts<'a> {
             self.types.get(..params * 2).map(Cow::Borrowed).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
         } else if self.bound {
             self.plain_types(params).map(Cow::Owned).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
+        } else if remembered.is_none() && (0..params).all(|i| self.is_null(i)) {
+            Ok(Cow::Owned([Type::NULL.0, 0].repeat(params)))
         } else {
             remembered
                 .filter(|t| t.len() == params * 2)
@@ -202,12 +205,7 @@ impl<'a> Parts<'a> {
     where
         'a: 'v,
     {
-        let plain = self.plain_types(params);
-        let types = plain
-            .as_deref()
-            .or(remembered)
-            .filter(|t| t.len() == params * 2)
-            .ok_or(Malformed::new("COM_STMT_EXECUTE leaves out the types of its parameters and never sent them"))?;
+        let types = self.types_of(params, remembered)?;
         let mut r = Reader::new(self.values);
         types
             .chunks_exact(2)
@@ -427,6 +425,19 @@ mod tests {
         assert!(p.rewrite(&mut out, 5, 2, None, |_| false).is_err(), "nobody knows the types");
         assert!(p.rewrite(&mut out, 5, 2, Some(b"\x03\0"), |_| false).is_err(), "types of another statement");
         assert!(p.decode(2, None, |_| None).is_err());
+    }
+
+    #[test]
+    fn nothing_but_null_needs_no_types() {
+        let nulls = b"\x17\x05\0\0\0\0\x01\0\0\0\x03\0";
+        let p = parts(nulls, 2, CAPS).expect("well formed");
+        let mut out = Vec::new();
+        p.rewrite(&mut out, 5, 2, None, |_| false).expect("nobody asks for types");
+        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\x03\x01\x06\0\x06\0");
+        assert_eq!(p.decode(2, None, |_| None), Ok(vec![Value::Null, Value::Null]));
+        out.clear();
+        p.rewrite(&mut out, 5, 2, Some(b"\x03\x80\xfd\0"), |_| false).expect("remembered");
+        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\x03\x01\x03\x80\xfd\0");
     }
 
     #[test]
