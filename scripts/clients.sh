@@ -2,14 +2,14 @@
 # Builds one of the client programmes under conformance/clients, with its locked dependencies, in the
 # cache, and prints the folder that holds what was built.
 #
-#   scripts/clients.sh python|go|node|java|php|c|ruby|perl
+#   scripts/clients.sh python|go|node|java|php|c|ruby|perl|odbc|r2dbc
 #
 # The folder is named by the content of the client's own folder: unchanged sources are built once.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
-client=${1:?usage: clients.sh python|go|node|java|php|c|ruby|perl}
+client=${1:?usage: clients.sh python|go|node|java|php|c|ruby|perl|odbc|r2dbc}
 source=$here/../conformance/clients/$client
 [ -d "$source" ] || { echo "clients: there is no $source" >&2; exit 2; }
 source=$(cd "$source" && pwd)
@@ -24,9 +24,10 @@ case $client in
   python) tool python3; version=$(python3 --version) ;;
   go) tool go; version=$(go version) ;;
   node) tool node; tool npm; version=$(node --version) ;;
-  java) tool javac; tool mvn; version=$(javac -version 2>&1) ;;
+  java | r2dbc) tool javac; tool mvn; version=$(javac -version 2>&1) ;;
   php) tool php; library "PHP's mysqli and pdo_mysql" php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);'; version=$(php --version) ;;
   c) tool cc; tool mariadb_config; version=$(cc --version; mariadb_config --version) ;;
+  odbc) tool cc; library "MariaDB's driver for ODBC" odbcinst -q -d -n "MariaDB Unicode"; version=$(cc --version) ;;
   ruby) tool ruby; library mysql2 ruby -rmysql2 -e ''; version=$(ruby --version) ;;
   perl) tool perl; library "DBD::mysql or DBD::MariaDB" perl -MDBD::mysql -MDBD::MariaDB -e ''; version=$(perl --version) ;;
 esac
@@ -52,12 +53,13 @@ if [ ! -e "$folder/.complete" ]; then
         cp "$source"/package.json "$source"/package-lock.json "$source"/*.js "$folder/" &&
           (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts)
         ;;
-      java)
+      java | r2dbc)
         mvn --batch-mode --quiet --file "$source/pom.xml" dependency:copy-dependencies -DoutputDirectory="$folder/lib" &&
           javac -encoding UTF-8 -cp "$folder/lib/*" -d "$folder/classes" "$source"/*.java
         ;;
       # shellcheck disable=SC2046  # words
       c) cc -std=c17 -O1 -Wall -Wextra -Werror $(mariadb_config --cflags) -o "$folder/client" "$source/client.c" $(mariadb_config --libs) ;;
+      odbc) cc -std=c17 -O1 -Wall -Wextra -Werror -o "$folder/client" "$source/client.c" -lodbc ;;
       php | ruby | perl) cp "$source"/* "$folder/" ;;
     esac
   }

@@ -29,6 +29,7 @@ needs_php="php:php-cli php-mysql?:php-mysql"
 needs_c="/usr/include/mariadb/mysql.h:libmariadb-dev"
 needs_ruby="ruby:ruby ruby-mysql2?:ruby-mysql2"
 needs_perl="perl:perl dbd-mysql?:libdbd-mysql-perl dbd-mariadb?:libdbd-mariadb-perl"
+needs_odbc="/usr/include/sqlext.h:unixodbc-dev odbcinst:odbcinst odbc-mariadb?:odbc-mariadb"
 needs_bench="sysbench:sysbench haproxy:haproxy python3:python3"
 needs_fuzz="c++:g++"
 
@@ -40,6 +41,7 @@ there() { # is it?
     ruby-mysql2\?) ruby -rmysql2 -e '' 2>/dev/null ;;
     dbd-mysql\?) perl -MDBD::mysql -e '' 2>/dev/null ;;
     dbd-mariadb\?) perl -MDBD::MariaDB -e '' 2>/dev/null ;;
+    odbc-mariadb\?) odbcinst -q -d -n "MariaDB Unicode" >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] ;;
   esac
 }
@@ -104,8 +106,9 @@ case $mode in
     install "$needs_c" || missing "libmariadb to compile with, so its conformance tests are skipped"
     install "$needs_ruby" || missing "Ruby with mysql2, so its conformance tests are skipped"
     install "$needs_perl" || missing "Perl with DBD::mysql and DBD::MariaDB, so their conformance tests are skipped"
+    install "$needs_odbc" || missing "unixODBC with MariaDB's driver, so its conformance tests are skipped"
     "$here/get-mysql.sh" || missing "MySQL, so the conformance tests against it and with its client are skipped"
-    for client in python go node java php c ruby perl; do
+    for client in python go node java php c ruby perl odbc r2dbc; do
       "$here/clients.sh" "$client" >/dev/null || missing "the $client clients, so their conformance tests are skipped"
     done
     ;;

@@ -12,6 +12,9 @@ use crate::process::output;
 use crate::servers::Vendor;
 use crate::standing::Standing;
 
+/// Reactor warns of every error of a server, in some runs of one more than in others.
+const QUIET: &[&str] = &["-Dreactor.logging.fallback=JDK", "-Djava.util.logging.config.file=/dev/null"];
+
 const RUN_AT_MOST: Duration = Duration::from_secs(300);
 
 /// A client library or programme.
@@ -53,6 +56,12 @@ pub enum Client {
     DbdMySql,
     /// DBD::MariaDB, which has the server prepare statements.
     DbdMariaDb,
+    /// MariaDB's driver for ODBC.
+    Odbc,
+    /// io.asyncer:r2dbc-mysql, which has the server prepare what has parameters.
+    R2dbcMySql,
+    /// org.mariadb:r2dbc-mariadb, which sends what comes next before it has an answer.
+    R2dbcMariaDb,
 }
 
 /// All of them.
@@ -75,6 +84,9 @@ pub const ALL: &[Client] = &[
     Client::Ruby,
     Client::DbdMySql,
     Client::DbdMariaDb,
+    Client::Odbc,
+    Client::R2dbcMySql,
+    Client::R2dbcMariaDb,
 ];
 
 impl fmt::Display for Client {
@@ -98,6 +110,9 @@ impl fmt::Display for Client {
             Self::Ruby => "ruby_mysql2",
             Self::DbdMySql => "dbd_mysql",
             Self::DbdMariaDb => "dbd_mariadb",
+            Self::Odbc => "odbc",
+            Self::R2dbcMySql => "r2dbc_mysql",
+            Self::R2dbcMariaDb => "r2dbc_mariadb",
         })
     }
 }
@@ -201,6 +216,8 @@ impl Client {
             Self::C => built("c").err(),
             Self::Ruby => built("ruby").err(),
             Self::DbdMySql | Self::DbdMariaDb => built("perl").err(),
+            Self::Odbc => built("odbc").err(),
+            Self::R2dbcMySql | Self::R2dbcMariaDb => built("r2dbc").err(),
         }
     }
 
@@ -223,15 +240,9 @@ impl Client {
                 command
             }
             Self::Java | Self::MariaDbJava => {
-                let folder = built("java")?;
-                let mut command = Command::new("java");
-                command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g"]);
                 // MariaDB's connector warns of refused logins on its standard error, in some runs of one more than in others, whatever server it is; the errors
                 // themselves are compared.
-                command.args(["-Dmariadb.logging.disable=true", "-cp"]);
-                command.arg(format!("{}:{}/*", folder.join("classes").display(), folder.join("lib").display())).arg("Client");
-                command.arg(if self == Self::Java { "mysql" } else { "mariadb" });
-                command
+                java("java", &["-Dmariadb.logging.disable=true"], if self == Self::Java { "mysql" } else { "mariadb" })?
             }
             Self::Rust => Command::new(rust_client()?),
             Self::PhpMysqli => php("mysqli")?,
@@ -241,6 +252,9 @@ impl Client {
             Self::Ruby => script("ruby", "client.rb", &[])?,
             Self::DbdMySql => script("perl", "client.pl", &["mysql"])?,
             Self::DbdMariaDb => script("perl", "client.pl", &["mariadb"])?,
+            Self::Odbc => Command::new(built("odbc")?.join("client")),
+            Self::R2dbcMySql => java("r2dbc", QUIET, "mysql")?,
+            Self::R2dbcMariaDb => java("r2dbc", QUIET, "mariadb")?,
         })
     }
 
@@ -343,7 +357,7 @@ fn shorten(words: &str) -> String {
 
 /// The folder of a built client; built on the first call by the script that also setup uses.
 fn built(name: &'static str) -> Result<PathBuf, String> {
-    const NAMES: [&str; 8] = ["python", "go", "node", "java", "php", "c", "ruby", "perl"];
+    const NAMES: [&str; 10] = ["python", "go", "node", "java", "php", "c", "ruby", "perl", "odbc", "r2dbc"];
     static BUILT: [OnceLock<Result<PathBuf, String>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     let Some((cell, _)) = BUILT.iter().zip(NAMES).find(|(_, known)| *known == name) else {
         return Err(format!("no client {name}"));
@@ -359,6 +373,17 @@ fn built(name: &'static str) -> Result<PathBuf, String> {
 fn python(kind: &str) -> Result<Command, String> {
     let mut command = Command::new(built("python")?.join("venv/bin/python"));
     command.arg("-B").arg(cache::root().join("conformance/clients/python/client.py")).arg(kind);
+    Ok(command)
+}
+
+fn java(name: &'static str, properties: &[&str], kind: &str) -> Result<Command, String> {
+    let folder = built(name)?;
+    let mut command = Command::new("java");
+    command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g"]).args(properties);
+    command
+        .arg("-cp")
+        .arg(format!("{}:{}/*", folder.join("classes").display(), folder.join("lib").display()))
+        .args(["Client", kind]);
     Ok(command)
 }
 
