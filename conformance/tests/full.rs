@@ -33,6 +33,8 @@ fn main() {
         ("a_server_that_says_nothing_takes_nothing_from_the_others_of_a_full_hostgroup", silent_beside_full),
         ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
         ("what_this_machine_lacks_takes_no_server_away", lacking),
+        ("a_connection_that_cannot_be_lent_stays_open", not_lent),
+        ("a_server_that_lets_in_and_says_no_more_is_shunned", hanging),
     ])
 }
 
@@ -64,12 +66,7 @@ fn lacking(driver: Driver) -> Outcome {
     let mut clients: Vec<Raw> = (0..8).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
     asked(&mut clients[0], "BEGIN")?;
     asked(&mut clients[0], "SELECT 1")?;
-    let id = proxy.id().to_string();
-    let limited = |max: &str| {
-        let told = Command::new("prlimit").args(["--pid", &id, &format!("--nofile={max}:")]).status();
-        expect(told.is_ok_and(|status| status.success()), || "prlimit failed".to_owned())
-    };
-    limited("3")?;
+    limit_descriptors(&proxy, "3")?;
     let waiting: Vec<_> = clients
         .drain(1..)
         .map(|mut client| {
@@ -82,7 +79,7 @@ fn lacking(driver: Driver) -> Outcome {
         .collect();
     thread::sleep(Duration::from_secs(2));
     asked(&mut clients[0], "SELECT 1")?;
-    limited("1024")?;
+    limit_descriptors(&proxy, "1024")?;
     let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
     same(said.trim(), "ONLINE")?;
     for one in waiting {
@@ -90,6 +87,49 @@ fn lacking(driver: Driver) -> Outcome {
     }
     expect(proxy.log().contains("no more file descriptors"), || "the log does not say what is short".to_owned())?;
     asked(&mut open(&proxy)?, "SELECT 1").map(drop)
+}
+
+fn limit_descriptors(proxy: &Proxy, max: &str) -> Outcome {
+    let told = Command::new("prlimit").args(["--pid", &proxy.id().to_string(), &format!("--nofile={max}:")]).status();
+    expect(told.is_ok_and(|status| status.success()), || "prlimit failed".to_owned())
+}
+
+/// To lend a connection to another core takes a descriptor. Where there is none it goes on where it is.
+fn not_lent(driver: Driver) -> Outcome {
+    let (server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
+    set(&proxy, "SET mysql-connect_timeout_server_max=1000")?;
+    let mut clients = [open(&proxy)?, open(&proxy)?];
+    while clients[0].id % 2 == clients[1].id % 2 {
+        clients[1] = open(&proxy)?;
+    }
+    let [first, second] = &mut clients;
+    asked(first, "SELECT 1")?;
+    let opened = || server.root("SELECT MAX(ID) FROM information_schema.PROCESSLIST WHERE USER = 'open'");
+    let before = opened()?;
+    limit_descriptors(&proxy, "3")?;
+    let refused = second.ask("SELECT 2");
+    expect(refused.is_err(), || format!("served without a descriptor: {refused:?}"))?;
+    asked(first, "SELECT 3")?;
+    same(&opened()?, &before)?;
+    limit_descriptors(&proxy, "1024")?;
+    asked(second, "SELECT 4").map(drop)
+}
+
+/// It takes logins, and `init_connect` has no answer.
+fn hanging(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = two_users(driver, vendor, "")?;
+        set(
+            &proxy,
+            "SET mysql-connect_timeout_server=100; SET mysql-connect_timeout_server_max=2000; SET mysql-shun_on_failures=3",
+        )?;
+        set(&proxy, "SET mysql-init_connect='DO SLEEP(20)'")?;
+        let refused = open(&proxy)?.ask("SELECT 1");
+        expect(refused.is_err(), || format!("{vendor}: served by a server that hangs: {refused:?}"))?;
+        let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
+        expect(said.contains("SHUNNED"), || format!("{vendor}: {said:?}"))?;
+    }
+    Ok(())
 }
 
 fn full_account(driver: Driver) -> Outcome {

@@ -456,34 +456,35 @@ impl Pools {
     }
 
     fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
-        let mut idle = place.idle.borrow_mut();
         let (caps, client) = (want.caps & OF_CLIENT, place.client_of(want));
-        let mut best: Option<usize> = None;
-        for (at, backend) in idle.iter().enumerate().rev() {
-            if backend.key.caps != caps || backend.key.client != client || *backend.key.user != *want.user {
-                continue;
-            }
-            match fit(backend, want) {
-                Fit::Exact => {
-                    best = Some(at);
-                    break;
+        // All may be dead.
+        loop {
+            let mut idle = place.idle.borrow_mut();
+            let mut best: Option<usize> = None;
+            for (at, backend) in idle.iter().enumerate().rev() {
+                if backend.key.caps != caps || backend.key.client != client || *backend.key.user != *want.user {
+                    continue;
                 }
-                Fit::Some if best.is_none() => best = Some(at),
-                Fit::Some | Fit::No => {}
+                match fit(backend, want) {
+                    Fit::Exact => {
+                        best = Some(at);
+                        break;
+                    }
+                    Fit::Some if best.is_none() => best = Some(at),
+                    Fit::Some | Fit::No => {}
+                }
             }
-        }
-        let mut backend = idle.swap_remove(best?);
-        drop(idle);
-        if !backend.conn.is_idle() {
+            let mut backend = idle.swap_remove(best?);
+            drop(idle);
+            if backend.conn.is_idle() {
+                backend.in_use = true;
+                place.begin_use();
+                return Some(backend);
+            }
             // The server has closed it, or spoke unasked.
             self.tally.up(Counter::ServerConnectionsAborted);
             self.unhealthy(&backend, "the server has closed it, or spoke unasked");
-            drop(backend);
-            return self.take_from(place, want);
         }
-        backend.in_use = true;
-        place.begin_use();
-        Some(backend)
     }
 }
 

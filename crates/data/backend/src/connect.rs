@@ -83,8 +83,7 @@ impl Pools {
     /// Opens a connection to the server whose room was taken; it is given back on failure, and when nobody waits any more.
     pub(crate) async fn open(&self, room: Taken, want: &Want<'_>, key: Key) -> Result<Box<Backend>, Attempt> {
         let place = &room.place().clone();
-        let variables = &want.snapshot.variables;
-        let limit = Duration::from_millis(variables.mysql_connect_timeout_server);
+        let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
         // Another may come while it logs in.
         let opened_as = place.opened_as();
@@ -99,7 +98,6 @@ impl Pools {
         match result {
             Ok((conn, hello)) => {
                 let now = self.rt.now();
-                place.connected(now - begun);
                 self.note_greeting(place, &hello);
                 place.lets_in(want);
                 place.begin_use();
@@ -171,76 +169,99 @@ impl Pools {
                     lent: false,
                 });
                 room.keep();
-                if is_its_own {
-                    let left = limit.saturating_sub(self.rt.now() - begun);
-                    let asked = self.rt.timeout(left, backend.ask_what_is_made_of(want.collation)).await;
-                    let answer =
-                        asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
-                    answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
+                let left = limit.saturating_sub(now - begun);
+                let begins = self.begin_there(&mut backend, want, is_its_own, left, limit).await;
+                if !matches!(begins, Err(Attempt::Again(_))) {
+                    // One that lets everybody in and says no more is not well.
+                    place.connected(now - begun);
                 }
-                if let Some(text) = init_connect(want.snapshot, want.hostgroup) {
-                    let left = limit.saturating_sub(self.rt.now() - begun);
-                    let said = self.rt.timeout(left, backend.begin(text.into())).await;
-                    let said = said.map(|said| match said {
-                        // A server runs none for who has to give a new password first. Nobody else may have it.
-                        Err(failed) if failed.is_sandbox() && caps::has(want.caps, caps::EXPIRED_PASSWORDS) => {
-                            backend.retire();
-                            Ok(())
-                        }
-                        said => said,
-                    });
-                    said.map_err(|_| {
-                        Attempt::Again(format!(
-                            "init_connect has no answer within {} ms (mysql-connect_timeout_server)",
-                            limit.as_millis()
-                        ))
-                    })?
-                    .map_err(Attempt::Final)?;
+                if let Err(failed) = begins {
+                    drop(backend);
+                    self.has_failed_to_open(place, want, &failed);
+                    return Err(failed);
                 }
                 self.note_modes(&backend);
                 Ok(backend)
             }
             Err(failed) => {
-                if let Attempt::Final(BackendFailed::Refused { code, message, .. }) = &failed {
-                    place.refused();
-                    // Each client of this user would have it told again.
-                    if place.may_tell(self.rt.now()) {
-                        let (host, port) = (place.host(), place.server().port);
-                        self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
-                    }
-                }
-                if let Attempt::Full { of_all, why } = &failed {
-                    place.said_full((!of_all).then_some(want.user), self.rt.now());
-                    place.refused();
-                    self.tally.up(Counter::ServerConnectionsAborted);
-                    if place.may_tell(self.rt.now()) {
-                        let (host, port) = (place.host(), place.server().port);
-                        self.note(&format!("{host}:{port} takes no more connections of user '{}': {why}", want.user));
-                    }
-                }
-                if let Attempt::Lacking(why) = &failed {
-                    // As if all servers were full: nobody is let in anywhere before a connection is closed.
-                    place.said_full(None, self.rt.now());
-                    self.tally.up(Counter::ServerConnectionsAborted);
-                    if place.may_tell(self.rt.now()) {
-                        self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
-                    }
-                }
-                if let Attempt::Again(why) | Attempt::Unreached(why) = &failed {
-                    // Who comes back may be another version, or be configured otherwise.
-                    place.tracks.take();
-                    place.made_of.take();
-                    place.own_modes.take();
-                    place.failed(
-                        self.rt.now(),
-                        variables.mysql_shun_on_failures,
-                        Duration::from_secs(variables.mysql_shun_recovery_time_sec),
-                    );
-                    self.tally.up(Counter::ServerConnectionsAborted);
-                    self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
-                }
+                self.has_failed_to_open(place, want, &failed);
                 Err(failed)
             }
+        }
+    }
+
+    /// What is asked and said on a connection before anything else, within the rest of the time (`left` of `limit`).
+    async fn begin_there(
+        &self,
+        backend: &mut Backend,
+        want: &Want<'_>,
+        is_its_own: bool,
+        left: Duration,
+        limit: Duration,
+    ) -> Result<(), Attempt> {
+        let until = self.rt.now() + left;
+        if is_its_own {
+            let asked = self.rt.timeout(left, backend.ask_what_is_made_of(want.collation)).await;
+            let answer = asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
+            answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
+        }
+        let Some(text) = init_connect(want.snapshot, want.hostgroup) else { return Ok(()) };
+        let now = self.rt.now();
+        let left = if until > now { until - now } else { Duration::ZERO };
+        match self.rt.timeout(left, backend.begin(text.into())).await {
+            Ok(Ok(())) => Ok(()),
+            // A server runs none for who has to give a new password first. Nobody else may have it.
+            Ok(Err(failed)) if failed.is_sandbox() && caps::has(want.caps, caps::EXPIRED_PASSWORDS) => {
+                backend.retire();
+                Ok(())
+            }
+            Ok(Err(failed)) => Err(Attempt::Final(failed)),
+            Err(_) => {
+                let limit_ms = limit.as_millis();
+                Err(Attempt::Again(format!("init_connect has no answer within {limit_ms} ms (mysql-connect_timeout_server)")))
+            }
+        }
+    }
+
+    /// An attempt has failed: what that says of the server is remembered, and told.
+    fn has_failed_to_open(&self, place: &Place, want: &Want<'_>, failed: &Attempt) {
+        if let Attempt::Final(BackendFailed::Refused { code, message, .. }) = failed {
+            place.refused();
+            // Each client of this user would have it told again.
+            if place.may_tell(self.rt.now()) {
+                let (host, port) = (place.host(), place.server().port);
+                self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
+            }
+        }
+        if let Attempt::Full { of_all, why } = failed {
+            place.said_full((!of_all).then_some(want.user), self.rt.now());
+            place.refused();
+            self.tally.up(Counter::ServerConnectionsAborted);
+            if place.may_tell(self.rt.now()) {
+                let (host, port) = (place.host(), place.server().port);
+                self.note(&format!("{host}:{port} takes no more connections of user '{}': {why}", want.user));
+            }
+        }
+        if let Attempt::Lacking(why) = failed {
+            // As if all servers were full: nobody is let in anywhere before a connection is closed.
+            place.said_full(None, self.rt.now());
+            self.tally.up(Counter::ServerConnectionsAborted);
+            if place.may_tell(self.rt.now()) {
+                self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
+            }
+        }
+        if let Attempt::Again(why) | Attempt::Unreached(why) = failed {
+            // Who comes back may be another version, or be configured otherwise.
+            place.tracks.take();
+            place.made_of.take();
+            place.own_modes.take();
+            place.failed(
+                self.rt.now(),
+                want.snapshot.variables.mysql_shun_on_failures,
+                Duration::from_secs(want.snapshot.variables.mysql_shun_recovery_time_sec),
+            );
+            self.tally.up(Counter::ServerConnectionsAborted);
+            self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
         }
     }
 

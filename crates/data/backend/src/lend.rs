@@ -18,8 +18,8 @@ use crate::track::Told;
 use crate::{Holds, Names, State};
 use bridge::Counter;
 use net::{Hello, Parted};
-use rt::Instant;
 use rt::local::Notify;
+use rt::{Instant, NotHanded};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -438,12 +438,24 @@ impl Pools {
 
     fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {
         let (neighbours, tally) = (self.neighbours.clone(), self.tally.clone());
+        let group = self.group(backend.place.server().hostgroup);
         self.rt.spawn(async move {
-            let Some(conn) = backend.conn.part().await else {
-                // It has spoken unasked, or is over. Its permit is free now.
-                drop(backend);
-                let _full = neighbours.say(to, Word::NotLent(number));
-                return;
+            let conn = match backend.conn.part().await {
+                Ok(conn) => conn,
+                Err(why) => {
+                    if why == NotHanded::Stays && backend.place.keeps() {
+                        // This process has no descriptor to lend it with: it goes on serving here.
+                        let (place, key) = (backend.place.clone(), backend.key.clone());
+                        place.idle.borrow_mut().push(backend);
+                        group.paced.offer(&key);
+                    } else {
+                        // It has spoken unasked, or is over. Its permit is free now.
+                        drop(backend);
+                    }
+                    group.queue.call();
+                    let _full = neighbours.say(to, Word::NotLent(number));
+                    return;
+                }
             };
             let lent = Box::new(Lent::of(&mut backend, conn, number));
             drop(backend);
@@ -462,7 +474,11 @@ impl Pools {
         let group = self.group(lent.hostgroup);
         let number = lent.number;
         let place = group.places.borrow().iter().find(|p| **p.host() == *lent.host && p.server().port == lent.port).cloned();
-        if let Some(place) = place.filter(|place| place.keeps() && place.is_alike(&lent.opened_as, lent.init_connect.as_deref()))
+        // A LOAD may have lowered a limit while it was on its way.
+        let may_stay = |place: &Rc<Place>| {
+            place.keeps() && !place.is_over() && place.is_alike(&lent.opened_as, lent.init_connect.as_deref())
+        };
+        if let Some(place) = place.filter(may_stay)
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
             self.note_greeting(&place, &lent.hello);

@@ -33,7 +33,11 @@ impl Pools {
                 if !well {
                     pools.unhealthy(&backend, "it does not answer a ping");
                     pools.tally.up(Counter::ServerConnectionsAborted);
-                } else if backend.place.keeps() && backend.place.is_alike(&backend.opened_as, backend.init_connect.as_deref()) {
+                } else if backend.place.keeps()
+                    // A LOAD may have lowered a limit since.
+                    && !backend.place.is_over()
+                    && backend.place.is_alike(&backend.opened_as, backend.init_connect.as_deref())
+                {
                     backend.since = since;
                     let place = backend.place.clone();
                     let key = (!group.paced.is_empty()).then(|| backend.key.clone());

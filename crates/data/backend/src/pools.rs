@@ -258,7 +258,12 @@ impl Pools {
     }
 
     /// Give a connection back. It is kept only when it may be shared, and its protocol state is proven idle.
-    pub fn release(&self, mut backend: Box<Backend>) {
+    pub fn release(&self, backend: Box<Backend>) {
+        self.release_shared(backend);
+    }
+
+    /// The same. Whether somebody else may have it: it is idle here, on its way to another core, or closed to leave its room to who waits.
+    pub(crate) fn release_shared(&self, mut backend: Box<Backend>) -> bool {
         let hostgroup = backend.place.server().hostgroup;
         backend.in_use = false;
         backend.strays = false;
@@ -277,7 +282,8 @@ impl Pools {
         let since = [group.queue.first_since(), paced].into_iter().flatten().min();
         // Others shall not have in clear what is to be encrypted since, nor what another client was named for, nor what began otherwise.
         let alike = place.is_alike(&backend.opened_as, backend.init_connect.as_deref());
-        let mut kept = (shareable && young && alike && place.keeps()).then_some(backend);
+        let may_be_shared = shareable && young && alike && place.keeps();
+        let mut kept = may_be_shared.then_some(backend);
         if place.is_over() {
             // A LOAD has lowered a limit: it goes, whoever waits.
             kept = None;
@@ -287,7 +293,8 @@ impl Pools {
             kept = kept.and_then(|backend| self.pass_on(&group, backend, room, since));
             if kept.is_none() {
                 // It is on its way to who has waited longest.
-                return group.queue.call();
+                group.queue.call();
+                return may_be_shared;
             }
         }
         let will_travel = |backend: &Backend| since.is_none() && self.is_about_to_be_asked_for(&group, &place, backend);
@@ -305,6 +312,7 @@ impl Pools {
             None => self.tally.up(Counter::MyhgmPoolDestroy),
         }
         group.queue.call();
+        may_be_shared
     }
 
     /// A session goes on as if it had just begun: what others could wait for, or see, of what it did is gone from the server when this returns, as it is

@@ -97,9 +97,7 @@ impl Pools {
             match Box::pin(self.open(room, &want, key)).await {
                 Ok(backend) => {
                     self.tally.up(Counter::ConnectionsOpenedAhead);
-                    let before = place.idle.borrow().len();
-                    self.release(backend);
-                    if place.idle.borrow().len() <= before {
+                    if !self.release_shared(backend) {
                         // What init_connect leaves, or its age, lets nobody share it: until somebody is let in again.
                         place.last_in.take();
                         return;

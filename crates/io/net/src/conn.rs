@@ -4,7 +4,7 @@
 use crate::NetError;
 use crate::packed::Packed;
 use crate::tls::{Acceptor, Connector, Session, Shown};
-use rt::{Address, Chunk, Socket};
+use rt::{Address, Chunk, NotHanded, Socket};
 use std::cell::Cell;
 use std::future::Future as _;
 use std::net::SocketAddr;
@@ -161,14 +161,16 @@ impl Conn {
             && self.socket.is_idle()
     }
 
-    /// Takes an idle connection from this core, for another to adopt; what is left here is only to be dropped. None if it is not idle or does not
-    /// stay so, or is compressed.
-    pub async fn part(&mut self) -> Option<Parted> {
+    /// Takes an idle connection from this core, for another to adopt; what is left here is only to be dropped.
+    ///
+    /// # Errors
+    /// It is not idle or does not stay so, or is compressed; or there are no descriptors left, and it stays as it was.
+    pub async fn part(&mut self) -> Result<Parted, NotHanded> {
         if !self.is_idle() || self.packed.is_some() {
-            return None;
+            return Err(NotHanded::Over);
         }
         let handed = self.socket.hand_over().await?;
-        Some(Parted { handed, tls: self.tls.take(), received: self.received, sent: self.sent })
+        Ok(Parted { handed, tls: self.tls.take(), received: self.received, sent: self.sent })
     }
 
     /// The bytes that came next, as they came. An empty chunk is the end.

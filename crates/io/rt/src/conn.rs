@@ -161,12 +161,12 @@ impl Conn {
         self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
-    /// Another descriptor of the same connection; its place where there are no descriptors. None when the process has too many.
-    pub(crate) fn duplicate(&self) -> Option<Result<OwnedFd, u32>> {
-        match &self.fd {
-            Some(fd) => fd.try_clone().ok().map(Ok),
-            None => Some(Err(self.place.get())),
-        }
+    /// Another descriptor of the same connection; none where there are no descriptors.
+    ///
+    /// # Errors
+    /// The process has too many.
+    pub(crate) fn duplicate(&self) -> io::Result<Option<OwnedFd>> {
+        self.fd.as_ref().map(OwnedFd::try_clone).transpose()
     }
 
     pub(crate) fn peer(&self) -> Address {

@@ -47,6 +47,15 @@ pub(crate) fn left() -> Vec<u32> {
     LEFT.take()
 }
 
+/// Why a connection was not handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotHanded {
+    /// It was not idle, or did not stay so: it is only to be dropped.
+    Over,
+    /// The process has no descriptor left for it: it is idle, and stays as it was.
+    Stays,
+}
+
 impl fmt::Debug for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

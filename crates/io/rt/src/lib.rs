@@ -126,7 +126,7 @@ pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};
 pub use core::{Elapsed, Instant, Rt};
 pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
-pub use handed::Handed;
+pub use handed::{Handed, NotHanded};
 pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};

@@ -3,7 +3,7 @@
 use crate::chunk::Chunk;
 use crate::conn::{Conn, Finish, Listening, Receiving, State, UNSENT_MAX, errno};
 use crate::core::{Core, Rt};
-use crate::handed::{Away, Handed, Kind};
+use crate::handed::{Away, Handed, Kind, NotHanded};
 use crate::{Address, sys};
 use std::fmt;
 use std::future::poll_fn;
@@ -173,12 +173,16 @@ impl Socket {
         }
     }
 
-    /// Takes an idle connection from this core, for another to [adopt](crate::Rt::adopt). None if it was not idle, or does not stay so: then
-    /// it is over. What is left here is only to be dropped.
-    pub async fn hand_over(&self) -> Option<Handed> {
+    /// Takes an idle connection from this core, for another to [adopt](crate::Rt::adopt). What is left here is only to be dropped.
+    ///
+    /// # Errors
+    /// It was not idle, or does not stay so, and is over; or the process has no descriptor left for it, and it stays as it was.
+    pub async fn hand_over(&self) -> Result<Handed, NotHanded> {
         if !self.is_idle() {
-            return None;
+            return Err(NotHanded::Over);
         }
+        // First, since nothing has changed then.
+        let duplicate = self.conn.duplicate().map_err(|_| NotHanded::Stays)?;
         self.conn.state.borrow_mut().parting = true;
         self.core.io.let_go(&self.conn);
         poll_fn(|cx| {
@@ -195,16 +199,17 @@ impl Socket {
             state.inbox.is_empty() && state.unsent == 0 && !state.is_over()
         };
         if !quiet {
-            return None;
+            return Err(NotHanded::Over);
         }
-        let handed = match self.conn.duplicate()? {
-            Ok(fd) => Kind::Fd(fd),
-            Err(place) => {
-                self.conn.state.borrow_mut().handed = true;
-                Kind::Sim(Away::from(place))
+        let handed = match duplicate {
+            Some(fd) => Kind::Fd(fd),
+            None => {
+                let mut state = self.conn.state.borrow_mut();
+                state.handed = true;
+                Kind::Sim(Away::from(self.conn.place.get()))
             }
         };
-        Some(Handed(handed))
+        Ok(Handed(handed))
     }
 
     fn tell(&self, state: &mut State) {

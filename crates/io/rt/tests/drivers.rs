@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use rt::local::Notify;
-use rt::{Address, Chunk, Driver, Either, ListenOptions, Rt, select};
+use rt::{Address, Chunk, Driver, Either, ListenOptions, NotHanded, Rt, select};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
@@ -102,7 +102,7 @@ async fn a_connection_that_is_not_idle_is_not_handed_over(rt: Rt) {
     while b.is_idle() {
         rt.sleep(Duration::from_millis(1)).await;
     }
-    assert!(b.hand_over().await.is_none());
+    assert_eq!(b.hand_over().await.err(), Some(NotHanded::Over));
     drop(b);
     assert!(a.recv().await.map_or(true, |end| end.is_empty()));
     let (a, b) = pair(&rt).await;
@@ -110,7 +110,7 @@ async fn a_connection_that_is_not_idle_is_not_handed_over(rt: Rt) {
     while b.is_idle() {
         rt.sleep(Duration::from_millis(1)).await;
     }
-    assert!(b.hand_over().await.is_none());
+    assert_eq!(b.hand_over().await.err(), Some(NotHanded::Over));
 }
 
 async fn a_slow_reader_stops_its_writer(rt: Rt) {
