@@ -403,6 +403,17 @@ const NUMBERED: &[(&str, &str)] = &[("DO GET_LOCK(4711, 0)", "UserLock"), ("DO R
 /// What fails has locked nothing, which is known when the client is silent.
 const FAILING: &[(&str, &str)] = &[("DO GET_LOCK('kept', 0), no_such_column", ""), ("SELECT GET_LOCK('kept', 'x', 0)", "")];
 
+/// Where the session wants no rows, MySQL's `DO` does nothing, nor does a SELECT.
+const LIMITED: &[(&str, &str)] = &[
+    ("SELECT GET_LOCK('kept', 0)", "UserLock"),
+    ("SET sql_select_limit = 0", "UserLock"),
+    ("DO RELEASE_ALL_LOCKS()", "UserLock"),
+    ("SELECT RELEASE_ALL_LOCKS()", "UserLock"),
+    ("DO RELEASE_LOCK('kept')", "UserLock"),
+    ("SET sql_select_limit = DEFAULT", "UserLock"),
+    ("DO RELEASE_ALL_LOCKS()", ""),
+];
+
 fn locks_of_users(driver: Driver) -> Outcome {
     let mut wrong = Vec::new();
     for vendor in vendors() {
@@ -420,7 +431,8 @@ fn locks_of_users(driver: Driver) -> Outcome {
             asked(other, "DO GET_LOCK('taken', 0)")?;
         }
         let numbered = if vendor == Vendor::MySql { NUMBERED } else { FAILING };
-        for steps in LOCKS.iter().chain(&[numbered, FAILING]) {
+        let limited = if vendor == Vendor::MySql { LIMITED } else { FAILING };
+        for steps in LOCKS.iter().chain(&[numbered, FAILING, limited]) {
             let (mut client, mut direct) = (log_in(&proxy)?, direct_to(&twin)?);
             for (sql, hold) in *steps {
                 let (wanted, found) = (direct.ask(sql).map_err(drop), client.ask(sql).map_err(drop));

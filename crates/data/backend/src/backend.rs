@@ -313,8 +313,11 @@ impl Backend {
             ([_], [row]) => row.first().map(|value| crate::ask::without_zeros(value.as_deref().unwrap_or(b"NULL"))),
             _ => digits.map(String::into_bytes),
         };
+        let limit = self.state.variable("sql_select_limit");
+        let no_rows = limit.is_some_and(|limit| limit.parse().is_ok_and(|rows: i64| rows <= 0));
+        let answered = crate::own::LockAnswer { value: value.as_deref(), no_rows };
         let owned = self.owned.get_or_insert_default();
-        owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, value.as_deref());
+        owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, answered);
     }
 
     /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.

@@ -47,6 +47,15 @@ struct Locks {
     doubtful: bool,
 }
 
+/// What was seen of a statement's answer that tells of locks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LockAnswer<'a> {
+    /// The only value of its only row, or the word NULL, if that was seen.
+    pub value: Option<&'a [u8]>,
+    /// The session has said that it wants no rows (`sql_select_limit = 0`): MySQL's `DO` does nothing then, nor does a SELECT on either.
+    pub no_rows: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Names<T> {
     known: BTreeSet<T>,
@@ -93,10 +102,10 @@ impl Owned {
             || class.ddl && holds.has(Hold::TemporaryTable)
     }
 
-    /// A statement has ended. `schema`: where its names are looked for. `result`: the only value of its only row, or the word NULL, if that was seen.
-    pub fn learn(&mut self, holds: &mut Holds, class: &Class<'_>, text: &[u8], schema: &str, ok: bool, result: Option<&[u8]>) {
+    /// A statement has ended. `schema`: where its names are looked for.
+    pub fn learn(&mut self, holds: &mut Holds, class: &Class<'_>, text: &[u8], schema: &str, ok: bool, answered: LockAnswer<'_>) {
         if class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) {
-            self.locks.learn(class, text, ok, result);
+            self.locks.learn(class, text, ok, answered);
         }
         self.learn_table_locks(class, text, ok);
         if class.leaves.intersects(Leaves::XA) {
@@ -193,11 +202,13 @@ const LOCKS_MAX: usize = 64;
 const LOCK_LEN_MAX: usize = 66;
 
 impl Locks {
-    fn learn(&mut self, class: &Class<'_>, text: &[u8], ok: bool, result: Option<&[u8]>) {
+    fn learn(&mut self, class: &Class<'_>, text: &[u8], ok: bool, LockAnswer { value, no_rows }: LockAnswer<'_>) {
         let gets = class.leaves.intersects(Leaves::GET_LOCK);
         let plain = |function: &str| !class.multi && is_only_call(text, function);
-        match result.filter(|_| ok) {
-            _ if ok && plain("RELEASE_ALL_LOCKS") => {
+        // Where it may not have been called, only its answer says that it was.
+        let is_done = ok && (value.is_some() || !no_rows);
+        match value.filter(|_| ok) {
+            _ if is_done && plain("RELEASE_ALL_LOCKS") => {
                 *self = Self { service: self.service, unseen: self.service, nameless: self.service, ..Self::default() };
             }
             Some(b"1") if plain("GET_LOCK") => {
@@ -338,7 +349,14 @@ mod tests {
             let class = sql::class(text.as_bytes());
             holds.before(&class);
             if Owned::concerns(&class, holds) {
-                owned.learn(&mut holds, &class, text.as_bytes(), "s", true, result.map(str::as_bytes));
+                owned.learn(
+                    &mut holds,
+                    &class,
+                    text.as_bytes(),
+                    "s",
+                    true,
+                    LockAnswer { value: result.map(str::as_bytes), no_rows: false },
+                );
             }
         }
         holds.iter().collect()
@@ -401,12 +419,35 @@ mod tests {
     }
 
     #[test]
+    fn what_a_limit_of_no_rows_may_have_kept_from_being_done_is_asked_for() {
+        let (mut owned, mut holds) = (Owned::default(), Holds::default());
+        let mut learn = |text: &str, value: Option<&[u8]>, no_rows| {
+            let class = sql::class(text.as_bytes());
+            holds.before(&class);
+            owned.learn(&mut holds, &class, text.as_bytes(), "s", true, LockAnswer { value, no_rows });
+            (holds.has(Hold::UserLock), owned.question_for_locks().is_some())
+        };
+        assert_eq!(learn("SELECT GET_LOCK('a', 1)", Some(b"1"), false), (true, false));
+        for text in ["DO RELEASE_ALL_LOCKS()", "SELECT RELEASE_ALL_LOCKS()", "DO RELEASE_LOCK('a')"] {
+            assert_eq!(learn(text, None, true), (true, true), "{text}");
+        }
+        assert_eq!(learn("DO RELEASE_ALL_LOCKS()", None, false), (false, false));
+    }
+
+    #[test]
     fn locks_whose_answers_were_not_seen_are_asked_for_by_their_names() {
         let mut all = (Owned::default(), Holds::default());
         let learn = |(owned, holds): &mut (Owned, Holds), text: &str, result: Option<&str>| {
             let class = sql::class(text.as_bytes());
             holds.before(&class);
-            owned.learn(holds, &class, text.as_bytes(), "s", true, result.map(str::as_bytes));
+            owned.learn(
+                holds,
+                &class,
+                text.as_bytes(),
+                "s",
+                true,
+                LockAnswer { value: result.map(str::as_bytes), no_rows: false },
+            );
             owned.question_for_locks()
         };
         let answer = |(owned, holds): &mut (Owned, Holds), cells: &[&str]| {
@@ -489,7 +530,7 @@ mod tests {
         let mut learn = |text: &str, ok| {
             let class = sql::class(text.as_bytes());
             holds.before(&class);
-            owned.learn(&mut holds, &class, text.as_bytes(), "s", ok, None);
+            owned.learn(&mut holds, &class, text.as_bytes(), "s", ok, LockAnswer::default());
             holds.has(Hold::SqlPrepare)
         };
         assert!(!learn("PREPARE s FROM 'SELEC 1'", false) && learn("PREPARE s FROM 'SHOW WARNINGS'", true));
