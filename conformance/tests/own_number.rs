@@ -2,11 +2,13 @@
 //! where it is compared with what that lists.
 #![forbid(unsafe_code)]
 
+use conformance::beside::{asked, vendors};
+use conformance::by_hand;
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect};
+use conformance::trials::{self, expect, soon};
 use wire::caps;
 use wire::command::COM_RESET_CONNECTION;
 use wire::response::Expect;
@@ -17,14 +19,71 @@ fn main() {
     trials::run(&[
         ("a_session_has_its_own_number_in_every_text_on_mariadb", |driver| on(driver, Vendor::MariaDb)),
         ("a_session_has_its_own_number_in_every_text_on_mysql", |driver| on(driver, Vendor::MySql)),
+        ("a_kill_computes_its_number_of_what_the_session_knows", computed_kills),
         ("numbers_of_two_proxies_and_of_servers_do_not_meet", apart),
     ])
 }
+
+const ENDLESS: &str = "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < RAND() * 0 - 1";
 
 const TABLES: &str =
     "CREATE TABLE conf.owners (id INT AUTO_INCREMENT PRIMARY KEY, owner BIGINT UNSIGNED); CREATE TABLE conf.strange (n INT);
     CREATE PROCEDURE conf.note(who BIGINT UNSIGNED) INSERT INTO conf.owners (owner) VALUES (who);
     CREATE FUNCTION conf.same(one BIGINT UNSIGNED, other BIGINT UNSIGNED) RETURNS INT DETERMINISTIC NO SQL RETURN one = other;";
+
+/// The number is computed of what the session knows, and says what it says to a server.
+fn computed_kills(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        let log_in = |port: u16| by_hand::Raw::log_in(port).map_err(|error| error.to_string());
+        let (mut killer, mut client, mut direct) = (log_in(proxy.port)?, log_in(proxy.port)?, log_in(server.port)?);
+        let listed = || {
+            server.root(
+                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%ENDLESS%' AND INFO NOT LIKE '%LIKE%'",
+            )
+        };
+        let is_error = |said: &std::io::Result<Vec<Vec<String>>>, code: &str| {
+            let is_it = said.as_ref().is_err_and(|error| error.to_string().starts_with(code));
+            expect(is_it, || format!("{vendor}: error {code} was wanted: {said:?}"))
+        };
+        let (id, own) = (client.id, killer.id);
+        for (before, kill) in [
+            (format!("SET @victim = {id}"), "KILL QUERY @victim".to_owned()),
+            (format!("SET @victim = '{id}'"), "KILL QUERY @Victim".to_owned()),
+            // Servers say what came of it.
+            (format!("SET @victim = {id} + 0"), "KILL QUERY @victim".to_owned()),
+            (format!("SELECT {id} - 1 INTO @victim"), "KILL QUERY @victim + 1".to_owned()),
+            ("DO 1".to_owned(), format!("KILL QUERY CONNECTION_ID() + {id} - {own}")),
+            ("BEGIN".to_owned(), format!("KILL QUERY ({id})")),
+            (format!("SET @victim = {id} * 1"), "KILL QUERY @victim".to_owned()),
+        ] {
+            client.query(ENDLESS).map_err(|error| error.to_string())?;
+            soon("1", || listed().map(|said| said.lines().last().unwrap_or_default().to_owned()))?;
+            asked(&mut killer, &before)?;
+            asked(&mut killer, &kill).map_err(|error| format!("{vendor}, {before}, {kill}: {error}"))?;
+            is_error(&client.rows(), "1317")?;
+        }
+        asked(&mut killer, "COMMIT")?;
+        // A server's own number of one of its connections is nobody's here, nor is none.
+        let of_server = asked(&mut killer, "SELECT MIN(ID) FROM information_schema.PROCESSLIST")?.concat().concat();
+        asked(&mut killer, &format!("SET @listed = {of_server}"))?;
+        is_error(&killer.ask("KILL @listed"), "1094")?;
+        is_error(&killer.ask(&format!("KILL {of_server}")), "1094")?;
+        for sql in ["KILL @nothing", "KILL 0 + 0"] {
+            let (wanted, found) = (direct.ask(sql), killer.ask(sql));
+            let (wanted, found) = (format!("{wanted:?}"), format!("{found:?}"));
+            expect(wanted == found, || format!("{vendor}, {sql}: {found} instead of {wanted}"))?;
+        }
+        // What a procedure may have set is not known.
+        server.root("CREATE PROCEDURE conf.choose() SELECT 5 INTO @chosen")?;
+        asked(&mut killer, "CALL conf.choose()")?;
+        is_error(&killer.ask("KILL @chosen"), "1235")?;
+        let said = killer.ask("KILL QUERY CONNECTION_ID() + 0");
+        is_error(&said, "1317")?;
+        asked(&mut client, "SELECT 1")?;
+    }
+    Ok(())
+}
 
 /// A server with two connections for all sessions, and another such server, for whoever asks directly.
 fn on(driver: Driver, vendor: Vendor) -> Outcome {

@@ -10,7 +10,7 @@ use backend::{Backend, Joined, Killing};
 use bridge::{Killed, Kills, ToCore};
 use config::Snapshot;
 use rt::mailbox;
-use sql::{Kill, Whom};
+use sql::{Computed, Kill, Whom};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -73,25 +73,47 @@ impl Session {
         let Some(Kill { whom, statement_only }) = order else { return self.refuse_kill().await };
         let session = match whom {
             Whom::Session(session) => session,
-            Whom::Oneself => u64::from(self.entry.id),
+            Whom::Computed(computed) => match self.computed(&computed).await? {
+                Some(session) => session,
+                None => return self.refuse_kill().await,
+            },
             Whom::Parameter => match parameter {
                 Some(session) => session,
                 None => return self.refuse_kill().await,
             },
+            Whom::Statement => {
+                let words = "KILL QUERY ID is not supported: the number of a statement is a server's own, and nobody can tell whose it is. Say KILL QUERY with \
+                             the number of a session, or KILL QUERY ID to the server itself";
+                self.refuse(&Complaint::with(1235, "42000", words)).await?;
+                return Ok(ControlFlow::Break(Told::default()));
+            }
             Whom::User { name, host } if job.epoch.claims_mariadb() => {
                 let told = self.kill_user(job.epoch, name, host, statement_only).await?;
                 return Ok(ControlFlow::Break(told));
             }
-            // What is in a variable may be a server's number of one of its connections.
-            Whom::Variable(_) | Whom::User { .. } => return self.refuse_kill().await,
+            Whom::User { .. } => return self.refuse_kill().await,
         };
         self.kill(job.epoch, session, statement_only).await?;
         Ok(ControlFlow::Break(Told::default()))
     }
 
+    /// What comes of it, if that is certain: a variable that is set to NULL, or not at all, is 0, as servers read it.
+    async fn computed(&mut self, computed: &Computed) -> Result<Option<u64>, Ended> {
+        if computed.names_variables() && !self.has_read_variables().await? {
+            return Ok(None);
+        }
+        let of = |name: &str| match self.state.user_variables().find(|(known, _)| *known == name) {
+            Some((_, value)) if !value.null => {
+                sql::digits(value.literal.as_bytes()).or_else(|| sql::digits(&sql::literal::said(&value.literal)?))
+            }
+            _ => Some(0),
+        };
+        Ok(computed.value(u64::from(self.entry.id), of))
+    }
+
     async fn refuse_kill(&mut self) -> Result<ControlFlow<Told>, Ended> {
-        let words = "The proxy understands KILL [HARD | SOFT] [CONNECTION | QUERY] with the number of a session, CONNECTION_ID(), or, as MariaDB, USER \
-                     and a name";
+        let words = "The proxy understands KILL [HARD | SOFT] [CONNECTION | QUERY] with the number of a session, or what comes of such numbers, \
+                     CONNECTION_ID() and the session's user variables by +, - and *, or, as MariaDB, USER and a name";
         self.refuse(&Complaint::with(1235, "42000", words)).await?;
         Ok(ControlFlow::Break(Told::default()))
     }

@@ -1,4 +1,5 @@
-//! What a KILL asks for: `KILL [HARD | SOFT] [CONNECTION | QUERY] number`, or MariaDB's `… USER name`.
+//! What a KILL asks for: `KILL [HARD | SOFT] [CONNECTION | QUERY] number`, or MariaDB's `… USER name` and `KILL QUERY ID number`. A number may be computed of
+//! what the session knows.
 
 use crate::dynamic::variable;
 use crate::reading::Lexing;
@@ -18,10 +19,10 @@ pub struct Kill {
 pub enum Whom {
     /// The session of this number.
     Session(u64),
-    /// The session itself, by `CONNECTION_ID()`.
-    Oneself,
-    /// The session whose number is the value of this user variable.
-    Variable(String),
+    /// The session whose number comes of this.
+    Computed(Computed),
+    /// What runs under a server's own number of a statement.
+    Statement,
     /// The session whose number is the one parameter of what was prepared.
     Parameter,
     /// All sessions of a user.
@@ -33,36 +34,143 @@ pub enum Whom {
     },
 }
 
-/// Reads a KILL; none for what kills by something else: a statement's number, an expression that only a server can tell.
+/// More numbers and operators than this are not read, nor parentheses that are deeper.
+const ITEMS_MAX: usize = 64;
+const DEPTH_MAX: usize = 16;
+
+/// A sum or product of numbers that are written, the session's own and those in user variables: its parts in the order in which a stack computes them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Computed(Vec<Item>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Item {
+    Number(u64),
+    /// `CONNECTION_ID()`.
+    Own,
+    /// The value of the user variable of this name, in lower case.
+    Variable(String),
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Computed {
+    /// Whether user variables are needed for it.
+    #[must_use]
+    pub fn names_variables(&self) -> bool {
+        self.0.iter().any(|item| matches!(item, Item::Variable(_)))
+    }
+
+    /// The number. `own`: the session's; `variable`: the value of one as a number. None if that has none, or what comes of it is negative or too large.
+    pub fn value(&self, own: u64, variable: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+        let mut stack: Vec<i128> = Vec::new();
+        for item in &self.0 {
+            let value = match item {
+                Item::Number(number) => i128::from(*number),
+                Item::Own => i128::from(own),
+                Item::Variable(name) => i128::from(variable(name)?),
+                Item::Add | Item::Subtract | Item::Multiply => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    match item {
+                        Item::Add => left.checked_add(right)?,
+                        Item::Subtract => left.checked_sub(right)?,
+                        _ => left.checked_mul(right)?,
+                    }
+                }
+            };
+            stack.push(value);
+        }
+        stack.pop().and_then(|value| u64::try_from(value).ok())
+    }
+
+    fn push(&mut self, item: Item) -> Option<()> {
+        (self.0.len() < ITEMS_MAX).then(|| self.0.push(item))
+    }
+
+    /// `product + product - …`
+    fn sum(&mut self, words: &mut Words<'_>, depth: usize) -> Option<()> {
+        self.product(words, depth)?;
+        loop {
+            let operator = if words.is_before(b'+') {
+                Item::Add
+            } else if words.is_before(b'-') {
+                Item::Subtract
+            } else {
+                return Some(());
+            };
+            words.next()?;
+            self.product(words, depth)?;
+            self.push(operator)?;
+        }
+    }
+
+    fn product(&mut self, words: &mut Words<'_>, depth: usize) -> Option<()> {
+        self.number(words, depth)?;
+        while words.is_before(b'*') {
+            words.next()?;
+            self.number(words, depth)?;
+            self.push(Item::Multiply)?;
+        }
+        Some(())
+    }
+
+    fn number(&mut self, words: &mut Words<'_>, depth: usize) -> Option<()> {
+        let word = words.next()?;
+        if word.is_sign(b'(') {
+            if depth >= DEPTH_MAX {
+                return None;
+            }
+            self.sum(words, depth + 1)?;
+            return words.next()?.is_sign(b')').then_some(());
+        }
+        let item = if word.is("CONNECTION_ID") {
+            let called = words.next()?.is_sign(b'(') && words.next()?.is_sign(b')');
+            called.then_some(Item::Own)?
+        } else if word.is_sign(b'@') {
+            Item::Variable(variable(words, word)?.0)
+        } else if word.kind == Kind::String {
+            // In `"` it may be a name, and two in a row are one.
+            let plain =
+                word.text.starts_with(b"'") && word.is_whole() && !words.peek().is_some_and(|next| next.kind == Kind::String);
+            Item::Number(plain.then(|| digits(&unquote(word.text))).flatten()?)
+        } else {
+            Item::Number(digits(word.text)?)
+        };
+        self.push(item)
+    }
+}
+
+/// Reads a KILL; none for what kills by something else: an expression that only a server can tell.
 #[must_use]
 pub fn kill(text: &[u8], lexing: Lexing) -> Option<Kill> {
     let mut words = lexing.words(text);
     if !words.next()?.is("KILL") {
         return None;
     }
-    let mut word = words.next()?;
-    if word.is_any(&["HARD", "SOFT"]) {
-        word = words.next()?;
+    if words.peek()?.is_any(&["HARD", "SOFT"]) {
+        words.next()?;
     }
-    let statement_only = word.is("QUERY");
-    if statement_only || word.is("CONNECTION") {
-        word = words.next()?;
+    let statement_only = words.peek()?.is("QUERY");
+    if statement_only || words.peek()?.is("CONNECTION") {
+        words.next()?;
     }
-    let whom = if word.is("CONNECTION_ID") {
-        let called = words.next()?.is_sign(b'(') && words.next()?.is_sign(b')');
-        called.then_some(Whom::Oneself)?
-    } else if word.is_sign(b'@') {
-        Whom::Variable(variable(&mut words, word)?.0)
-    } else if word.is("USER") {
+    let word = words.peek()?;
+    if statement_only && word.is("ID") {
+        return Some(Kill { whom: Whom::Statement, statement_only });
+    }
+    let whom = if word.is("USER") {
+        words.next()?;
         user(&mut words)?
     } else if word.is_sign(b'?') {
+        words.next()?;
         Whom::Parameter
-    } else if word.kind == Kind::String {
-        // In `"` it may be a name.
-        let plain = word.text.starts_with(b"'") && word.is_whole();
-        Whom::Session(plain.then(|| digits(&unquote(word.text))).flatten()?)
     } else {
-        Whom::Session(digits(word.text)?)
+        let mut computed = Computed::default();
+        computed.sum(&mut words, 0)?;
+        match computed.0.as_slice() {
+            [Item::Number(number)] => Whom::Session(*number),
+            _ => Whom::Computed(computed),
+        }
     };
     let ended = words.all(|rest| rest.is_sign(b';'));
     ended.then_some(Kill { whom, statement_only })
@@ -137,10 +245,41 @@ mod tests {
         for text in ["KILL ?", "KILL CONNECTION ?;"] {
             assert_eq!(read(text), Some(Kill { whom: Whom::Parameter, ..whole.clone() }), "{text}");
         }
-        assert_eq!(read("KILL CONNECTION_ID()"), Some(Kill { whom: Whom::Oneself, ..whole.clone() }));
-        for text in ["KILL @Id", "KILL CONNECTION @`id`;", "KILL HARD @id"] {
-            assert_eq!(read(text), Some(Kill { whom: Whom::Variable("id".to_owned()), ..whole.clone() }), "{text}");
+        assert_eq!(read("KILL (7)").as_ref(), Some(&whole));
+        assert_eq!(read("KILL QUERY ID 7"), Some(Kill { whom: Whom::Statement, statement_only: true }));
+    }
+
+    #[test]
+    fn a_number_is_computed_of_what_the_session_knows() {
+        let of = |text: &str| match read(text) {
+            Some(Kill { whom: Whom::Computed(computed), .. }) => computed.value(100, |name| match name {
+                "id" => Some(7),
+                "none" => None,
+                _ => Some(0),
+            }),
+            _ => panic!("{text}"),
+        };
+        for (text, wanted) in [
+            ("KILL CONNECTION_ID()", Some(100)),
+            ("KILL QUERY connection_id( ) + 0", Some(100)),
+            ("KILL @Id", Some(7)),
+            ("KILL CONNECTION @`id`;", Some(7)),
+            ("KILL HARD @id", Some(7)),
+            ("KILL 10 - 2 - 1", Some(7)),
+            ("KILL 1 + 2 * 3", Some(7)),
+            ("KILL (1 + 2) * 3", Some(9)),
+            ("KILL (((@id)) - CONNECTION_ID() + '100')", Some(7)),
+            ("KILL @none", None),
+            ("KILL 1 - 2", None),
+            ("KILL 18446744073709551615 + 1", None),
+            ("KILL 18446744073709551615 * 18446744073709551615 * 18446744073709551615", None),
+        ] {
+            assert_eq!(of(text), wanted, "{text}");
         }
+        let long = |n: usize| read(&format!("KILL 1{}", " + 1".repeat(n))).is_some();
+        assert!(long(31) && !long(32));
+        let deep = |n: usize| read(&format!("KILL {}1{}", "(".repeat(n), ")".repeat(n))).is_some();
+        assert!(deep(16) && !deep(17));
     }
 
     #[test]
@@ -177,12 +316,15 @@ mod tests {
             "KILL USER 'a\\'b'",
             "KILL USER CURRENT_USER(1)",
             "KILL USER app b",
-            "KILL QUERY ID 7",
             "KILL @@id",
             "KILL @a.b",
-            "KILL @id + 1",
-            "KILL (7)",
             "KILL 7 8",
+            "KILL 7 +",
+            "KILL 7 / 1",
+            "KILL (SELECT 7)",
+            "KILL @id := 7",
+            "KILL 7 + (SELECT 7)",
+            "KILL 1 + '7' '8'",
             "KILL 7; SELECT 1",
             "KILL -1",
             "KILL ''",
