@@ -29,6 +29,9 @@ const SCRIPTS: &[(&str, Caps, Script)] = &[
     ("a_call_that_fails_halfway_is_not_repeated", caps::DEPRECATE_EOF, a_call_that_fails_halfway),
     ("a_statement_means_what_it_meant_when_it_was_prepared", caps::DEPRECATE_EOF, prepared_modes),
     ("long_data_serves_one_execution", 0, long_data),
+    ("nothing_but_null_needs_no_types", 0, nulls_without_types),
+    ("nothing_but_null_needs_no_types_without_eof", caps::DEPRECATE_EOF, nulls_without_types),
+    ("nothing_but_null_needs_no_types_among_attributes", caps::QUERY_ATTRIBUTES, nulls_without_types),
     ("parameters_that_move_keep_type_and_value", 0, parameters_of_all_types),
     ("parameters_that_move_keep_type_and_value_without_eof", caps::DEPRECATE_EOF, parameters_of_all_types),
     (
@@ -262,6 +265,35 @@ fn prepared_modes(raw: &mut Raw) -> Result<String, String> {
     seen += &raw.execute(1, 0, b"\0\x01\xfd\0\x02\xfc\xfc")?;
     seen += &raw.query("SELECT @@sql_mode, @@character_set_client")?;
     seen += &raw.execute(0, 0, b"")?;
+    Ok(seen)
+}
+
+fn nulls_without_types(raw: &mut Raw) -> Result<String, String> {
+    let attributed = raw.has(caps::QUERY_ATTRIBUTES);
+    let count = |params: u8| if attributed { vec![params] } else { Vec::new() };
+    let name: &[u8] = if attributed { b"\0" } else { b"" };
+    let bare = |params: u8, nulls: u8| [&count(params)[..], &[nulls, 0]].concat();
+    let mut seen = outline(&raw.prepare("SELECT ? AS a, ? AS b, 1 AS c")?);
+    seen += &raw.execute(0, 0, &bare(2, 3))?;
+    seen += &raw.execute(0, 0, &bare(2, 3))?;
+    let bound = [&count(2)[..], b"\0\x01\x03\0", name, b"\xfd\0", name, b"\x07\0\0\0\x01x"].concat();
+    seen += &raw.execute(0, 0, &bound)?;
+    seen += &raw.execute(0, 0, &bare(2, 3))?;
+    seen += &outline(&raw.prepare("INSERT INTO conf.scratch (id, words) VALUES (5, ?)")?);
+    seen += &raw.execute(1, 0, &bare(1, 1))?;
+    seen += &outline(&raw.prepare("SELECT id, words FROM conf.scratch WHERE id = 5 OR id = ? OR words = ?")?);
+    seen += &raw.execute(2, 1, &bare(2, 3))?;
+    seen += &raw.fetch(2, 5)?;
+    seen += &raw.query("DELETE FROM conf.scratch")?;
+    seen += &outline(&raw.prepare("SELECT ? AS long_data, ? AS nothing")?);
+    let head = raw.statement(0x18, 3);
+    raw.send(0, &[&head[..], &[0, 0], b"long"].concat())?;
+    seen += &code_of(&raw.execute(3, 0, &bare(2, 2))?);
+    // Where not all are NULL the types are missed; MySQL has several numbers for that.
+    seen += &outline(&raw.prepare("SELECT ? AS a, ? AS b")?);
+    let refused = raw.execute(4, 0, &[&bare(2, 1)[..], b"\x07\0\0\0"].concat())?;
+    seen += if refused.starts_with(r"  1 \xff") { "refused\n" } else { &refused };
+    seen += &raw.query("SELECT 'behind'")?;
     Ok(seen)
 }
 
