@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 
 use conformance::beside::{asked, set, vendors};
 use conformance::by_hand::{self, Raw};
+use conformance::cache;
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::raw as packets;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use wire::caps;
 
 type Outcome = Result<(), String>;
 
@@ -87,7 +91,52 @@ fn on_the_reader(driver: Driver) -> Outcome {
             let refused = asked(&mut client, stays).err().unwrap_or_default();
             expect(refused.contains("1235"), || format!("{vendor}: {stays}: {refused:?}"))?;
         }
+        // What may end it and write there, which nobody can tell, is refused; what is taken apart is not.
+        for server in [&two.writer, &two.reader] {
+            server.root(
+                "DELIMITER //\nCREATE PROCEDURE conf.writes() BEGIN START TRANSACTION; INSERT INTO conf.scratch (id, words) VALUES (3, 'there'); \
+                 COMMIT; END//\nDELIMITER ;",
+            )?;
+        }
+        for warm in [&two.writer, &two.reader] {
+            let _known = Client::MariaDbCli.run(app(warm.port), &cache::root().join("conformance/scenarios/warm-up.txt"));
+        }
+        let mut several = packets::Raw::log_in(two.proxy.port, caps::MULTI_STATEMENTS)?;
+        const LATER: &str = "INSERT INTO conf.scratch (id, words) VALUES (2, 'later')";
+        for ends in ["COMMIT;; ", "/*!99999 */ COMMIT; ", "BEGIN; ", "COMMIT; ", "ROLLBACK; "] {
+            several.query(BEGIN)?;
+            let sql = format!("{ends}{LATER}; COMMIT");
+            let said = several.query(&sql)?;
+            let taken_apart = !ends.contains(";;") && !ends.contains("/*!");
+            expect(said.contains(r"\xff\xd3\x04") != taken_apart, || format!("{vendor}: {sql}: {said}"))?;
+            several.query("COMMIT")?;
+            let count = "SELECT COUNT(*) FROM conf.scratch WHERE id = 2; DELETE FROM conf.scratch";
+            same(two.reader.root(count)?.lines().last().unwrap_or_default(), "0")
+                .map_err(|error| format!("{vendor}: {sql}: {error}"))?;
+            same(two.writer.root(count)?.lines().last().unwrap_or_default(), if taken_apart { "1" } else { "0" })
+                .map_err(|error| format!("{vendor}: {sql}: {error}"))?;
+        }
+        for calls in
+            ["CALL conf.writes()", "EXECUTE IMMEDIATE CONCAT('COM', 'MIT')", "BEGIN NOT ATOMIC COMMIT; CALL conf.writes(); END"]
+        {
+            if vendor == Vendor::MySql && !calls.starts_with("CALL") {
+                continue;
+            }
+            asked(&mut client, BEGIN)?;
+            let refused = asked(&mut client, calls).err().unwrap_or_default();
+            expect(refused.contains("1235"), || format!("{vendor}: {calls}: {refused:?}"))?;
+            asked(&mut client, "COMMIT")?;
+        }
+        asked(&mut client, BEGIN)?;
+        // Also when the settings by which it went there are others meanwhile.
+        two.proxy.admin("DELETE FROM mysql_hostgroup_attributes; LOAD MYSQL SERVERS TO RUNTIME")?;
+        is(&mut client, "SELECT @@port", &reader)?;
+        asked(&mut client, "BEGIN")?;
+        is(&mut client, "SELECT @@port", &writer)?;
+        asked(&mut client, "COMMIT")?;
+        two.proxy.admin(&format!("{row}; LOAD MYSQL SERVERS TO RUNTIME"))?;
         // Nor does it end by what a rule refuses.
+        asked(&mut client, BEGIN)?;
         rules(&two.proxy, "(rule_id, active, match_pattern, error_msg, apply) VALUES (1, 1, '^BEGIN', 'not now', 1)")?;
         expect(asked(&mut client, "BEGIN").is_err_and(|why| why.contains("not now")), || {
             format!("{vendor}: BEGIN was let through")

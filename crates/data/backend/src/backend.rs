@@ -119,6 +119,10 @@ pub struct Backend {
     pub(crate) several: bool,
     /// It has said that ANSI_QUOTES is not in its `sql_mode`, and nothing was set there since.
     pub plain_quotes: bool,
+    /// When the statement that runs was sent, FOUND_ROWS() here was about its session's last.
+    pub knew_found_rows: bool,
+    /// Its transaction is here because the read/write split has led it here.
+    pub reads_by_split: bool,
     /// How the server tells of every change in its session, if we have asked for that.
     pub(crate) tracking: Option<Arc<crate::track::Told>>,
     /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.

@@ -156,6 +156,8 @@ impl Pools {
                     strays: false,
                     several: false,
                     plain_quotes: false,
+                    reads_by_split: false,
+                    knew_found_rows: false,
                     tracking: None,
                     unreported: Unreported::Nothing,
                     strange_variables: false,

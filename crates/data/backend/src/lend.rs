@@ -529,6 +529,8 @@ impl Pools {
                 strays: false,
                 several: lent.several,
                 plain_quotes: false,
+                reads_by_split: false,
+                knew_found_rows: false,
                 tracking: lent.tracking.take(),
                 unreported: Unreported::Nothing,
                 strange_variables: false,

@@ -70,7 +70,7 @@ impl Backend {
         }
         self.last_session = 0;
         self.finder = None;
-        self.plain_quotes = false;
+        (self.plain_quotes, self.reads_by_split) = (false, false);
         (self.warnings_left, self.others_warnings) = (false, false);
         (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
         self.programs = crate::left::Programs::default();

@@ -247,6 +247,7 @@ impl Session {
                 last_gtid: self.leaves_last_gtid(backend),
                 kept: backend.holds.has(Hold::NotAllowed),
             };
+            backend.knew_found_rows = knows.found_rows;
             backend.serves(self.life);
             let asked = self.command_for(backend, job, knows).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;

@@ -37,6 +37,7 @@ impl Session {
         let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
         let found_rows = backend.holds.has(Hold::FoundRows);
         backend.holds.after(job.class, &answered);
+        Self::learn_who_led(backend, job);
         let is_prepared = matches!(job.what, What::Prepare(_));
         if is_prepared {
             // Nothing was selected yet.

@@ -3,7 +3,9 @@
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
-use backend::Hold;
+use crate::statement::{Job, What};
+use backend::{Backend, Hold};
+use plan::By;
 use sql::{Class, Leaves};
 use wire::status;
 
@@ -13,19 +15,25 @@ const LOCKS: Leaves = Leaves::LOCK_TABLES.with(Leaves::FLUSH_READ_LOCK);
 const STAYS: Leaves = Leaves::TEMP_TABLE.with(Leaves::GET_LOCK);
 
 impl Session {
-    /// The hostgroup of such a transaction, if one is open.
-    pub(crate) fn reads_on(&self, epoch: &Epoch) -> Option<u32> {
+    /// The hostgroup of such a transaction, if one is open. Who led it there may have other settings by now.
+    pub(crate) fn reads_on(&self) -> Option<u32> {
         if self.held.is_empty() || self.held.transaction_flags() & status::IN_TRANS_READONLY == 0 {
             return None;
         }
         let hostgroup = self.held.transaction()?;
-        let split = plan::split_of(&epoch.snapshot, &self.user)?;
-        (split.read_hostgroup == hostgroup && hostgroup != self.user.default_hostgroup).then_some(hostgroup)
+        let is_led = |(of, backend): (u32, &Backend)| of == hostgroup && backend.reads_by_split;
+        self.held.iter().any(is_led).then_some(hostgroup)
+    }
+
+    /// A transaction that is open on this connection is there because the split has led it there, or not.
+    pub(crate) fn learn_who_led(backend: &mut Backend, job: &Job<'_>) {
+        let led = backend.reads_by_split || job.plan.why.by == By::Read;
+        backend.reads_by_split = led && backend.holds.has(Hold::Transaction);
     }
 
     /// Whether a lock is asked for by itself: it is taken where all others are, at the writer.
-    pub(crate) fn locks_beside_reader(&self, epoch: &Epoch, class: &Class<'_>, text: &[u8]) -> bool {
-        class.leaves.intersects(Leaves::GET_LOCK) && backend::is_only_user_lock(text) && self.reads_on(epoch).is_some()
+    pub(crate) fn locks_beside_reader(&self, class: &Class<'_>, text: &[u8]) -> bool {
+        class.leaves.intersects(Leaves::GET_LOCK) && backend::is_only_user_lock(text) && self.reads_on().is_some()
     }
 
     /// Before a statement is decided: one that ends the transaction by itself, as a server does for BEGIN, finds none any more, and goes where it would without.
@@ -34,13 +42,26 @@ impl Session {
         &mut self,
         epoch: &Epoch,
         class: &Class<'_>,
-        text: &[u8],
+        (text, what): (&[u8], What<'_>),
     ) -> Result<Option<Complaint>, Ended> {
-        let Some(hostgroup) = self.reads_on(epoch) else { return Ok(None) };
+        let Some(hostgroup) = self.reads_on() else { return Ok(None) };
         let begins = class.begins_transaction && !class.ends_transaction;
         #[cfg(feature = "planted")]
         let begins = begins && !backend::planted::BEGIN_THERE.get();
-        if class.multi || !(begins || class.leaves.intersects(LOCKS)) {
+        let may_end_it = if backend::is_call(class) && !class.multi {
+            let schema = what.prepared_in().unwrap_or(&self.state.schema);
+            self.are_strangers(&epoch.snapshot, schema, text, self.lexing_of(what))
+        } else {
+            class.multi || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+        };
+        #[cfg(feature = "planted")]
+        let may_end_it = may_end_it && !backend::planted::BEGIN_THERE.get();
+        if may_end_it {
+            let words = "It may end this READ ONLY transaction, which the read/write split has led to a reader, and write there: end the transaction first, \
+                         send its statements one by one, or list what it calls in read_only_routines";
+            return Ok(Some(Complaint::with(1235, "42000", words)));
+        }
+        if !(begins || class.leaves.intersects(LOCKS)) {
             let stays = class.leaves.intersects(STAYS) && !backend::is_only_user_lock(text);
             let words = "It would stay on the reader that the read/write split has led this READ ONLY transaction to, and be missed at the writer: \
                          end the transaction first";

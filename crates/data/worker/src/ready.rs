@@ -10,10 +10,10 @@ use crate::statement::{Job, What};
 use crate::tracked::changes_by_itself;
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, State, Unreported};
 use bridge::Failure;
-use config::Variables;
+use config::{Snapshot, Variables};
 use rt::{Chunk, Either};
 use sql::words::Words;
-use sql::{Class, CommandCounter, Leaves, Reads};
+use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
 use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
@@ -224,11 +224,16 @@ impl Session {
 
     /// Whether a routine is called that is neither the server's own nor among those that the operator says to be harmless.
     pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
-        let Some(split) = plan::split_of(&job.epoch.snapshot, &self.user) else { return true };
         // A prepared statement means the schema that it was prepared in.
         let schema = job.what.prepared_in().unwrap_or(&self.state.schema);
+        self.are_strangers(&job.epoch.snapshot, schema, job.sent(), self.lexing_of(job.what))
+    }
+
+    /// Whether the text calls a routine that the operator has not listed, or it cannot be told which it calls.
+    pub(crate) fn are_strangers(&self, snapshot: &Snapshot, schema: &str, text: &[u8], lexing: Lexing) -> bool {
+        let Some(split) = plan::split_of(snapshot, &self.user) else { return true };
         let harmless = |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref(), schema.as_bytes(), &routine.name);
-        let called = sql::calls(job.sent(), self.lexing_of(job.what));
+        let called = sql::calls(text, lexing);
         called.is_empty() || !called.iter().all(harmless)
     }
 

@@ -227,6 +227,11 @@ impl Session {
         if matches!(job.what, What::Prepare(_)) || finds == Finds::Nothing {
             return;
         }
+        let certain = finds_its_rows(job, response.rows(), mariadb);
+        if class.leaves.intersects(Leaves::FOUND_ROWS) && !class.multi && (error || !certain) && !backend.knew_found_rows {
+            // The server may have left the number as it was, and that is another session's.
+            backend.holds.remove(Hold::FoundRows);
+        }
         if error && !class.multi && backend::is_select(class) && !mariadb {
             // To MySQL, one that fails finds nothing.
             return;
@@ -239,7 +244,6 @@ impl Session {
             && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
         let counted = selects && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
-        let certain = finds_its_rows(job, response.rows(), mariadb);
         let as_many = certain || self.found_rows() == Some(1);
         let rows = match finds {
             _ if !plain => None,

@@ -157,8 +157,8 @@ impl Session {
         let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
         // What is refused ends nothing.
-        if plan.answer.is_none() && !matches!(what, What::Prepare(_)) && self.reads_on(epoch).is_some() {
-            if let Some(complaint) = Box::pin(self.leave_reader(epoch, class, text)).await? {
+        if plan.answer.is_none() && !matches!(what, What::Prepare(_)) && self.reads_on().is_some() {
+            if let Some(complaint) = Box::pin(self.leave_reader(epoch, class, (text, what))).await? {
                 return self.refuse(&complaint).await;
             }
             plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
@@ -308,7 +308,7 @@ impl Session {
             client_addr: &self.entry.client.0,
             proxy_addr: &self.local.0,
             proxy_port: self.local.1,
-            in_transaction: if user_lock.is_some() || self.locks_beside_reader(epoch, class, statement.text) {
+            in_transaction: if user_lock.is_some() || self.locks_beside_reader(class, statement.text) {
                 None
             } else {
                 self.held.transaction().or(implicit)
