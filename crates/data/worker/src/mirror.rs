@@ -19,7 +19,7 @@ use cache::Writing;
 use config::{Rules, User};
 use net::{NetError, Secret};
 use rt::Chunk;
-use sql::{Class, DigestOptions, Leaves, Lexing, Reads, Shape};
+use sql::{Class, CommandCounter, DigestOptions, Leaves, Lexing, Reads, Shape};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -173,8 +173,13 @@ fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
 
 /// Whether it means the same on any connection.
 fn is_free(class: &Class<'_>) -> bool {
+    #[cfg(feature = "planted")]
+    if backend::planted::COPY_ALL.get() {
+        return true;
+    }
     !class.leaves.intersects(OWN)
         && !class.reads.intersects(BOUND)
+        && !matches!(class.command, CommandCounter::RollbackSavepoint | CommandCounter::ReleaseSavepoint)
         && class.use_db.is_none()
         && !class.multi
         && !(class.begins_transaction
@@ -356,6 +361,10 @@ impl Copy {
             }
         }
         self.count(core, epoch, &class, time_us);
+        #[cfg(feature = "planted")]
+        if backend::planted::KEEP_COPIES.get() {
+            backend.holds = backend::Holds::default();
+        }
         if backend.holds.is_empty() { core.pools.release(backend) } else { core.pools.give_up(backend) }
     }
 
@@ -470,6 +479,9 @@ mod tests {
             ("USE other", false),
             ("SET NAMES utf8mb4", false),
             ("SAVEPOINT a", false),
+            ("ROLLBACK TO a", false),
+            ("ROLLBACK WORK TO SAVEPOINT a", false),
+            ("RELEASE SAVEPOINT a", false),
             ("LOCK TABLES t READ", false),
             ("CREATE TEMPORARY TABLE t (a INT)", false),
             ("INSERT INTO t VALUES (LAST_INSERT_ID())", false),

@@ -359,6 +359,7 @@ impl Session {
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let seq = self.turn.next();
         (self.turn.sent, self.turn.failed) = (seq, true);
+        self.entry.row_count.set(-1);
         let told = self.told(seq, complaint);
         self.hand_over(told).await
     }
