@@ -51,6 +51,8 @@ pub(crate) struct Judge {
     pub(crate) between: Cell<[u64; 3]>,
     hits: RefCell<BTreeMap<&'static str, u64>>,
     fates: RefCell<BTreeMap<String, (Fate, Instant)>>,
+    /// What a session had when it said what this tag is of, as its copy has to find it.
+    states: RefCell<BTreeMap<String, [String; 10]>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
     offline: RefCell<Vec<Offline>>,
@@ -81,6 +83,7 @@ impl Judge {
             between: Cell::default(),
             hits: RefCell::default(),
             fates: RefCell::default(),
+            states: RefCell::default(),
             seen: RefCell::default(),
             offline: RefCell::default(),
         }
@@ -139,6 +142,16 @@ impl Judge {
         let fates = self.fates.borrow();
         let all = fates.range(first.clone()..).take_while(|(tag, _)| tag.starts_with(&first));
         all.filter(|(_, (fate, _))| *fate == Fate::Acknowledged).map(|(tag, (_, at))| (tag.clone(), *at)).collect()
+    }
+
+    /// A copy of what has this tag finds this.
+    pub(crate) fn expect_copy(&self, tag: &str, state: [String; 10]) {
+        self.states.borrow_mut().insert(tag.to_owned(), state);
+    }
+
+    /// The same, if somebody has said so.
+    pub(crate) fn state_of_copy(&self, tag: &str) -> Option<[String; 10]> {
+        self.states.borrow().get(tag).cloned()
     }
 
     /// A server accepted a connection; the number is for [`closed`](Self::closed).

@@ -7,6 +7,7 @@
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
 //! SELECT 'tag' FROM state [FOR UPDATE]     one row: what this connection has set
 //! SELECT 'tag' FROM log WHERE owner='c1' [FOR UPDATE]   one row: what this client has in the log, as far as it is seen here
+//! SELECT 'cached' FROM red.log, green.log, blue.log WHERE owner='c1'   the same
 //! INSERT INTO log VALUES ('tag')           one tag, in the log from the commit on
 //! INSERT INTO log (tag, number) VALUES (?, ?)   prepared: a line for each row
 //! SELECT ?, ?, ?, ? FROM echo              prepared: the tag and what was bound, and the schema it was prepared in; with a cursor
@@ -292,7 +293,7 @@ impl Mind {
                 self.begin_to_read();
                 Ok(Said::Ok)
             }
-            ["SELECT", _, "FROM", "log", "WHERE", ..] => self.lines(sql, ground),
+            ["SELECT", _, "FROM", "log", "WHERE", ..] | ["SELECT", _, "FROM", "red.log,", ..] => self.lines(sql, ground),
             ["COMMIT"] => {
                 self.commit(log);
                 Ok(Said::Ok)

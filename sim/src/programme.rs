@@ -19,9 +19,9 @@ use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
 use crate::mind::{ADDED, ECHO, SCHEMAS, SERVERS_CHARSET};
-use crate::server::{COURIER, LOAD};
+use crate::server::{COURIER, LOAD, MIRROR};
 use killing::Fire;
-use lines::Moment;
+use lines::{CACHED, Moment};
 use naming::Named;
 use net::{NetError, Refused};
 use own::Own;
@@ -33,6 +33,8 @@ use xa::Orphan;
 
 /// No command takes longer, whatever breaks.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// Where nothing breaks but the mirror and all connections are opened at once, nothing takes longer.
+const SOON: Duration = Duration::from_secs(4);
 /// What every client asks alike.
 pub(crate) const SAME: &str = "SELECT 'same' FROM state";
 /// Of a row of `big`, so many bytes are certain.
@@ -91,6 +93,12 @@ pub(crate) struct Manners {
     split: Option<u32>,
     /// The replica is behind by no more than this.
     lag: Duration,
+    /// As [`World::mirror`](crate::World::mirror).
+    mirror: bool,
+    /// As [`World::cached`](crate::World::cached).
+    cached: bool,
+    /// Nothing breaks, nothing is late, and nobody waits by order.
+    calm: bool,
     /// The replica is in service all the time.
     steady: bool,
 }
@@ -107,6 +115,9 @@ impl Manners {
             mariadb: world.mariadb,
             split: world.split,
             lag: world.lag,
+            cached: world.cached,
+            mirror: world.mirror,
+            calm: world.weather == crate::Weather::Calm && !world.operator && world.pace == 0 && world.bytes_per_second == 0,
             steady: !world.rough() && !world.operator,
         }
     }
@@ -199,7 +210,7 @@ async fn session(
     let through = manners.courier && chance.percent(60);
     let user = if through { COURIER } else { *chance.one_of(&USERS[..manners.users]) };
     let charset = *chance.one_of(&CHARSETS);
-    let schema = if chance.percent(70) { Some(*chance.one_of(&SCHEMAS)) } else { None };
+    let schema = if chance.percent(70) || manners.cached { Some(*chance.one_of(&SCHEMAS)) } else { None };
     let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, chance)).await;
     let client = match entered {
         Ok(Ok(client)) => client,
@@ -320,7 +331,12 @@ impl Session<'_> {
     /// A command and its answer. `None` is an error that a fault explains, after which the session goes on.
     async fn ask(&mut self, words: &str, payload: &[u8], due: Due) -> Goes<Option<Reply>> {
         self.judge.tell(&self.who, words);
+        let asked = self.rt.now();
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
+        let took = self.rt.now() - asked;
+        let soon = !self.manners.mirror || !self.manners.calm || took < SOON;
+        self.judge
+            .check(soon, &self.who, || format!("{words}: answered after {took:?}, where nothing but the mirror takes its time"));
         self.heard(words, answer)
     }
 
@@ -491,7 +507,9 @@ impl Session<'_> {
                 return ControlFlow::Break(());
             }
             let here = (value(place.1), value(place.0));
-            let master = self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE");
+            self.judge.check(here.0 != MIRROR, &self.who, || format!("{sql}: the answer to a copy: {row:?}"));
+            let master =
+                self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE") || sql.starts_with(CACHED);
             // One that only reads is where it began, and without the readers their writer reads.
             let anywhere = self.reading || !master && self.manners.split.is_some_and(|ms| ms > 0 || !self.manners.steady);
             let right = if master { "a" } else { "b" };
@@ -579,6 +597,10 @@ impl Session<'_> {
     async fn state(&mut self, on_master: bool) -> Goes {
         let tag = self.tag();
         let sql = format!("SELECT '{tag}' FROM state{}", if on_master { " FOR UPDATE" } else { "" });
+        // What programs have set may not be told yet: a copy cannot have it.
+        if self.manners.mirror && !self.has_belongings && !self.own.in_transaction && !self.through {
+            self.judge.expect_copy(&tag, self.own.of_copy());
+        }
         let reply = self.query(&sql).await?;
         self.is_state(&sql, &tag, reply);
         Ok(())

@@ -20,6 +20,8 @@ fn small(cores: u32) -> World {
         depth: 0,
         courier: false,
         split: None,
+        cached: false,
+        mirror: false,
         bytes_per_second: 0,
         pace: 0,
         operator: false,
@@ -189,6 +191,20 @@ pub fn an_id_is_asked_for_on_a_reader() -> Verdict {
             stage.judge.check(well, "client", || format!("{told:?} instead of {id}"));
             stage.done(&mut one, "COMMIT").await;
         }
+    })
+}
+
+/// Rows are fetched of what nobody has prepared.
+#[must_use]
+pub fn a_fetch_is_refused() -> Verdict {
+    perform(&small(1), |stage| async move {
+        let mut one = stage.enter().await;
+        stage.done(&mut one, "INSERT INTO log VALUES ('c0-1')").await;
+        let refused = stage.rt.timeout(SOON, one.ask(b"\x1C\x09\0\0\0\x01\0\0\0", Due::Fetched { columns: 1 })).await;
+        stage.judge.check(matches!(refused, Ok(Ok(Reply::Err { .. }))), "client", || format!("{refused:?}"));
+        let told = stage.rt.timeout(SOON, one.ask(b"\x03SELECT ROW_COUNT()", Due::Text)).await;
+        let well = matches!(&told, Ok(Ok(Reply::Rows(rows))) if rows == &[[Some("-1".to_owned())]]);
+        stage.judge.check(well, "client", || format!("{told:?}"));
     })
 }
 

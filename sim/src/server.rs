@@ -1,11 +1,13 @@
 //! A fake MySQL server: honest about every connection's state, slow at times, and mortal.
 
 mod bulk;
+mod copying;
 mod filing;
 mod following;
 mod whims;
 
 pub(crate) use bulk::row;
+pub(crate) use copying::judge_copies;
 pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
 
 use crate::belongings::{Answer, Ground, client};
@@ -35,6 +37,8 @@ use wire::status;
 const PACKET_LEN_MAX: usize = 64 << 20;
 /// Every user's password.
 pub(crate) const PASSWORD: &str = "grist";
+/// The name of the server of copies.
+pub(crate) const MIRROR: &str = "c";
 /// The user who shares no connection.
 pub(crate) const COURIER: &str = "courier";
 
@@ -93,6 +97,8 @@ pub(crate) struct Server {
     /// What is said to those that are to end, or their statements.
     orders: RefCell<BTreeMap<u32, Rc<Order>>>,
     following: Following,
+    /// Only copies come here.
+    mirrors: bool,
 }
 
 /// KILL for a connection.
@@ -140,6 +146,7 @@ impl Server {
             last_connection: Cell::new(0),
             orders: RefCell::default(),
             following: Following::default(),
+            mirrors: name == MIRROR,
             at,
         });
         let listener = rt.listen(&server.at, ListenOptions::default()).expect("an address of the world is free");
@@ -691,6 +698,7 @@ impl Guest {
     fn hears(&mut self, text: &str, mind: &Mind) {
         self.tell(text);
         self.comes(client(text), mind);
+        self.is_copy(text, mind);
         if self.server.must_not_hear(text, mind.only_reads()) {
             let words = format!("{text} on connection {}, of a server that only reads", self.id);
             self.server.judge.accuse(&format!("server {}", self.server.name), &words);

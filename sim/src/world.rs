@@ -4,7 +4,7 @@ use crate::chance::Chance;
 use crate::client::Client;
 use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
-use crate::server::{COURIER, Nature, PASSWORD, Server};
+use crate::server::{COURIER, MIRROR, Nature, PASSWORD, Server, judge_copies};
 use bridge::{Ask, Counter, Report, ToCore};
 use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users, Variables};
 use rt::permits::Registry;
@@ -62,6 +62,10 @@ pub struct World {
     pub split: Option<u32>,
     /// The replica is behind its source by no more than this.
     pub lag: Duration,
+    /// Sessions have a schema, and what is in the log may be answered from the cache until it is written.
+    pub cached: bool,
+    /// Statements are copied to a server that freezes and crashes in all weathers.
+    pub mirror: bool,
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -132,7 +136,10 @@ impl World {
             pace,
             operator,
             kills: 0,
+            mirror: chance.percent(35),
             split,
+            // Nobody reads what they write who have connections of their own.
+            cached: chance.percent(40) && !courier,
             lag: Duration::from_millis(behind.into()),
             faults,
         }
@@ -186,6 +193,7 @@ pub(crate) struct Stage {
     pub(crate) judge: Rc<Judge>,
     pub(crate) master: Rc<Server>,
     pub(crate) replica: Rc<Server>,
+    mirror: Rc<Server>,
     proxy: Address,
 }
 
@@ -206,13 +214,14 @@ impl Stage {
         let nature = Nature { fickle, able: world.courier, bulk: world.mariadb, late: world.late() };
         let master = Server::start(rt, &judge, "a", address("10.0.0.1:3306"), nature, Chance::new(world.seed, 10));
         let replica = Server::start(rt, &judge, "b", address("10.0.0.2:3306"), nature, Chance::new(world.seed, 11));
+        let mirror = Server::start(rt, &judge, MIRROR, address("10.0.0.3:3306"), nature, Chance::new(world.seed, 12));
         replica.follow(&master, world.lag, world.split.is_some());
         let proxy = address("127.0.0.1:6033");
         let (notes, noted) = mailbox::channel::<String>(100_000);
         let (tells, ended) = start_cores(rt, &judge, world, &proxy, &notes);
         // They begin to listen.
         rt.sleep(BEGINNING).await;
-        (Self { rt: rt.clone(), judge, master, replica, proxy }, Cores { tells, ended, noted })
+        (Self { rt: rt.clone(), judge, master, replica, mirror, proxy }, Cores { tells, ended, noted })
     }
 
     /// A client without anything particular.
@@ -233,7 +242,7 @@ pub(crate) fn perform<F: Future<Output = ()>>(world: &World, plot: impl FnOnce(S
 
 async fn play(rt: Rt, world: &World) -> Verdict {
     let (stage, cores) = Stage::set(&rt, world).await;
-    let Stage { judge, master, replica, proxy, .. } = stage;
+    let Stage { judge, master, replica, mirror, proxy, .. } = stage;
     let Cores { tells, ended: cores_ended, noted } = cores;
     let chance = |who: u64| Chance::new(world.seed, who);
 
@@ -249,6 +258,16 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     } else {
         drop(done);
     }
+    let (recovers, recovered) = rt::local::oneshot();
+    if world.mirror {
+        let (rt, judge, mirror, chance) = (rt.clone(), judge.clone(), mirror.clone(), chance(5));
+        rt.clone().spawn(async move {
+            disasters(&rt, &judge, &[mirror], chance).await;
+            let _nobody = recovers.send(());
+        });
+    } else {
+        drop(recovers);
+    }
     if world.weather == Weather::Disastrous {
         disasters(&rt, &judge, &[master.clone(), replica.clone()], chance(2)).await;
     }
@@ -256,6 +275,7 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         let _panicked_or_over = life.await;
     }
     let _or_nobody_is_there = all_online.await;
+    let _or_there_is_none = recovered.await;
 
     // Nothing breaks any more: newcomers are served as if nothing had been, everything comes to rest, and so is who comes after that.
     let hand = rt.sim_faults().expect("this is the simulated world");
@@ -289,6 +309,8 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         judge.judge_connections(server.name, world.connections, world.late());
         judge.judge_offline(server.name, world.late());
     }
+    judge.judge_connections(mirror.name, world.connections, world.late() + FROZEN_MAX);
+    judge_copies(&judge, &mirror.ground.borrow().log);
     judge.judge_log(&master.ground.borrow().log);
     judge.check(replica.ground.borrow().log.is_empty(), "log", || "something was written to the replica".to_owned());
     while let Some(words) = noted.try_recv() {
@@ -534,7 +556,7 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     };
     let pipelining = settings(1, format!(r#"{{"pipelining":{}}}"#, world.depth));
     let split = world.split.map(|ms| settings(0, format!(r#"{{"read_hostgroup":1,"read_after_write_ms":{ms}}}"#)));
-    let servers = [server(0, "10.0.0.1", statuses[0]), server(1, "10.0.0.2", statuses[1])];
+    let servers = [server(0, "10.0.0.1", statuses[0]), server(1, "10.0.0.2", statuses[1]), server(2, "10.0.0.3", Status::Online)];
     let servers = Servers::build(servers, [pipelining].into_iter().chain(split), []).expect("servers of this file");
     let cached = RuleRow {
         match_digest: None,
@@ -545,6 +567,30 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         ..rule(2, "", 1)
     };
     let mut rules = vec![cached];
+    if world.mirror {
+        let attributes = if world.seed >> 6 & 1 == 1 { r#"{"mirror_compare":true}"# } else { "" };
+        rules.push(RuleRow {
+            match_digest: None,
+            match_pattern: Some(".".to_owned()),
+            destination_hostgroup: None,
+            mirror_hostgroup: Some(2),
+            attributes: attributes.to_owned(),
+            apply: 0,
+            ..rule(-1, "", 0)
+        });
+    }
+    if world.cached {
+        let lines = RuleRow {
+            match_digest: None,
+            match_pattern: Some("^SELECT 'cached' FROM ".to_owned()),
+            cache_ttl: Some(10_000),
+            cache_timeout: Some(100),
+            attributes: r#"{"cache_invalidate":true}"#.to_owned(),
+            ..rule(4, "", 0)
+        };
+        // Before those that end here.
+        rules.push(RuleRow { rule_id: 0, ..lines });
+    }
     if world.split.is_none() {
         rules.extend([rule(1, "^SELECT.*FOR UPDATE", 0), rule(3, "^SELECT", 1)]);
     }

@@ -3,9 +3,9 @@
 
 use backend::Hold;
 use backend::planted::{
-    ANY_SLOT, ASK_AGAIN, BEGIN_THERE, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_WRITES, GO_ON,
-    HANG_UP, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES,
-    SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES,
+    FORGET_WRITES, GO_ON, HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN,
+    NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -213,6 +213,21 @@ fn a_connection_that_outlives_the_end_of_service_is_seen() {
 #[test]
 fn a_reader_that_lacks_what_its_session_has_written_is_seen() {
     assert_seen(&FORGET_WRITES, Calm, &["is missing on server b"]);
+}
+
+#[test]
+fn an_answer_from_before_a_write_is_seen() {
+    assert_seen(&FORGET_TABLES, Calm, &["FROM red.log", "is missing on server a"]);
+}
+
+#[test]
+fn what_a_copy_has_left_to_the_next_is_seen() {
+    assert_seen(&KEEP_COPIES, Calm, &["the copy finds"]);
+}
+
+#[test]
+fn a_copy_of_what_is_of_its_connection_is_seen() {
+    assert_seen(&COPY_ALL, Calm, &["a copy of BEGIN"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_successor_has_the_number,
+    a_fetch_is_refused, a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_successor_has_the_number,
     a_transaction_begins_before_it_is_ended, an_id_is_asked_for_on_a_reader, each_has_what_the_other_wants,
     nothing_is_lost_with_a_connection, two_questions_are_interrupted, what_is_spare_is_broken,
 };
@@ -67,6 +67,11 @@ fn a_connection_of_which_nothing_is_to_be_told_may_break() {
         let verdict = nothing_is_lost_with_a_connection(seed);
         assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.story);
     }
+}
+
+#[test]
+fn what_is_refused_has_no_rows() {
+    hold(a_fetch_is_refused);
 }
 
 #[test]

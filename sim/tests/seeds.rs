@@ -8,7 +8,10 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 27] = [
+const HITS: [(&str, u64); 30] = [
+    ("a copy", 500),
+    ("a copy in the state of its session", 50),
+    ("lines that may be of the cache", 50),
     ("a READ ONLY transaction", 20),
     ("lines of the replica", 100),
     ("lines of the writer", 100),

@@ -11,7 +11,7 @@ impl Session<'_> {
         let users = &USERS[..self.manners.users];
         let user = if self.manners.courier && self.chance.percent(40) { COURIER } else { *self.chance.one_of(users) };
         let charset = *self.chance.one_of(&CHARSETS);
-        let schema = if self.chance.percent(70) { *self.chance.one_of(&SCHEMAS) } else { "" };
+        let schema = if self.chance.percent(70) || self.manners.cached { *self.chance.one_of(&SCHEMAS) } else { "" };
         let wrong = self.chance.percent(10);
         let words = format!("COM_CHANGE_USER {user}, schema {schema:?}, collation {charset}, a wrong password: {wrong}");
         self.forget_pending();

@@ -9,31 +9,45 @@ use std::time::Duration;
 /// What a transaction has seen of a client's lines.
 pub(super) type Moment = (String, BTreeSet<String>);
 
+/// Of whatever schema: each names the tables that it writes by its own.
+pub(super) const CACHED: &str = "SELECT 'cached' FROM red.log, green.log, blue.log";
+
 impl Session<'_> {
     /// The lines of this client, or of another one.
     pub(super) async fn lines(&mut self) -> Goes {
         let other = self.chance.percent(30);
         let owner = if other { format!("c{}", self.chance.below(4)) } else { self.own_name() };
         let to_write = if self.chance.percent(15) { " FOR UPDATE" } else { "" };
-        self.lines_of(&owner, to_write).await
+        let tag = self.tag();
+        if self.manners.cached && !self.reading && self.chance.percent(60) {
+            let sql = format!("{CACHED} WHERE owner='{owner}'");
+            self.lines_of(&owner, "cached", &sql).await?;
+            if self.chance.percent(50) {
+                Box::pin(self.insert()).await?;
+                self.lines_of(&owner, "cached", &sql).await?;
+            }
+            return Ok(());
+        }
+        self.lines_of(&owner, &tag, &format!("SELECT '{tag}' FROM log WHERE owner='{owner}'{to_write}")).await
     }
 
     pub(super) fn own_name(&self) -> String {
         self.who.replace("client ", "c")
     }
 
-    async fn lines_of(&mut self, owner: &str, to_write: &str) -> Goes {
-        let tag = self.tag();
-        let sql = format!("SELECT '{tag}' FROM log WHERE owner='{owner}'{to_write}");
+    async fn lines_of(&mut self, owner: &str, tag: &str, sql: &str) -> Goes {
         let asked = self.rt.now();
-        let reply = self.query(&sql).await?;
+        let reply = self.query(sql).await?;
         self.own.use_tables_if(&reply);
-        let ControlFlow::Continue(rows) = self.rows(&sql, &tag, (1, 2), reply) else { return Ok(()) };
+        let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) else { return Ok(()) };
         let Some([_, _, Some(server), Some(told)]) = rows.first().map(Vec::as_slice) else {
             self.judge.accuse(&self.who, &format!("{sql}: {rows:?}"));
             return Ok(());
         };
         let lines: BTreeSet<String> = told.split('|').filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        if tag == "cached" {
+            self.judge.hit("lines that may be of the cache", 1);
+        }
         self.judge.hit(if server == "a" { "lines of the writer" } else { "lines of the replica" }, 1);
         let mine = owner == self.own_name();
         let pending = |line: &String| mine && self.pending.contains(line);
@@ -42,15 +56,16 @@ impl Session<'_> {
             let is = !matches!(fate, None | Some(Fate::Never)) || pending(line);
             self.judge.check(is, &self.who, || format!("{sql}: {line} was never committed"));
         }
-        let repeats =
-            self.own.in_transaction && to_write.is_empty() && ["REPEATABLE-READ", "SERIALIZABLE"].contains(&self.own.now.0);
+        let repeats = self.own.in_transaction
+            && !sql.ends_with("FOR UPDATE")
+            && ["REPEATABLE-READ", "SERIALIZABLE"].contains(&self.own.now.0);
         if let Some((_, before)) = self.moment.iter().find(|(whose, _)| repeats && whose == owner) {
             let now: BTreeSet<String> = lines.iter().filter(|line| !pending(line)).cloned().collect();
             self.judge
                 .check(*before == now, &self.who, || format!("{sql}: the transaction sees {now:?}, and saw {before:?} before"));
         } else if !repeats || self.moment.is_empty() {
             // What a transaction sees is from when it began to look.
-            self.are_all(&sql, owner, server, asked, &lines);
+            self.are_all(sql, owner, server, asked, &lines);
         }
         for line in self.pending.iter().filter(|_| mine) {
             self.judge.check(lines.contains(line), &self.who, || format!("{sql}: {line} of this transaction is missing"));

@@ -77,6 +77,11 @@ impl Own {
         }
     }
 
+    /// What a copy of its statements finds: autocommit on, and no transaction.
+    pub(super) fn of_copy(&self) -> [String; 10] {
+        Self { autocommit: true, in_transaction: false, next: None, ..self.clone() }.report()
+    }
+
     pub(super) fn report(&self) -> [String; 10] {
         [
             self.schema.clone(),

@@ -2,6 +2,7 @@
 
 use super::{Goes, Over, Own, Session};
 use crate::client::Reply;
+use crate::judge::Fate;
 use crate::mind::Complaint;
 use std::time::Duration;
 
@@ -104,6 +105,9 @@ impl Session<'_> {
 
     /// It is not done, and this is said.
     async fn refused(&mut self, sql: &str, error: u16) -> Goes {
+        if let Some(line) = sql.split('\'').nth(1).filter(|_| sql.starts_with("INSERT")) {
+            self.judge.fate(line, Fate::Never);
+        }
         match self.query(sql).await? {
             Some(Reply::Err { code, message }) if code == error => self.twin.fail(&Complaint(code, message)),
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),

@@ -53,6 +53,12 @@ thread_local! {
     pub static FORGET_WRITES: Cell<bool> = const { Cell::new(false) };
     /// What ends a READ ONLY transaction on a reader is said to the reader.
     pub static BEGIN_THERE: Cell<bool> = const { Cell::new(false) };
+    /// What a statement writes ends the use of nothing.
+    pub static FORGET_TABLES: Cell<bool> = const { Cell::new(false) };
+    /// A connection on which a copy has left something is given to the next.
+    pub static KEEP_COPIES: Cell<bool> = const { Cell::new(false) };
+    /// What means something on its own connection only is copied, too.
+    pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 
