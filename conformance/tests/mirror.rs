@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use conformance::clients::{Client, app};
 use conformance::process::resident_kib;
@@ -17,6 +18,7 @@ fn main() {
     trials::run(&[
         ("a_copy_arrives_with_the_sessions_schema_and_variables", a_copy_arrives_with_the_sessions_schema_and_variables),
         ("a_mirror_that_is_down_or_slow_or_full_is_not_noticed", a_mirror_that_is_down_or_slow_or_full_is_not_noticed),
+        ("a_copy_is_held_back_by_its_own_rules_and_the_client_is_not", held_back),
         ("copies_that_wait_are_bounded_with_all_that_they_keep", bounded),
         ("what_a_copy_writes_ends_the_use_of_what_was_read", watched),
         ("a_copy_takes_no_connection_that_a_client_may_want", spared),
@@ -99,6 +101,20 @@ fn a_copy_arrives_with_the_sessions_schema_and_variables(driver: Driver) -> Outc
     until("1", || two.proxy.admin("SELECT count_star FROM stats_mysql_query_digest WHERE hostgroup = 9"))?;
     two.proxy.query("USE conf; INSERT INTO scratch VALUES (LAST_INSERT_ID(), 'x')")?;
     until("1", || two.global("Millrace_mirror_left_out"))
+}
+
+/// A rule that only the copy goes through holds back the copy, and not the client's.
+fn held_back(driver: Driver) -> Outcome {
+    let two = two(driver)?;
+    two.rules("(1, 1, '^INSERT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, 'client', 'mirror', '')")?;
+    two.proxy.admin("UPDATE mysql_query_rules SET delay = 3000 WHERE rule_id = 2; LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    let begun = Instant::now();
+    two.proxy.query("USE conf; INSERT INTO scratch VALUES (1, 'client')")?;
+    let took = begun.elapsed();
+    expect(took < Duration::from_millis(2900), || format!("the client has waited for {took:?}"))?;
+    until("1\tmirror", || two.mirror.root("SELECT * FROM conf.scratch"))?;
+    let took = begun.elapsed();
+    expect(took >= Duration::from_secs(3), || format!("the copy came after {took:?}"))
 }
 
 fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outcome {

@@ -91,6 +91,8 @@ pub(crate) struct Copy {
     lexing: Lexing,
     client_address: Box<str>,
     timeout_ms: Option<u64>,
+    /// So long it is held back.
+    delay_ms: u32,
     pair: Option<Rc<Pair>>,
     /// Tables that it writes, from now until it has ended, if a rule wants to know.
     writing: Option<Writing>,
@@ -132,6 +134,7 @@ impl Session {
             lexing: self.lexing_of(job.what),
             client_address: self.entry.client.0.as_str().into(),
             timeout_ms: mirror.timeout_ms,
+            delay_ms: mirror.delay_ms.unwrap_or_default(),
             pair: pair.clone(),
             writing: None,
         };
@@ -232,6 +235,9 @@ impl Running {
     async fn until_none_waits(self, first: Copy) {
         let mut next = Some(first);
         while let Some(copy) = next {
+            if copy.delay_ms > 0 {
+                self.0.rt.sleep(Duration::from_millis(copy.delay_ms.into())).await;
+            }
             copy.run(&self.0).await;
             next = self.0.mirrors.next(&self.0);
         }

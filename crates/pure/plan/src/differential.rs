@@ -276,7 +276,8 @@ impl World {
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
                 let text = mirror.leg.statement.of(&question.text);
-                copied_to(i64::from(mirror.leg.hostgroup), text, mirror.timeout_ms.map(u64::cast_signed), mirror.compare)
+                let limits = (mirror.timeout_ms.map(u64::cast_signed), mirror.delay_ms.map(i64::from));
+                copied_to(i64::from(mirror.leg.hostgroup), text, limits, mirror.compare)
             });
             let set = Set {
                 cache_ttl: plan.cache_ttl_ms.map(u64::cast_signed),
@@ -328,11 +329,11 @@ impl World {
             let (text, compare) = (walked.text.clone(), walked.set.mirror_compare == Some(1));
             let default = hostgroup.unwrap_or(9);
             mirror = match flag.map(|flag| self.walk(chain, question, flag, text.clone())) {
-                None => Some(copied_to(default, &text, None, compare)),
+                None => Some(copied_to(default, &text, (None, None), compare)),
                 Some(copy) => {
                     walked.hits.extend(&copy.hits);
                     let to = copy.hostgroup.unwrap_or(default);
-                    (!copy.is_answered()).then(|| copied_to(to, &copy.text, copy.set.timeout, compare))
+                    (!copy.is_answered()).then(|| copied_to(to, &copy.text, (copy.set.timeout, copy.set.delay), compare))
                 }
             };
         }
@@ -558,9 +559,9 @@ fn line(said: &str, hits: &[i64], text: &[u8], set: &Set, mirror: Option<&str>) 
     format!("{said}; hits {hits:?}; text {:?}; {set:?}; {}", String::from_utf8_lossy(text), mirror.unwrap_or("no copy"))
 }
 
-fn copied_to(hostgroup: i64, text: &[u8], timeout: Option<i64>, compare: bool) -> String {
+fn copied_to(hostgroup: i64, text: &[u8], (timeout, delay): (Option<i64>, Option<i64>), compare: bool) -> String {
     let text = String::from_utf8_lossy(text);
-    format!("copied to {hostgroup}, timeout {timeout:?}, compared {compare}: {text:?}")
+    format!("copied to {hostgroup}, timeout {timeout:?}, delay {delay:?}, compared {compare}: {text:?}")
 }
 
 /// Body of a fuzz target: rules and statements from bytes; the compiled form decides what a plain reading says.

@@ -69,5 +69,5 @@ fn make<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
         _ => leg.statement.clone(),
     };
     let leg = Leg { hostgroup, statement: rewritten };
-    plan.mirror = Some(Box::new(Mirror { leg, timeout_ms: copy.timeout_ms, compare: wish.compare }));
+    plan.mirror = Some(Box::new(Mirror { leg, timeout_ms: copy.timeout_ms, delay_ms: copy.delay_ms, compare: wish.compare }));
 }

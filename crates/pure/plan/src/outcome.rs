@@ -62,6 +62,8 @@ pub struct Mirror {
     pub leg: Leg,
     /// Milliseconds that it may run; mysql-default_query_timeout if `None` or 0.
     pub timeout_ms: Option<u64>,
+    /// Milliseconds that it is held back, which no client waits for; 0 if `None`.
+    pub delay_ms: Option<u32>,
     /// Whether its result is compared with the client's.
     pub compare: bool,
 }
@@ -269,6 +271,7 @@ impl fmt::Display for Shown<'_> {
                 write!(f, " as: {}", String::from_utf8_lossy(text))?;
             }
             option(f, "mirror_timeout_ms", mirror.timeout_ms)?;
+            option(f, "mirror_delay_ms", mirror.delay_ms)?;
         }
         Ok(())
     }
