@@ -68,7 +68,11 @@ impl Session<'_> {
         match (self.query(&sql).await?, means) {
             (Some(Reply::Ok), Some(means)) => drop(self.named.insert(name, (means, self.own.schema.clone()))),
             (Some(Reply::Err { code: 1064, message }), None) => self.twin.fail(&Complaint(1064, message)),
-            (Some(Reply::Err { code, message }), _) => self.complained(&sql, code, &message),
+            (Some(Reply::Err { code, message }), _) => {
+                self.complained(&sql, code, &message);
+                // Whether what had the name was given up before that is not known.
+                return Box::pin(self.prepare_by_name(name)).await;
+            }
             (other, _) => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
         Ok(())
