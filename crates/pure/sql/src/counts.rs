@@ -1,6 +1,6 @@
 //! `ROW_COUNT()`, `FOUND_ROWS()`, `@@last_gtid` and `CONNECTION_ID()` in a text, replaced by what they are.
 
-use crate::own_number::{OwnNumber, own_number, own_number_from};
+use crate::own_number::{OwnNumber, own_number, own_number_from, tokens_of};
 use crate::words::{Kind, Token, unquote};
 use crate::{Lexing, words};
 
@@ -26,15 +26,12 @@ pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts<'_>) -> Option<Vec
     if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) {
         return None;
     }
-    let mut words = lexing.words(sql);
-    let tokens: Vec<Token<'_>> = words.by_ref().collect();
-    if words.is_conditional() {
-        return None;
-    }
+    let tokens = tokens_of(sql, lexing)?;
+    let sets = tokens.iter().find(|token| !token.is_sign(b'(')).is_some_and(|token| token.is("SET"));
     let calls: Vec<Call> = (0..tokens.len())
         .filter_map(|at| {
             let counted = value_of(&tokens, at, counts).or_else(|| last_gtid(&tokens, at, counts.last_gtid?));
-            let own = || own_number(&tokens, at, counts.own?).map(|(last, value)| Call { first: at, last, value });
+            let own = || own_number(&tokens, at, counts.own?, sets).map(|(last, value)| Call { first: at, last, value });
             counted.or_else(own)
         })
         .collect();
@@ -153,6 +150,8 @@ const OPERATORS: &[&str] = &[
 ];
 /// Identifiers have at most so many characters where they are titles.
 const TITLE_LEN_MAX: usize = 250;
+/// A column that is written longer, comments and all, has none: columns are in columns, and each is looked through.
+const COLUMN_LEN_MAX: usize = 1024;
 
 /// For each column of a SELECT or RETURNING that has such a call and no name of its own: its last token, and its title in backquotes.
 fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[Call]) -> Vec<(usize, Vec<u8>)> {
@@ -161,8 +160,10 @@ fn titles(tokens: &[Token<'_>], sql: &[u8], calls: &[Call]) -> Vec<(usize, Vec<u
     let mut open: Vec<Option<usize>> = vec![None];
     let mut end = |column: Option<usize>, at: usize| {
         let Some(first) = column.filter(|first| *first < at) else { return };
-        let has_call = calls.iter().any(|call| (first..at).contains(&call.first));
+        let next = calls.partition_point(|call| call.first < first);
+        let has_call = calls.get(next).is_some_and(|call| call.first < at);
         if has_call
+            && tokens[at - 1].end() - tokens[first].start <= COLUMN_LEN_MAX
             && !has_name(&tokens[first..at])
             && let Some(title) = title(&tokens[first..at], sql)
         {
@@ -284,6 +285,31 @@ pub fn fuzz_with_counts(sql: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Of a megabyte each: a loop in a loop would take minutes.
+    #[test]
+    fn long_texts_are_written_anew_in_one_pass() {
+        let n = 60_000;
+        let nested = "SELECT (".repeat(n) + "CONNECTION_ID()" + &")".repeat(n);
+        for sql in [
+            format!("SELECT CONNECTION_ID(), {} 1 FROM t sys", "sys.a, ".repeat(n)),
+            format!("{}SELECT {} 1", "(".repeat(n), "CONNECTION_ID(), ".repeat(n)),
+            format!("SELECT {} {} 1", "1, ".repeat(n), "CONNECTION_ID(), ".repeat(n)),
+            format!("SELECT {} ROW_COUNT(), 1", "(SELECT FOUND_ROWS() x), ".repeat(n)),
+            nested,
+        ] {
+            let begun = Instant::now();
+            let own = own_number_from(sql.as_bytes(), Lexing::Escapes, "conf").map(|from| OwnNumber { number: 9, from });
+            assert!(own.is_some(), "{}", &sql[..40]);
+            let counts = Counts { row_count: Some(-1), found_rows: Some(7), warns: false, last_gtid: None, own };
+            assert!(with_counts(sql.as_bytes(), Lexing::Escapes, counts).is_some(), "{}", &sql[..40]);
+            assert!(begun.elapsed() < Duration::from_secs(20), "{}: {:?}", &sql[..40], begun.elapsed());
+        }
+        // What is beyond any bound keeps the server's number.
+        let endless = "SELECT CONNECTION_ID()".to_owned() + &",".repeat(1_000_000);
+        assert_eq!(own_number_from(endless.as_bytes(), Lexing::Escapes, "conf"), None);
+    }
 
     fn replaced(sql: &str, count: i64) -> Option<String> {
         let counts = Counts { row_count: Some(count), ..Counts::default() };

@@ -27,11 +27,7 @@ pub fn own_number_from(sql: &[u8], lexing: Lexing, schema: &str) -> Option<usize
     if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) || lists_connections(schema.as_bytes()) {
         return None;
     }
-    let mut words = lexing.words(sql);
-    let tokens: Vec<Token<'_>> = words.by_ref().collect();
-    if words.is_conditional() {
-        return None;
-    }
+    let tokens = tokens_of(sql, lexing)?;
     let first = tokens.iter().position(|token| !token.is_sign(b'('))?;
     if tokens[first].is_any(&["SHOW", "EXPLAIN", "DESC", "DESCRIBE", "KILL"]) || asks_the_server(&tokens, schema) {
         return None;
@@ -53,6 +49,15 @@ pub fn own_number_from(sql: &[u8], lexing: Lexing, schema: &str) -> Option<usize
     head.find(|token| token.is("SELECT")).map(|token| token.start)
 }
 
+/// The tokens of a text that may be written anew: of so many at most, each of which takes 32 bytes meanwhile. `None` also if an executable comment is in it that
+/// servers read in different ways.
+pub(crate) fn tokens_of(sql: &[u8], lexing: Lexing) -> Option<Vec<Token<'_>>> {
+    const TOKENS_MAX: usize = 1_000_000;
+    let mut words = lexing.words(sql);
+    let tokens: Vec<Token<'_>> = words.by_ref().take(TOKENS_MAX + 1).collect();
+    (tokens.len() <= TOKENS_MAX && !words.is_conditional()).then_some(tokens)
+}
+
 /// Whether these letters stand somewhere.
 fn has_word(sql: &[u8], letters: &[u8]) -> bool {
     sql.windows(letters.len()).any(|some| some.eq_ignore_ascii_case(letters))
@@ -67,30 +72,46 @@ fn name<'a>(token: &Token<'a>) -> Option<Cow<'a, [u8]>> {
     matches!(token.kind, Kind::Word | Kind::Name).then(|| unquote(token.text))
 }
 
-/// Whether the name of a schema that is followed by a dot is that, and not a table's, or its alias in this text.
-fn is_schema(tokens: &[Token<'_>], at: usize, schema: &[u8]) -> bool {
-    const OF_TABLES: &[&str] = &["FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "TABLES", "CALL"];
-    let sign = |at: usize, signs: &[u8]| tokens.get(at).is_some_and(|token| signs.iter().any(|sign| token.is_sign(*sign)));
-    let bound = |(other, token): (usize, &Token<'_>)| {
-        let alone = !sign(other + 1, b".") && !other.checked_sub(1).is_some_and(|before| sign(before, b".@"));
-        alone && name(token).is_some_and(|name| name.eq_ignore_ascii_case(schema))
+/// Which of [`LISTS`] stand alone somewhere, as the name of a table or its alias would: not before a dot nor behind one.
+fn standing_alone(tokens: &[Token<'_>]) -> Vec<bool> {
+    let sign = |at: Option<usize>, signs: &[u8]| {
+        at.and_then(|at| tokens.get(at)).is_some_and(|token| signs.iter().any(|sign| token.is_sign(*sign)))
     };
-    // A routine's, or a column's of its table.
+    let mut alone = vec![false; LISTS.len()];
+    for (at, token) in tokens.iter().enumerate() {
+        if let Some(name) = name(token)
+            && let Some(which) = LISTS.iter().position(|list| name.eq_ignore_ascii_case(list))
+            && !sign(Some(at + 1), b".")
+            && !sign(at.checked_sub(1), b".@")
+        {
+            alone[which] = true;
+        }
+    }
+    alone
+}
+
+/// Whether the name of a schema that is followed by a dot is that, and not a table's, or its alias in this text: `alone`, [`standing_alone`].
+fn is_schema(tokens: &[Token<'_>], at: usize, alone: bool) -> bool {
+    const OF_TABLES: &[&str] = &["FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "TABLES", "CALL"];
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     let of_tables = |before: &Token<'_>| before.is_any(OF_TABLES) && !at.checked_sub(2).is_some_and(|key| tokens[key].is("KEY"));
-    before.is_some_and(of_tables) || sign(at + 3, b"(.") || !tokens.iter().enumerate().any(bound)
+    // A routine's, or a column's of its table.
+    let goes_on = tokens.get(at + 3).is_some_and(|next| next.is_sign(b'(') || next.is_sign(b'.'));
+    before.is_some_and(of_tables) || goes_on || !alone
 }
 
 /// Whether it names what lists connections.
 fn asks_the_server(tokens: &[Token<'_>], schema: &str) -> bool {
     let of_information = schema.eq_ignore_ascii_case("information_schema");
+    let alone = standing_alone(tokens);
     tokens.iter().enumerate().any(|(at, token)| {
         if token.is_any(FUNCTIONS) {
             return true;
         }
         let Some(name_here) = name(token) else { return false };
         let dotted = tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'));
-        if dotted && lists_connections(&name_here) && is_schema(tokens, at, &name_here) {
+        let list = LISTS.iter().position(|list| name_here.eq_ignore_ascii_case(list));
+        if dotted && list.is_some_and(|list| is_schema(tokens, at, alone[list])) {
             return true;
         }
         let table = if dotted && name_here.eq_ignore_ascii_case(b"information_schema") {
@@ -106,8 +127,8 @@ fn asks_the_server(tokens: &[Token<'_>], schema: &str) -> bool {
 }
 
 /// What stands for the call or the variable that begins with this token: a value of its type and width, since the one that it decides between is still there, and
-/// servers warn of it as ever. And the last token.
-pub(crate) fn own_number(tokens: &[Token<'_>], at: usize, own: OwnNumber) -> Option<(usize, String)> {
+/// servers warn of it as ever. And the last token. `sets`: the text is a SET.
+pub(crate) fn own_number(tokens: &[Token<'_>], at: usize, own: OwnNumber, sets: bool) -> Option<(usize, String)> {
     let [first, rest @ ..] = tokens.get(at..)? else { return None };
     if first.start < own.from {
         return None;
@@ -135,7 +156,6 @@ pub(crate) fn own_number(tokens: &[Token<'_>], at: usize, own: OwnNumber) -> Opt
         }
         _ => return None,
     };
-    let sets = tokens.iter().find(|token| !token.is_sign(b'(')).is_some_and(|token| token.is("SET"));
     let is_set = |next: &Token<'_>| next.is_sign(b'=') || next.is_sign(b':');
     if asked == VARIABLE && sets && tokens.get(last + 1).is_some_and(is_set) {
         return None;
