@@ -252,6 +252,8 @@ impl Session {
             let asked = self.command_for(backend, job, knows).await.map_err(|why| (why, false))?;
             let Asked { command, expect, shown, executed } = asked;
             let held = backend.holds;
+            // The answer tells of a statement before, too.
+            let tells_of_before = backend.unreported == Unreported::Change;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
@@ -308,7 +310,9 @@ impl Session {
                         // What came ahead may still be there, and would be the next one's.
                         executed.forget(backend);
                     }
-                    self.trust_routines(backend, job, held);
+                    if !tells_of_before {
+                        self.trust_routines(backend, job, held);
+                    }
                     self.forget_names(&given);
                     doubt_interrupted(backend);
                     return Ok(told);
