@@ -334,7 +334,7 @@ impl Session<'_> {
         let asked = self.rt.now();
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
         let took = self.rt.now() - asked;
-        let soon = !self.manners.mirror || !self.manners.calm || took < SOON;
+        let soon = !self.manners.mirror || !self.manners.calm || self.client.rest.is_some() || took < SOON;
         self.judge
             .check(soon, &self.who, || format!("{words}: answered after {took:?}, where nothing but the mirror takes its time"));
         self.heard(words, answer)
