@@ -334,7 +334,7 @@ impl Session<'_> {
         let asked = self.rt.now();
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
         let took = self.rt.now() - asked;
-        let soon = !self.manners.mirror || !self.manners.calm || self.client.rest.is_some() || took < SOON;
+        let soon = !self.manners.mirror || !self.manners.calm || took < SOON;
         self.judge
             .check(soon, &self.who, || format!("{words}: answered after {took:?}, where nothing but the mirror takes its time"));
         self.heard(words, answer)
@@ -553,7 +553,8 @@ impl Session<'_> {
     async fn big(&mut self) -> Goes {
         let tag = self.tag();
         let n = self.chance.between(1, 3000);
-        let slow = self.chance.percent(50);
+        // Who reads slowly keeps a connection that others may wait for; that would be taken for the mirror's doing.
+        let slow = self.chance.percent(50) && !(self.manners.mirror && self.manners.calm);
         if slow {
             self.client.rest = Some((self.chance.between(1, 400), Duration::from_micros(self.chance.below(20_000))));
         }
@@ -763,6 +764,11 @@ impl Session<'_> {
             Some(Reply::Ok) => {
                 let charset = if self.manners.mariadb && !self.through { self.charset } else { SERVERS_CHARSET };
                 self.forget(Own { role: self.own.role, ..Own::new(&self.own.schema, charset) });
+            }
+            // It was said before anything was asked, as to who had state at a server that was taken out of service.
+            Some(Reply::Err { code, message }) if self.client.dismissed => {
+                self.complained("COM_RESET_CONNECTION", code, &message);
+                return Err(Over);
             }
             other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
         }
