@@ -1,5 +1,5 @@
 //! Which names of a statement servers may tell apart by their case: those of tables, their schemas and their aliases (MySQL manual, "Identifier Case
-//! Sensitivity"). Names of columns and functions are the same in any case.
+//! Sensitivity"). Names of columns and functions are the same in any case, but for the columns of a result: these have the titles that the text gives them.
 
 use crate::parts::Part;
 
@@ -18,6 +18,8 @@ struct At {
     tables: bool,
     /// A comma leads to the next table.
     listed: bool,
+    /// What is here gives a column of the result its title.
+    titles: bool,
 }
 
 /// For each part whether its case may count. In doubt it does.
@@ -35,10 +37,16 @@ pub(crate) fn counts(parts: &[Part<'_>]) -> Vec<bool> {
     let mut before: Option<&Part<'_>> = None;
     for (nth, part) in parts.iter().enumerate() {
         match part {
-            Part::Name(_) => counts[nth] = here.tables || matches!(parts.get(nth + 1), Some(Part::Sign(b'.'))),
+            Part::Name(_) => {
+                let next = parts.get(nth + 1);
+                // Functions are called in any case, also where they are selected.
+                let titles = here.titles && !matches!(next, Some(Part::Sign(b'(')));
+                counts[nth] = here.tables || titles || matches!(next, Some(Part::Sign(b'.')));
+            }
             // ON DUPLICATE KEY UPDATE a = …
             Part::Keyword(_) if is(Some(part), &["UPDATE"]) && is(before, &["KEY"]) => here = At::default(),
-            Part::Keyword(_) if is(Some(part), &BEFORE_TABLES) => here = At { tables: true, listed: true },
+            Part::Keyword(_) if is(Some(part), &BEFORE_TABLES) => here = At { tables: true, listed: true, titles: false },
+            Part::Keyword(_) if is(Some(part), &["SELECT", "RETURNING"]) => here = At { titles: true, ..At::default() },
             Part::Keyword(_) if is(Some(part), &BEHIND_TABLES) => here = At::default(),
             Part::Keyword(_) if is(Some(part), &["ON"]) => here.tables = false,
             Part::Sign(b',') => here.tables = here.listed,
@@ -46,7 +54,7 @@ pub(crate) fn counts(parts: &[Part<'_>]) -> Vec<bool> {
                 around.push(here);
                 // Of a function, or a list of columns.
                 let of_name = matches!(before, Some(Part::Name(_)));
-                here = if here.tables && !of_name { here } else { At::default() };
+                here = if here.tables && !of_name { here } else { At { titles: here.titles, ..At::default() } };
             }
             Part::Sign(b')') => here = around.pop().unwrap_or_default(),
             _ => {}
@@ -75,20 +83,20 @@ mod tests {
     #[test]
     fn the_case_of_tables_counts_and_that_of_columns_does_not() {
         for (sql, wanted) in [
-            ("SELECT a, f(b) FROM t WHERE c = 1 ORDER BY d, e", "t"),
-            ("SELECT t.a, s.t.b, `c` FROM s.t AS x, u", "t s t s t x u"),
-            ("SELECT a FROM t JOIN u ON b = c, v WHERE d", "t u v"),
-            ("SELECT a FROM (t, u) LEFT JOIN v USING (b) WHERE c IN (SELECT d FROM w x WHERE e)", "t u v b w x"),
-            ("SELECT a FROM (SELECT b FROM t) x GROUP BY c HAVING d", "t x"),
-            ("SELECT (SELECT a FROM t LIMIT 1), b FROM u", "t u"),
+            ("SELECT a, f(b) FROM t WHERE c = 1 ORDER BY d, e", "a b t"),
+            ("SELECT t.a, s.t.b, `c` FROM s.t AS x, u", "t a s t b c s t x u"),
+            ("SELECT a FROM t JOIN u ON b = c, v WHERE d", "a t u v"),
+            ("SELECT a FROM (t, u) LEFT JOIN v USING (b) WHERE c IN (SELECT d FROM w x WHERE e)", "a t u v b d w x"),
+            ("SELECT a FROM (SELECT b FROM t) x GROUP BY c HAVING d", "a b t x"),
+            ("SELECT (SELECT a FROM t LIMIT 1), b FROM u", "a t b u"),
             ("INSERT INTO t (a, b) VALUES (c, f(d)) ON DUPLICATE KEY UPDATE e = f, g = h", "t"),
-            ("INSERT INTO t (a) SELECT b FROM u", "t u"),
+            ("INSERT INTO t (a) SELECT b FROM u", "t b u"),
             ("UPDATE t, u SET a = b, t.c = d WHERE e", "t u t"),
-            ("UPDATE t JOIN (SELECT a FROM u) x ON b = c SET d = 1", "t u x"),
+            ("UPDATE t JOIN (SELECT a FROM u) x ON b = c SET d = 1", "t a u x"),
             ("DELETE x, y FROM t x JOIN u y ON a = b WHERE c", "x y t x u y"),
-            ("WITH x AS (SELECT a FROM t) SELECT b FROM x", "x t x"),
-            ("(SELECT a FROM t) UNION (SELECT b FROM u)", "t u"),
-            ("SELECT a FROM t WHERE b = f(c, d) AND (e, g) = (1, 2)", "t"),
+            ("WITH x AS (SELECT a FROM t) SELECT b FROM x", "x a t b x"),
+            ("(SELECT a FROM t) UNION (SELECT b FROM u)", "a t b u"),
+            ("SELECT a FROM t WHERE b = f(c, d) AND (e, g) = (1, 2)", "a t"),
             // Where nobody has looked closer, all count.
             ("CREATE INDEX i ON t (a)", "i t a"),
         ] {
