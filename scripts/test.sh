@@ -37,12 +37,13 @@ cargo test --workspace --no-run $planted || failed=1
 # Most tests wait for servers most of the time, so two programmes run at once, the longest first; each is shown when it has ended.
 programme() {
   local words
-  words=$(cargo test --workspace --no-fail-fast $1 2>&1) || words+=$'\n'"FAILED: cargo test --workspace $1"
+  words=$(timeout --kill-after=20 "$AT_MOST" cargo test --workspace --no-fail-fast $1 2>&1) || words+=$'\n'"FAILED: cargo test --workspace $1 (exit $?)"
   words+=$'\n'"took $SECONDS s: cargo test --workspace $1"
   flock "$log" tee -a "$log" <<<"$words"
 }
 export -f programme
-export log
+# What never ends would hold the others' results back as well. The conformance tests name the test that does not end (conformance/src/watch.rs).
+export log AT_MOST=${MILLRACE_PROGRAMME_AT_MOST:-45m}
 named() { # the programmes in these folders
   ls -d "$@" 2>/dev/null | sed -n 's,^.*/tests/\([a-z_]*\)\(.rs\|/main.rs\)$,--test \1,p' | grep -v ' planted$'
 }
@@ -60,6 +61,7 @@ fi | xargs -d '\n' -P 2 -I ONE bash -c 'programme "ONE"'
 echo
 grep '^took [0-9]* s: ' "$log" | sort -k2,2nr | head -n 12 | cut -c1-120
 grep -E '^(MISSING|SKIPPED):' "$log" | sort -u
+grep -E '^(FAILED: |test .* \.\.\. FAILED)' "$log" | cut -c1-200
 awk -v failed="$failed" '
   /^test result:/ {
     for (i = 2; i <= NF; i++) {

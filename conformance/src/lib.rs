@@ -18,3 +18,4 @@ pub mod servers;
 pub mod standing;
 pub mod strangers;
 pub mod trials;
+pub mod watch;

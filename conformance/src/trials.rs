@@ -6,6 +6,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::proxy::{DRIVERS, Driver};
 use crate::servers::Vendor;
+use crate::watch::watched;
 
 /// A test: its servers and proxies are its own.
 pub type Test = fn(Driver) -> Result<(), String>;
@@ -20,7 +21,9 @@ pub fn run(tests: &[(&'static str, Test)]) -> ! {
     let trials = tests.iter().flat_map(|&(name, test)| {
         let ignored = missing.is_some();
         DRIVERS.iter().map(move |&driver| {
-            Trial::test(format!("{driver}::{name}"), move || test(driver).map_err(Failed::from)).with_ignored_flag(ignored)
+            let name = format!("{driver}::{name}");
+            let runs = name.clone();
+            Trial::test(name, move || watched(&runs, || test(driver)).map_err(Failed::from)).with_ignored_flag(ignored)
         })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit()

@@ -9,6 +9,7 @@ use conformance::moved;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
+use conformance::watch::watched;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::sync::{Arc, OnceLock};
 use wire::caps::{self, Caps};
@@ -648,7 +649,9 @@ fn main() {
                     let stand = stand.get_or_init(|| begin(vendor)).as_ref().map_err(Clone::clone)?;
                     stand.compare(*driver, *caps, *script, name.starts_with("parameters_")).map_err(Failed::from)
                 };
-                trials.push(Trial::test(format!("on_{vendor}::{driver}::{name}"), test).with_ignored_flag(missing.is_some()));
+                let name = format!("on_{vendor}::{driver}::{name}");
+                let runs = name.clone();
+                trials.push(Trial::test(name, move || watched(&runs, test)).with_ignored_flag(missing.is_some()));
             }
         }
     }

@@ -17,6 +17,7 @@ use conformance::raw::Raw;
 use conformance::relay;
 use conformance::servers::{Server, Vendor};
 use conformance::strangers::{self, Strangers};
+use conformance::watch::watched;
 use libtest_mimic::{Arguments, Failed, Trial};
 use wire::caps;
 
@@ -350,8 +351,10 @@ fn main() {
                 };
                 let (client, stand) = (*client, stand.clone());
                 let skip = no_server.is_some() || absent.is_some();
-                let run = move || stand.map_err(Failed::from)?.compare(client, between, &scenario);
-                own.push(Trial::test(format!("on_{vendor}::{client}::{way}::{name}"), run).with_ignored_flag(skip));
+                let name = format!("on_{vendor}::{client}::{way}::{name}");
+                let runs = name.clone();
+                let run = move || watched(&runs, || stand.map_err(Failed::from)?.compare(client, between, &scenario));
+                own.push(Trial::test(name, run).with_ignored_flag(skip));
             }
         }
         trials.push(own);
