@@ -6,6 +6,7 @@ use std::fs;
 
 use conformance::beside::{asked, vendors};
 use conformance::by_hand::{CREATE_USER, Raw};
+use conformance::cache::root;
 use conformance::proxy::Driver;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect};
@@ -67,8 +68,8 @@ impl Servers {
 }
 
 fn table() -> Result<(Vec<String>, Vec<String>), String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/pure/sql/tests/grammar.txt");
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let path = root().join("crates/pure/sql/tests/grammar.txt");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let (mut taken, mut refused, mut takes) = (Vec::new(), Vec::new(), true);
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
         match line.strip_prefix("== ") {
