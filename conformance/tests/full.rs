@@ -35,6 +35,7 @@ fn main() {
         ("what_this_machine_lacks_takes_no_server_away", lacking),
         ("a_connection_that_cannot_be_lent_stays_open", not_lent),
         ("a_server_that_lets_in_and_says_no_more_is_shunned", hanging),
+        ("a_kill_closes_nothing_of_an_account_that_may_open_nothing_this_hour", by_the_hour),
     ])
 }
 
@@ -164,6 +165,40 @@ fn full_account(driver: Driver) -> Outcome {
         for one in waiting {
             let said = one.join().map_err(|_| "a client panicked".to_owned())?;
             same(&said.map_err(|error| format!("{vendor}: {error}"))?.concat().concat(), "served")?;
+        }
+    }
+    Ok(())
+}
+
+/// What is closed makes no room before the hour is over: clients that leave in the middle of a statement cost nothing but their own connections.
+fn by_the_hour(driver: Driver) -> Outcome {
+    const MAX: usize = 8;
+    for vendor in vendors() {
+        let (server, proxy) = two_users(driver, vendor, &format!("WITH MAX_CONNECTIONS_PER_HOUR {MAX}"))?;
+        let mut clients = (0..MAX).map(|_| few(&proxy)).collect::<Result<Vec<_>, _>>()?;
+        let open = || -> Result<usize, String> {
+            let said = server.root("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'few'")?;
+            said.lines().last().unwrap_or_default().trim().parse().map_err(|_| said)
+        };
+        // A connection for each.
+        for client in &mut clients {
+            asked(client, "BEGIN")?;
+            asked(client, "SELECT 1")?;
+        }
+        expect(open()? == MAX, || format!("{vendor}: not all have a connection of their own"))?;
+        for client in &mut clients {
+            asked(client, "COMMIT")?;
+        }
+        // Of both cores.
+        for mut leaver in clients.drain(..2).collect::<Vec<_>>() {
+            leaver.query("SELECT SLEEP(20)").map_err(|error| error.to_string())?;
+            thread::sleep(Duration::from_millis(300));
+        }
+        thread::sleep(Duration::from_secs(2));
+        let left = open()?;
+        expect(left >= MAX - 2, || format!("{vendor}: {left} connections are left of {MAX}, and nobody may open others"))?;
+        for client in &mut clients {
+            same(&asked(client, "SELECT 'served'")?.concat().concat(), "served").map_err(|error| format!("{vendor}: {error}"))?;
         }
     }
     Ok(())

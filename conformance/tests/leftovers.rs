@@ -3,7 +3,7 @@
 
 use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
-use conformance::proxy::{Driver, Proxy};
+use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
 
@@ -25,6 +25,7 @@ fn main() {
         ("a_kept_connection_is_told_what_the_session_has_unset", unset_elsewhere),
         ("what_was_prepared_in_a_schema_runs_for_a_session_without_one", without_schema),
         ("our_own_questions_are_not_what_found_rows_is_about", found_rows),
+        ("a_lock_that_was_lost_while_an_id_was_asked_for_is_told", lost_with_an_id),
         ("commit_release_ends_its_session_and_nobody_elses_statement", released),
         ("who_reads_in_utf16_leaves_no_more_than_others", wide),
         ("a_get_diagnostics_does_not_hide_what_a_trigger_has_set", behind_an_error),
@@ -656,4 +657,31 @@ fn others_told(driver: Driver) -> Outcome {
         same(held(proxy, &writer)?.as_str(), "Untold")?;
         is(&mut writer, "SELECT @of_a_trigger", &["secret"])
     })
+}
+
+/// A statement that a rule leads elsewhere may read the session's id, so the connection of the insert is asked first: what went with that one is told.
+fn lost_with_an_id(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(by_hand::CREATE_USER)?;
+        server.root("CREATE FUNCTION conf.report(n INT) RETURNS INT DETERMINISTIC NO SQL RETURN n + 1")?;
+        let mut wish = Wish::in_front_of(&server);
+        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.servers = format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", wish.servers, server.port);
+        wish.rules =
+            "{ rule_id = 1, active = 1, match_digest = \"^SELECT conf.report\", destination_hostgroup = 1, apply = 1 }".into();
+        let proxy = Proxy::start(driver, &wish)?;
+        let mut client = log_in(&proxy)?;
+        let report = "SELECT conf.report(1)";
+        same(&asked(&mut client, "SELECT GET_LOCK('leader', 5)")?.concat().concat(), "1")?;
+        asked(&mut client, "INSERT INTO conf.counted (words) VALUES ('elsewhere')")?;
+        let holder = server.root("SELECT IS_USED_LOCK('leader')")?;
+        let holder = holder.lines().last().unwrap_or_default().trim().to_owned();
+        server.root(&format!("KILL {holder}"))?;
+        soon("1", || Ok(server.root("SELECT IS_FREE_LOCK('leader')")?.lines().last().unwrap_or_default().trim().to_owned()))?;
+        let said = asked(&mut client, report);
+        expect(said.is_err(), || format!("{vendor}: the lock is gone and nothing is said: {said:?}"))?;
+        expect(asked(&mut client, "SELECT 1").is_err(), || format!("{vendor}: the session goes on as if it had its lock"))?;
+    }
+    Ok(())
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 /// Connections that are open at once only to say KILL, per core. They are not counted among a server's `max_connections`, which may be
 /// reached just because of what is to be killed.
 const KILLS_MAX: u32 = 32;
+/// Of these, and beside them, those that wait at servers that let nobody more in: others are said meanwhile where there is room.
+const WAITING_MAX: u32 = 16;
 /// How long one may take, the login included.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two tries where the server lets nobody more in.
@@ -51,12 +53,8 @@ impl std::fmt::Debug for Killing {
 impl Pools {
     /// Says KILL to the server; whether it said OK. False at once when too many do so now. It is not said where the number may be another connection's.
     pub async fn kill(&self, killing: &Killing) -> bool {
-        if self.kills.get() >= KILLS_MAX {
-            return false;
-        }
-        self.kills.set(self.kills.get() + 1);
-        let _done = Done(&self.kills);
-        let said = self.rt.timeout(PATIENCE, self.say_kill(killing)).await;
+        let Some(one) = One::of(&self.kills, KILLS_MAX) else { return false };
+        let said = self.rt.timeout(PATIENCE, self.say_kill(killing, one)).await;
         let done = matches!(said, Ok(Ok(())));
         if done {
             self.tally.up(Counter::KillsSent);
@@ -67,7 +65,7 @@ impl Pools {
         done
     }
 
-    async fn say_kill(&self, killing: &Killing) -> Result<(), ()> {
+    async fn say_kill<'a>(&'a self, killing: &Killing, one: One<'a>) -> Result<(), ()> {
         let want = Want {
             hostgroup: killing.place.server().hostgroup,
             user: &killing.user,
@@ -85,14 +83,24 @@ impl Pools {
             new_connection: true,
             like: None,
         };
+        let (mut one, mut waits, mut gave) = (Some(one), None, false);
         let (mut conn, hello) = loop {
             let why = match self.log_in_at(&killing.address, Duration::MAX, &killing.place, &want).await {
                 Ok(found) => break found,
                 Err(Attempt::Again(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
+                // What is closed makes no room before the hour is over, and could not be opened again.
+                Err(Attempt::Full { why, .. }) if why.contains("max_connections_per_hour") => return Err(()),
                 Err(Attempt::Full { why, .. } | Attempt::Lacking(why)) => why,
             };
-            // It may be full of what is to be killed. Each that is makes room for the next, and so does one that nobody uses.
-            if !killing.place.give_up_idle(&killing.user, &self.tally) && killing.place.may_tell(self.rt.now()) {
+            if waits.is_none() {
+                waits = Some(One::of(&self.kills_waiting, WAITING_MAX).ok_or(())?);
+                drop(one.take());
+            }
+            // It may be full of what is to be killed. Each that is makes room for the next, and so does one that nobody uses: one, since others may be quicker.
+            if !gave {
+                gave = killing.place.give_up_idle(&killing.user, &self.tally);
+            }
+            if !gave && killing.place.may_tell(self.rt.now()) {
                 let (host, port, id) = (killing.place.host(), killing.place.server().port, killing.thread_id);
                 self.note(&format!("KILL of connection {id} waits for room at {host}:{port}: {why}"));
             }
@@ -120,10 +128,20 @@ impl Pools {
     }
 }
 
-/// One less is being said.
-struct Done<'a>(&'a std::cell::Cell<u32>);
+/// One of those that are being said, or wait; one less when it is dropped.
+struct One<'a>(&'a std::cell::Cell<u32>);
 
-impl Drop for Done<'_> {
+impl<'a> One<'a> {
+    /// None if there are `max` already.
+    fn of(all: &'a std::cell::Cell<u32>, max: u32) -> Option<Self> {
+        (all.get() < max).then(|| {
+            all.set(all.get() + 1);
+            Self(all)
+        })
+    }
+}
+
+impl Drop for One<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }

@@ -83,6 +83,8 @@ pub struct Pools {
     pub(crate) resets_max: Cell<u64>,
     /// Connections that are open only to say KILL.
     pub(crate) kills: Cell<u32>,
+    /// KILLs that wait until their server lets somebody in.
+    pub(crate) kills_waiting: Cell<u32>,
     note: Note,
     /// What the configuration says, for the sweep.
     pub(crate) max_age: Cell<Duration>,
@@ -167,6 +169,7 @@ impl Pools {
             resets: Cell::new(0),
             resets_max: Cell::new(50),
             kills: Cell::new(0),
+            kills_waiting: Cell::new(0),
             registry,
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),

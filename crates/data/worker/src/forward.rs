@@ -128,6 +128,10 @@ impl Session {
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         self.read_back_elsewhere(hostgroup, job).await?;
+        if !self.held.is_empty() {
+            let asked = Box::pin(self.ask_id_elsewhere(job)).await;
+            asked.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
+        }
         if self.leave_cut_off() {
             return Err(Trouble { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true });
         }

@@ -281,16 +281,21 @@ impl Session {
         (from != job.plan.hostgroup() && self.held.has(from, Hold::InsertId)).then_some(from)
     }
 
-    /// Asks there. What would end with the question is asked for before.
-    async fn ask_elsewhere(&mut self, hostgroup: u32, limit_ms: u64) -> Result<(), Failed> {
-        let Some(mut backend) = self.held.take(hostgroup) else { return Ok(()) };
-        let carries = backend.holds.carry_state();
-        let mut asked = self.ask_remembered(hostgroup, &mut backend, limit_ms).await;
-        if asked.is_ok() && backend.holds.has(Hold::InsertId) {
-            // There are too many warnings to be kept, and the statement that wants to know ends them anyway.
-            asked = self.ask_insert_id(hostgroup, &mut backend, limit_ms).await;
+    /// Asks there, before the statement has a connection. What would end with the question is asked for before. The second of an error: whether state of
+    /// the session went with that connection.
+    pub(crate) async fn ask_id_elsewhere(&mut self, job: &Job<'_>) -> Result<(), (Failed, bool)> {
+        if !reads(job) && (!executes_unread(job) || self.held.has(job.plan.hostgroup(), Hold::InsertId)) {
+            return Ok(());
         }
-        if asked.is_err() {
+        let Some(hostgroup) = self.insert_id_elsewhere(job) else { return Ok(()) };
+        let Some(mut backend) = self.held.take(hostgroup) else { return Ok(()) };
+        self.entry.works_on(hostgroup, &backend);
+        let carries = backend.holds.carry_state();
+        // A server that does not answer is not what the statement waits for, unless the session ends with it.
+        let patience = if carries { u64::MAX } else { job.epoch.snapshot.variables.mysql_connect_timeout_server };
+        let asked = self.ask_before_leaving(hostgroup, &mut backend, self.limit_ms(job).min(patience)).await;
+        let unsent = matches!(asked, Err(Failed::Unsent));
+        if asked.is_err() && !unsent {
             backend.idle = Idle::Doubtful;
         }
         if backend.idle == Idle::Proven && !backend.holds.is_empty() {
@@ -299,9 +304,22 @@ impl Session {
             self.core.pools.release(backend);
         }
         match asked {
-            Err(why) if is_harmless(&why, carries) => Ok(()),
-            other => other,
+            Err(Failed::Unsent) => Err((Failed::Unsent, false)),
+            Err(why) if !is_harmless(&why, carries) => Err((why, carries)),
+            _ => Ok(()),
         }
+    }
+
+    async fn ask_before_leaving(&mut self, hostgroup: u32, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+        self.ask_remembered(hostgroup, backend, limit_ms).await?;
+        if !backend.holds.has(Hold::InsertId) {
+            return Ok(());
+        }
+        // There are too many warnings to be kept, and the statement that wants to know ends them anyway.
+        if backend.holds.has(Hold::FoundRows) {
+            self.find_before(backend, limit_ms, true).await?;
+        }
+        self.ask_insert_id(hostgroup, backend, limit_ms).await
     }
 
     fn known_insert_id(&self) -> u64 {
@@ -312,9 +330,6 @@ impl Session {
     /// Sees to it.
     pub(crate) async fn bring_insert_id(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
         let limit_ms = self.limit_ms(job);
-        if let Some(hostgroup) = self.insert_id_elsewhere(job) {
-            Box::pin(self.ask_elsewhere(hostgroup, limit_ms)).await?;
-        }
         if backend.holds.has(Hold::InsertId) {
             self.ask_insert_id(job.plan.hostgroup(), backend, limit_ms).await?;
         }

@@ -97,16 +97,16 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
-    /// What comes of it, if that is certain: a variable that is set to NULL, or not at all, is 0, as servers read it.
+    /// What comes of it, if that is certain: where a variable is set to NULL, or not at all, it is 0, as servers read NULL.
     async fn computed(&mut self, computed: &Computed) -> Result<Option<u64>, Ended> {
         if computed.names_variables() && !self.has_read_variables().await? {
             return Ok(None);
         }
         let of = |name: &str| match self.state.user_variables().find(|(known, _)| *known == name) {
             Some((_, value)) if !value.null => {
-                sql::digits(value.literal.as_bytes()).or_else(|| sql::digits(&sql::literal::said(&value.literal)?))
+                sql::digits(value.literal.as_bytes()).or_else(|| sql::digits(&sql::literal::said(&value.literal)?)).map(Some)
             }
-            _ => Some(0),
+            _ => Some(None),
         };
         Ok(computed.value(u64::from(self.entry.id), of))
     }

@@ -61,26 +61,31 @@ impl Computed {
         self.0.iter().any(|item| matches!(item, Item::Variable(_)))
     }
 
-    /// The number. `own`: the session's; `variable`: the value of one as a number. None if that has none, or what comes of it is negative or too large.
-    pub fn value(&self, own: u64, variable: impl Fn(&str) -> Option<u64>) -> Option<u64> {
-        let mut stack: Vec<i128> = Vec::new();
+    /// The number. `own`: the session's; `variable`: the value of one as a number, or `Some(None)` for NULL. None if that has none, or what comes of it is
+    /// negative or too large, also on the way there. NULL anywhere makes it 0: servers take that for NULL, and no session has it.
+    pub fn value(&self, own: u64, variable: impl Fn(&str) -> Option<Option<u64>>) -> Option<u64> {
+        let mut stack: Vec<Option<i128>> = Vec::new();
         for item in &self.0 {
             let value = match item {
-                Item::Number(number) => i128::from(*number),
-                Item::Own => i128::from(own),
-                Item::Variable(name) => i128::from(variable(name)?),
-                Item::Add | Item::Subtract | Item::Multiply => {
-                    let (right, left) = (stack.pop()?, stack.pop()?);
-                    match item {
-                        Item::Add => left.checked_add(right)?,
-                        Item::Subtract => left.checked_sub(right)?,
-                        _ => left.checked_mul(right)?,
+                Item::Number(number) => Some(i128::from(*number)),
+                Item::Own => Some(i128::from(own)),
+                Item::Variable(name) => variable(name)?.map(i128::from),
+                Item::Add | Item::Subtract | Item::Multiply => match (stack.pop()?, stack.pop()?) {
+                    (Some(right), Some(left)) => {
+                        let value = match item {
+                            Item::Add => left.checked_add(right)?,
+                            Item::Subtract => left.checked_sub(right)?,
+                            _ => left.checked_mul(right)?,
+                        };
+                        // CONNECTION_ID() has no sign, so that servers refuse what is less than nothing (error 1690).
+                        (value >= 0 || !self.0.contains(&Item::Own)).then_some(Some(value))?
                     }
-                }
+                    _ => None,
+                },
             };
             stack.push(value);
         }
-        stack.pop().and_then(|value| u64::try_from(value).ok())
+        stack.pop()?.map_or(Some(0), |value| u64::try_from(value).ok())
     }
 
     fn push(&mut self, item: Item) -> Option<()> {
@@ -253,9 +258,10 @@ mod tests {
     fn a_number_is_computed_of_what_the_session_knows() {
         let of = |text: &str| match read(text) {
             Some(Kill { whom: Whom::Computed(computed), .. }) => computed.value(100, |name| match name {
-                "id" => Some(7),
+                "id" => Some(Some(7)),
+                "null" => Some(None),
                 "none" => None,
-                _ => Some(0),
+                _ => Some(Some(0)),
             }),
             _ => panic!("{text}"),
         };
@@ -268,8 +274,14 @@ mod tests {
             ("KILL 10 - 2 - 1", Some(7)),
             ("KILL 1 + 2 * 3", Some(7)),
             ("KILL (1 + 2) * 3", Some(9)),
-            ("KILL (((@id)) - CONNECTION_ID() + '100')", Some(7)),
+            ("KILL (((@id)) + CONNECTION_ID() - '100')", Some(7)),
+            ("KILL @id - CONNECTION_ID() + 100", None),
             ("KILL @none", None),
+            ("KILL @null", Some(0)),
+            ("KILL CONNECTION_ID() + @null", Some(0)),
+            ("KILL 5 * @null + 7", Some(0)),
+            ("KILL 1 - 2 + 8", Some(7)),
+            ("KILL CONNECTION_ID() - 200 + 201", None),
             ("KILL 1 - 2", None),
             ("KILL 18446744073709551615 + 1", None),
             ("KILL 18446744073709551615 * 18446744073709551615 * 18446744073709551615", None),
