@@ -13,7 +13,7 @@
 //!                                               SHOW ERRORS, SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS, SELECT @@warning_count
 //! ```
 
-use crate::mind::Complaint;
+use crate::mind::{Complaint, SCHEMAS, no_schema};
 use std::collections::BTreeMap;
 
 /// What a server answers: rows, or an OK with numbers.
@@ -45,6 +45,8 @@ pub(crate) struct Ground {
     pub(crate) added: usize,
     /// What it has of the log of another server, if it follows one.
     pub(crate) copy: Option<Vec<String>>,
+    /// The schema that there is not here.
+    pub(crate) missing: Option<&'static str>,
 }
 
 impl Ground {
@@ -52,6 +54,11 @@ impl Ground {
     pub(crate) fn leave(&mut self, connection: u32) {
         self.locks.retain(|_, holder| *holder != connection);
         self.xa.values_mut().filter(|(_, bound)| *bound == Some(connection)).for_each(|(_, bound)| *bound = None);
+    }
+
+    /// Whether there is a schema of that name.
+    pub(crate) fn knows_schema(&self, name: &str) -> Result<(), Complaint> {
+        if SCHEMAS.contains(&name) && self.missing != Some(name) { Ok(()) } else { Err(no_schema(name)) }
     }
 
     /// What anybody sees here.

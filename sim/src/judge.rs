@@ -53,6 +53,8 @@ pub(crate) struct Judge {
     fates: RefCell<BTreeMap<String, (Fate, Instant)>>,
     /// What a session had when it said what this tag is of, as its copy has to find it.
     states: RefCell<BTreeMap<String, [String; 10]>>,
+    /// The schema of who said what has this tag.
+    schemas: RefCell<BTreeMap<String, String>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
     offline: RefCell<Vec<Offline>>,
@@ -84,6 +86,7 @@ impl Judge {
             hits: RefCell::default(),
             fates: RefCell::default(),
             states: RefCell::default(),
+            schemas: RefCell::default(),
             seen: RefCell::default(),
             offline: RefCell::default(),
         }
@@ -152,6 +155,16 @@ impl Judge {
     /// The same, if somebody has said so.
     pub(crate) fn state_of_copy(&self, tag: &str) -> Option<[String; 10]> {
         self.states.borrow().get(tag).cloned()
+    }
+
+    /// What has this tag is said in this schema.
+    pub(crate) fn said_in(&self, tag: &str, schema: &str) {
+        self.schemas.borrow_mut().insert(tag.to_owned(), schema.to_owned());
+    }
+
+    /// The same, if somebody has said so.
+    pub(crate) fn schema_of(&self, tag: &str) -> Option<String> {
+        self.schemas.borrow().get(tag).cloned()
     }
 
     /// A server accepted a connection; the number is for [`closed`](Self::closed).

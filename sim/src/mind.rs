@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! SELECT 'tag' FROM few                    one to three rows of (tag, connection, server)
+//! SELECT 'tag' FROM red.few                the same, where there is such a schema
 //! SELECT 'tag' FROM slow                   the same, later
 //! SELECT SQL_CALC_FOUND_ROWS 'tag' FROM few LIMIT 1
 //! SELECT 'tag' FROM big LIMIT 500          so many rows, each with the tag and some bytes
@@ -156,6 +157,11 @@ fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), 
     Ok((chosen.charset.to_owned(), chosen.name.to_owned()))
 }
 
+/// Nobody knows that schema here.
+pub(crate) fn no_schema(name: &str) -> Complaint {
+    Complaint(1049, format!("Unknown database '{name}'"))
+}
+
 /// The text between the first two quotes.
 fn quoted(sql: &str) -> Result<String, Complaint> {
     sql.split('\'').nth(1).map(str::to_owned).ok_or_else(|| syntax(sql))
@@ -274,12 +280,11 @@ impl Mind {
         }
         self.may_use_tables(sql)?;
         self.may_write(sql)?;
-        let log = &mut ground.log;
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
             ["BEGIN"] | ["START", "TRANSACTION"] => {
                 if self.in_transaction {
-                    self.commit(log);
+                    self.commit(&mut ground.log);
                 }
                 self.savepoints.clear();
                 self.begin();
@@ -287,7 +292,7 @@ impl Mind {
             }
             ["START", "TRANSACTION", "READ", "ONLY"] => {
                 if self.in_transaction {
-                    self.commit(log);
+                    self.commit(&mut ground.log);
                 }
                 self.savepoints.clear();
                 self.begin_to_read();
@@ -295,7 +300,7 @@ impl Mind {
             }
             ["SELECT", _, "FROM", "log", "WHERE", ..] | ["SELECT", _, "FROM", "red.log,", ..] => self.lines(sql, ground),
             ["COMMIT"] => {
-                self.commit(log);
+                self.commit(&mut ground.log);
                 Ok(Said::Ok)
             }
             ["ROLLBACK"] => {
@@ -322,14 +327,17 @@ impl Mind {
                 self.savepoints.truncate(at);
                 Ok(Said::Ok)
             }
-            ["USE", name] => self.use_schema(name.trim_matches('`')),
-            ["SET", ..] => self.set(sql, log),
+            ["USE", name] => self.use_schema(name.trim_matches('`'), ground),
+            ["SET", ..] => self.set(sql, &mut ground.log),
             ["INSERT", "INTO", "log", "VALUES", _] => {
-                self.insert(quoted(sql)?, log);
+                self.insert(quoted(sql)?, &mut ground.log);
                 Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
             }
             ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
-            ["SELECT", _, "FROM", "few" | "slow", ..] => {
+            ["SELECT", _, "FROM", table @ ("few" | "slow" | "red.few" | "green.few" | "blue.few"), ..] => {
+                if let Some((schema, _)) = table.split_once('.') {
+                    ground.knows_schema(schema)?;
+                }
                 self.use_tables();
                 let tag = quoted(sql)?;
                 Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, found: None, large: false })
@@ -344,11 +352,11 @@ impl Mind {
                 Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, found: None, large: true })
             }
             ["LOCK", "TABLES", ..] => {
-                self.commit(log);
+                self.commit(&mut ground.log);
                 self.belonging(sql, me, ground)
             }
             ["PREPARE", name, "FROM", ..] => self.name(name, sql),
-            ["EXECUTE", name, given @ ..] => self.execute_by_name(name, given, log),
+            ["EXECUTE", name, given @ ..] => self.execute_by_name(name, given, &mut ground.log),
             ["DEALLOCATE", "PREPARE", name] => match self.named.remove(name.trim_matches('`')) {
                 Some(_) => Ok(Said::Ok),
                 None => Err(no_statement(name, "DEALLOCATE PREPARE")),
@@ -409,10 +417,8 @@ impl Mind {
     }
 
     /// USE and COM_INIT_DB.
-    pub(crate) fn use_schema(&mut self, name: &str) -> Result<Said, Complaint> {
-        if !SCHEMAS.contains(&name) {
-            return Err(Complaint(1049, format!("Unknown database '{name}'")));
-        }
+    pub(crate) fn use_schema(&mut self, name: &str, ground: &Ground) -> Result<Said, Complaint> {
+        ground.knows_schema(name)?;
         name.clone_into(&mut self.schema);
         Ok(Said::Schema(name.to_owned()))
     }

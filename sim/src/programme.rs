@@ -10,6 +10,7 @@ mod naming;
 mod own;
 mod reading;
 mod savepoint;
+mod schema;
 mod several;
 mod uploading;
 mod xa;
@@ -21,11 +22,12 @@ use crate::judge::{Fate, Judge};
 use crate::mind::{ADDED, ECHO, SCHEMAS, SERVERS_CHARSET};
 use crate::server::{COURIER, LOAD, MIRROR};
 use killing::Fire;
-use lines::{CACHED, Moment};
+use lines::Moment;
 use naming::Named;
 use net::{NetError, Refused};
 use own::Own;
 use rt::{Address, Rt};
+use schema::Refusal;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
@@ -97,6 +99,8 @@ pub(crate) struct Manners {
     mirror: bool,
     /// As [`World::cached`](crate::World::cached).
     cached: bool,
+    /// As [`World::missing`](crate::World::missing).
+    missing: [Option<&'static str>; 2],
     /// Nothing breaks, nothing is late, and nobody waits by order.
     calm: bool,
     /// The replica is in service all the time.
@@ -116,6 +120,7 @@ impl Manners {
             split: world.split,
             lag: world.lag,
             cached: world.cached,
+            missing: world.missing,
             mirror: world.mirror,
             calm: world.weather == crate::Weather::Calm && !world.operator && world.pace == 0 && world.bytes_per_second == 0,
             steady: !world.rough() && !world.operator,
@@ -187,6 +192,8 @@ struct Session<'a> {
     told: bool,
     /// What it ran was ended. If that was on the way to its connection, what it had there went with it.
     interrupted: bool,
+    /// What was said last was refused.
+    refused: Option<Refusal>,
 }
 
 /// Lives the sessions of one client.
@@ -217,6 +224,9 @@ async fn session(
         Ok(Err(Refused::Net(error))) if manners.breaks => return judge.excuse(&who, &format!("cannot log in: {error}")),
         Ok(Err(Refused::Server { code: 2013 | 9001, message, .. })) if through => {
             return judge.excuse(&who, &format!("was not let in: {message}"));
+        }
+        Ok(Err(Refused::Server { code: 1049, message, .. })) if through && schema == manners.missing[0] => {
+            return judge.tell(&who, &format!("was not let in: {message}"));
         }
         Ok(Err(refused)) => return judge.accuse(&who, &format!("was not let in: {refused}")),
         Err(_) => return judge.accuse(&who, "the login never ends"),
@@ -260,6 +270,7 @@ async fn session(
         leaves: false,
         told: false,
         interrupted: false,
+        refused: None,
     };
     if session.through && session.begin_through().await.is_err() {
         return;
@@ -279,6 +290,9 @@ async fn session(
 impl Session<'_> {
     async fn step(&mut self) -> Goes {
         let open = self.own.in_transaction;
+        if self.is_somewhere_unknown() && self.chance.percent(25) {
+            return self.use_schema().await;
+        }
         if self.chance.percent(30) {
             return self.having().await;
         }
@@ -331,6 +345,7 @@ impl Session<'_> {
     /// A command and its answer. `None` is an error that a fault explains, after which the session goes on.
     async fn ask(&mut self, words: &str, payload: &[u8], due: Due) -> Goes<Option<Reply>> {
         self.judge.tell(&self.who, words);
+        self.say_where(words);
         let asked = self.rt.now();
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
         let took = self.rt.now() - asked;
@@ -341,6 +356,7 @@ impl Session<'_> {
     }
 
     fn heard(&mut self, words: &str, answer: Result<Result<Reply, Broken>, rt::Elapsed>) -> Goes<Option<Reply>> {
+        self.refused = None;
         match answer {
             Err(_) => self.judge.accuse(&self.who, &format!("{words}: never answered")),
             Ok(Err(_)) if self.under_fire == Some(Fire::Session) => self.judge.tell(&self.who, "is over"),
@@ -414,6 +430,9 @@ impl Session<'_> {
 
     /// An error answer to something that is right: a fault must explain it.
     fn complained(&mut self, words: &str, code: u16, message: &str) {
+        if code == 1049 && self.is_unknown_there(words, message) {
+            return;
+        }
         let gone = matches!(code, 2013 | 9001 | 1053 | 2002 | 2003 | 2006);
         self.told |= gone;
         let what = format!("{words}: error {code}: {message}");
@@ -508,14 +527,11 @@ impl Session<'_> {
             }
             let here = (value(place.1), value(place.0));
             self.judge.check(here.0 != MIRROR, &self.who, || format!("{sql}: the answer to a copy: {row:?}"));
-            let master =
-                self.own.in_transaction || !self.own.autocommit || sql.ends_with("FOR UPDATE") || sql.starts_with(CACHED);
-            // One that only reads is where it began, and without the readers their writer reads.
-            let anywhere = self.reading || !master && self.manners.split.is_some_and(|ms| ms > 0 || !self.manners.steady);
-            let right = if master { "a" } else { "b" };
-            self.judge.check(here.0 == right || self.pinned || self.drawn || self.announced || anywhere, &self.who, || {
-                format!("{sql}: went to server {} instead of {right}", here.0)
+            let right = self.place_of(sql);
+            self.judge.check(right.is_none_or(|right| here.0 == right), &self.who, || {
+                format!("{sql}: went to server {} instead of {right:?}", here.0)
             });
+            self.may_be_answered(sql, &here.0);
             if self.own.in_transaction {
                 match &self.spot {
                     None => self.spot = Some(here),
@@ -538,7 +554,8 @@ impl Session<'_> {
 
     async fn few(&mut self) -> Goes {
         let tag = self.tag();
-        let sql = format!("SELECT '{tag}' FROM few");
+        let schema = if self.manners.missing != [None; 2] && self.chance.percent(10) { self.any_schema() } else { String::new() };
+        let sql = format!("SELECT '{tag}' FROM {schema}few");
         self.plain(&sql, &tag, 1 + tag.len() % 3).await
     }
 
@@ -653,7 +670,12 @@ impl Session<'_> {
                 self.own.use_tables();
                 self.pending.push(tag);
             }
-            Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
+            Some(Reply::Err { code, message }) => {
+                self.complained(sql, code, &message);
+                if self.refused.is_some() {
+                    self.judge.fate(&tag, Fate::Never);
+                }
+            }
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
     }

@@ -411,6 +411,11 @@ impl Guest {
             conn.reply(&payload).await?;
             return Ok(None);
         }
+        if let Some(Err(complaint)) = login.database.as_deref().map(|name| self.server.ground.borrow().knows_schema(name)) {
+            written(&complaint).write(&mut payload);
+            conn.reply(&payload).await?;
+            return Ok(None);
+        }
         self.user.clone_from(&login.user);
         let caps = login.caps & self.server.caps;
         self.several = caps::has(caps, caps::MULTI_STATEMENTS);
@@ -438,7 +443,7 @@ impl Guest {
                 return Ok(());
             }
             Command::InitDb(name) => {
-                let said = mind.use_schema(&String::from_utf8_lossy(name));
+                let said = mind.use_schema(&String::from_utf8_lossy(name), &self.server.ground.borrow());
                 mind.has.row_count = if said.is_ok() { 0 } else { -1 };
                 said
             }
@@ -466,6 +471,12 @@ impl Guest {
                         proven.is_some()
                     )
                 });
+                if let Some(Err(complaint)) =
+                    change.database.as_deref().map(|name| self.server.ground.borrow().knows_schema(name))
+                {
+                    Writer::new(out, seq, caps, 0).err(&written(&complaint));
+                    return Ok(());
+                }
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
                 self.server.ground.borrow_mut().leave(self.id);
                 mind.log_in(change.database.as_deref(), change.charset.unwrap_or(SERVERS_CHARSET));
@@ -703,6 +714,14 @@ impl Guest {
             let words = format!("{text} on connection {}, of a server that only reads", self.id);
             self.server.judge.accuse(&format!("server {}", self.server.name), &words);
         }
+        let tag = text.split('\'').nth(1).unwrap_or_default();
+        // What we bring there for it comes before its schema.
+        let counts = !(self.server.mirrors || is_of_lock(text) || text.starts_with("SET "));
+        if counts && let Some(schema) = self.server.judge.schema_of(tag) {
+            self.server.judge.check(mind.schema == schema, &format!("server {}", self.server.name), || {
+                format!("{text} on connection {}, in schema {:?}, and its client is in {schema:?}", self.id, mind.schema)
+            });
+        }
         if let Some((whose, what)) = mind.has.of_somebody_else(text) {
             let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
             self.server.judge.accuse(&format!("server {}", self.server.name), &words);
@@ -738,6 +757,11 @@ impl Guest {
         writer.binary_row(&columns, &row);
         writer.end(0);
     }
+}
+
+/// Whether it is about a lock, which a server keeps for all of its schemas.
+fn is_of_lock(text: &str) -> bool {
+    ["SELECT GET_LOCK(", "SELECT RELEASE_LOCK("].iter().any(|begin| text.starts_with(begin))
 }
 
 /// A command in a few words.

@@ -66,6 +66,8 @@ pub struct World {
     pub cached: bool,
     /// Statements are copied to a server that freezes and crashes in all weathers.
     pub mirror: bool,
+    /// The schema that the first server has not, and the one that the second has not.
+    pub missing: [Option<&'static str>; 2],
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -122,6 +124,8 @@ impl World {
         let mut chance = Chance::new(seed, 20);
         let behind = *chance.one_of(&[0, 1, 5, 30, 200]);
         let split = if chance.percent(40) { Some(if chance.percent(60) { behind } else { 0 }) } else { None };
+        let mut later = Chance::new(seed, 21);
+        let missing = if later.percent(40) { *later.one_of(&MISSING) } else { [None; 2] };
         Self {
             seed,
             weather,
@@ -137,6 +141,7 @@ impl World {
             operator,
             kills: 0,
             mirror: chance.percent(35),
+            missing,
             split,
             // Nobody reads what they write who have connections of their own.
             cached: chance.percent(40) && !courier,
@@ -167,6 +172,9 @@ const LIMITS: Limits = Limits { time_max: Duration::from_secs(4 * 3600), turns_m
 const BEGINNING: Duration = Duration::from_millis(100);
 /// So many clients have connections of their own, where some have.
 const COURIERS_MAX: u32 = 2;
+/// What two servers may lack.
+const MISSING: [[Option<&str>; 2]; 4] =
+    [[None, Some("red")], [Some("blue"), None], [Some("blue"), Some("red")], [Some("red"), Some("red")]];
 /// After the last fault: so long until nothing has an excuse any more.
 const BREATH: Duration = Duration::from_secs(2);
 /// So many clients come then.
@@ -216,6 +224,9 @@ impl Stage {
         let replica = Server::start(rt, &judge, "b", address("10.0.0.2:3306"), nature, Chance::new(world.seed, 11));
         let mirror = Server::start(rt, &judge, MIRROR, address("10.0.0.3:3306"), nature, Chance::new(world.seed, 12));
         replica.follow(&master, world.lag, world.split.is_some());
+        for (server, missing) in [&master, &replica].into_iter().zip(world.missing) {
+            server.ground.borrow_mut().missing = missing;
+        }
         let proxy = address("127.0.0.1:6033");
         let (notes, noted) = mailbox::channel::<String>(100_000);
         let (tells, ended) = start_cores(rt, &judge, world, &proxy, &notes);

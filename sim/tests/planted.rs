@@ -5,7 +5,7 @@ use backend::Hold;
 use backend::planted::{
     ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES,
     FORGET_WRITES, GO_ON, HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN,
-    NEVER_DISTURBED, NO_PACE, OLD_TYPES, SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -233,6 +233,11 @@ fn a_copy_of_what_is_of_its_connection_is_seen() {
 #[test]
 fn a_transaction_that_begins_on_a_reader_is_seen() {
     assert_seen(&BEGIN_THERE, Calm, &["BEGIN on connection", "of a server that only reads"]);
+}
+
+#[test]
+fn a_schema_that_is_passed_over_is_seen() {
+    assert_seen(&PASS_OVER, Calm, &["and its client is in"]);
 }
 
 #[test]

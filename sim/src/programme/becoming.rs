@@ -32,6 +32,9 @@ impl Session<'_> {
             Ok(Ok(Reply::Err { code: 2013 | 9001, message })) if user == COURIER => {
                 self.judge.excuse(&self.who, &format!("{words}: {message}"));
             }
+            Ok(Ok(Reply::Err { code: 1049, message })) if user == COURIER && self.manners.missing[0] == Some(schema) => {
+                self.judge.tell(&self.who, &format!("{words}: {message}"));
+            }
             Ok(Ok(reply)) => self.judge.accuse(&self.who, &format!("{words}: {reply:?}")),
         }
         Err(Over)

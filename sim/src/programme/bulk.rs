@@ -84,7 +84,12 @@ impl Session<'_> {
                     self.judge.fate(line, Fate::Never);
                 }
             }
-            Some(Reply::Err { code, message }) => self.complained(&words, code, &message),
+            Some(Reply::Err { code, message }) => {
+                self.complained(&words, code, &message);
+                for line in lines.iter().filter(|_| self.refused.is_some()) {
+                    self.judge.fate(line, Fate::Never);
+                }
+            }
             other => self.judge.accuse(&self.who, &format!("{words}: {other:?}")),
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Statements about what a session has on its connections: the client's own [`Belongings`] say what each answer must be.
 
+use super::schema::Refusal;
 use super::{Goes, Over, Session};
 use crate::belongings::Answer;
 use crate::client::Reply;
@@ -10,6 +11,9 @@ impl Session<'_> {
     pub(super) async fn having(&mut self) -> Goes {
         if !self.own.autocommit || !self.has_belongings {
             return Ok(());
+        }
+        if self.is_somewhere_unknown() && self.chance.percent(60) {
+            return self.use_schema().await;
         }
         // Whatever it leaves may keep the session at its server.
         self.pinned = true;
@@ -186,6 +190,9 @@ impl Session<'_> {
     /// What the statement before has left, in one of the ways of asking, or in several.
     async fn warnings(&mut self) -> Goes {
         let ways = ["SHOW WARNINGS", "SHOW ERRORS", "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count"];
+        if self.refused == Some(Refusal::OnTheWay) {
+            return Ok(());
+        }
         for _ in 0..self.chance.between(1, 3) {
             let way = if self.chance.percent(50) { ways[0] } else { *self.chance.one_of(&ways) };
             self.agree(way).await?;

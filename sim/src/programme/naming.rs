@@ -1,6 +1,6 @@
 //! PREPARE, EXECUTE and DEALLOCATE PREPARE: names that are each session's own, wherever its statements run.
 
-use super::{Goes, Session};
+use super::{Goes, Over, Session};
 use crate::client::Reply;
 use crate::mind::{Complaint, NAMED_INSERT, no_statement};
 use std::collections::BTreeMap;
@@ -70,6 +70,9 @@ impl Session<'_> {
             (Some(Reply::Err { code: 1064, message }), None) => self.twin.fail(&Complaint(1064, message)),
             (Some(Reply::Err { code, message }), _) => {
                 self.complained(&sql, code, &message);
+                if self.refused.is_some() {
+                    return self.give_up(name).await;
+                }
                 // Whether what had the name was given up before that is not known.
                 return Box::pin(self.prepare_by_name(name)).await;
             }
@@ -89,11 +92,34 @@ impl Session<'_> {
                 self.complained(&sql, code, &message);
                 // Whether it was done is not known.
                 self.named.remove(name);
+                if self.refused.is_some() {
+                    return Err(Over);
+                }
                 return self.prepare_by_name(name).await;
             }
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
         Ok(())
+    }
+
+    /// From now on the name means nothing, whatever it has meant.
+    async fn give_up(&mut self, name: &'static str) -> Goes {
+        let sql = format!("DEALLOCATE PREPARE {name}");
+        match self.query(&sql).await? {
+            Some(Reply::Ok) => Ok(()),
+            Some(Reply::Err { code: 1243, message }) => {
+                self.is_unknown(&sql, no_statement(name, "DEALLOCATE PREPARE"), &message);
+                Ok(())
+            }
+            Some(Reply::Err { code, message }) => {
+                self.complained(&sql, code, &message);
+                Err(Over)
+            }
+            other => {
+                self.judge.accuse(&self.who, &format!("{sql}: {other:?}"));
+                Err(Over)
+            }
+        }
     }
 
     async fn execute_by_name(&mut self, name: &'static str) -> Goes {

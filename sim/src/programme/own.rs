@@ -184,13 +184,15 @@ impl Session<'_> {
     pub(super) async fn use_schema(&mut self) -> Goes {
         let name = *self.chance.one_of(&SCHEMAS);
         if self.chance.percent(50) {
-            return self.run(&format!("USE {name}"), false, |own| name.clone_into(&mut own.schema)).await;
+            let mut done = false;
+            self.run(&format!("USE {name}"), false, |_| done = true).await?;
+            return self.has_used(name, done);
         }
         let mut payload = vec![0x02];
         payload.extend_from_slice(name.as_bytes());
         match self.ask(&format!("COM_INIT_DB {name}"), &payload, Due::Text).await? {
-            Some(Reply::Ok) => name.clone_into(&mut self.own.schema),
-            Some(Reply::Err { code, message }) => self.complained("COM_INIT_DB", code, &message),
+            Some(Reply::Ok) => return self.has_used(name, true),
+            Some(Reply::Err { code, message }) => self.complained(&format!("COM_INIT_DB {name}"), code, &message),
             other => self.judge.accuse(&self.who, &format!("COM_INIT_DB: {other:?}")),
         }
         Ok(())

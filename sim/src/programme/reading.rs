@@ -40,7 +40,9 @@ impl Session<'_> {
                 13 if self.has_belongings => self.agree(&format!("SELECT '{tag}', LAST_INSERT_ID()")).await?,
                 14 if self.has_belongings => {
                     self.few().await?;
-                    self.agree("SELECT FOUND_ROWS()").await?;
+                    if self.twin.found.is_some() {
+                        self.agree("SELECT FOUND_ROWS()").await?;
+                    }
                 }
                 15 if self.manners.room => {
                     self.agree(&format!("SELECT GET_LOCK('{tag}', 0)")).await?;

@@ -41,6 +41,10 @@ impl Session<'_> {
             }
             (_, Some(Reply::Err { code, message })) => {
                 self.complained(&sql, code, &message);
+                if self.refused.is_some() {
+                    self.judge.fate(&line, Fate::Never);
+                    return Ok(());
+                }
                 // In the middle of a file there is no way on.
                 return Err(Over);
             }

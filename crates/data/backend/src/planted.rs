@@ -59,6 +59,8 @@ thread_local! {
     pub static KEEP_COPIES: Cell<bool> = const { Cell::new(false) };
     /// What means something on its own connection only is copied, too.
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
+    /// A schema that a server does not have is passed over: what is said in it runs in the one before.
+    pub static PASS_OVER: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 
