@@ -116,6 +116,7 @@ impl Client {
         user: &str,
         schema: Option<&str>,
         charset: u16,
+        more: Caps,
         chance: &mut Chance,
     ) -> Result<Self, Refused> {
         let mut conn = Conn::new(rt.connect(to).await?);
@@ -134,7 +135,8 @@ impl Client {
                 | caps::LOCAL_FILES
                 | caps::MARIADB_BULK
                 | deprecate
-                | several,
+                | several
+                | more,
             charset,
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
             compression,

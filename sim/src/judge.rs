@@ -58,6 +58,8 @@ pub(crate) struct Judge {
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
     offline: RefCell<Vec<Offline>>,
+    /// When a password had expired: from, to.
+    expired: RefCell<Vec<(Instant, Option<Instant>)>>,
 }
 
 /// A server that was out of service.
@@ -89,6 +91,7 @@ impl Judge {
             schemas: RefCell::default(),
             seen: RefCell::default(),
             offline: RefCell::default(),
+            expired: RefCell::default(),
         }
     }
 
@@ -224,6 +227,31 @@ impl Judge {
         if let Some(offline) = self.offline.borrow_mut().get_mut(number) {
             offline.to = Some(self.rt.now());
         }
+    }
+
+    /// From now on the password of one account has expired, on all servers.
+    pub(crate) fn expire(&self) {
+        if !self.is_expired() {
+            self.tell("world", "a password expires");
+            self.expired.borrow_mut().push((self.rt.now(), None));
+        }
+    }
+
+    /// It has a new one.
+    pub(crate) fn renew(&self) {
+        if let Some((_, to)) = self.expired.borrow_mut().last_mut() {
+            to.get_or_insert(self.rt.now());
+        }
+    }
+
+    /// Whether it has expired.
+    pub(crate) fn is_expired(&self) -> bool {
+        self.expired.borrow().last().is_some_and(|(_, to)| to.is_none())
+    }
+
+    /// Whether it has, or had at any time since.
+    pub(crate) fn was_expired_since(&self, since: Instant) -> bool {
+        self.expired.borrow().last().is_some_and(|(_, to)| to.is_none_or(|to| to >= since))
     }
 
     /// Nothing is opened to a server that is out of service, and nothing stays open to one that is OFFLINE_HARD. Either is heard of up to `late` after it was.

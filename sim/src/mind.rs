@@ -143,6 +143,8 @@ pub(crate) struct Mind {
     pub(crate) has: Belongings,
     /// It tells what programs change.
     tracks: bool,
+    /// A new password is wanted before anything else.
+    pub(crate) sandbox: bool,
 }
 
 fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), Complaint> {
@@ -201,6 +203,7 @@ impl Mind {
             spoiled: false,
             has: Belongings::default(),
             tracks: false,
+            sandbox: false,
         }
     }
 

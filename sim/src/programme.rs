@@ -3,6 +3,7 @@
 mod becoming;
 mod bulk;
 mod cursor;
+mod expiry;
 mod having;
 mod killing;
 mod lines;
@@ -20,7 +21,7 @@ use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
 use crate::mind::{ADDED, ECHO, SCHEMAS, SERVERS_CHARSET};
-use crate::server::{COURIER, LOAD, MIRROR};
+use crate::server::{COURIER, LOAD, MIRROR, SLEEPER};
 use killing::Fire;
 use lines::Moment;
 use naming::Named;
@@ -101,6 +102,8 @@ pub(crate) struct Manners {
     cached: bool,
     /// As [`World::missing`](crate::World::missing).
     missing: [Option<&'static str>; 2],
+    /// It is one whose password expires, sometimes.
+    pub(crate) sleeper: bool,
     /// Nothing breaks, nothing is late, and nobody waits by order.
     calm: bool,
     /// The replica is in service all the time.
@@ -121,6 +124,7 @@ impl Manners {
             lag: world.lag,
             cached: world.cached,
             missing: world.missing,
+            sleeper: false,
             mirror: world.mirror,
             calm: world.weather == crate::Weather::Calm && !world.operator && world.pace == 0 && world.bytes_per_second == 0,
             steady: !world.rough() && !world.operator,
@@ -194,6 +198,14 @@ struct Session<'a> {
     interrupted: bool,
     /// What was said last was refused.
     refused: Option<Refusal>,
+    /// It can handle a password that has expired.
+    able: bool,
+    /// When it began with a password that was good, or set one.
+    renewed: rt::Instant,
+    /// When it said something last.
+    asked: rt::Instant,
+    /// The writer wants a new password of it.
+    stranded: bool,
 }
 
 /// Lives the sessions of one client.
@@ -215,10 +227,16 @@ async fn session(
 ) {
     let who = format!("client {number}");
     let through = manners.courier && chance.percent(60);
-    let user = if through { COURIER } else { *chance.one_of(&USERS[..manners.users]) };
+    let sleeps = manners.sleeper && chance.percent(80);
+    let able = if manners.sleeper && chance.percent(65) { wire::caps::EXPIRED_PASSWORDS } else { 0 };
+    let user = match () {
+        () if through => COURIER,
+        () if sleeps => SLEEPER,
+        () => *chance.one_of(&USERS[..manners.users]),
+    };
     let charset = *chance.one_of(&CHARSETS);
     let schema = if chance.percent(70) || manners.cached { Some(*chance.one_of(&SCHEMAS)) } else { None };
-    let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, chance)).await;
+    let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, able, chance)).await;
     let client = match entered {
         Ok(Ok(client)) => client,
         Ok(Err(Refused::Net(error))) if manners.breaks => return judge.excuse(&who, &format!("cannot log in: {error}")),
@@ -271,6 +289,10 @@ async fn session(
         told: false,
         interrupted: false,
         refused: None,
+        able: able != 0,
+        renewed: rt.now(),
+        asked: rt.now(),
+        stranded: false,
     };
     if session.through && session.begin_through().await.is_err() {
         return;
@@ -292,6 +314,9 @@ impl Session<'_> {
         let open = self.own.in_transaction;
         if self.is_somewhere_unknown() && self.chance.percent(25) {
             return self.use_schema().await;
+        }
+        if self.may_set_password() && self.chance.percent(12) {
+            return self.set_password().await;
         }
         if self.chance.percent(30) {
             return self.having().await;
@@ -334,7 +359,7 @@ impl Session<'_> {
             95 => self.mistake().await,
             96 => self.leave().await,
             98 if !open && self.own.autocommit => self.xa().await,
-            97 | 100.. if !self.through => self.under_fire().await,
+            97 | 100.. if !self.through && self.user != SLEEPER => self.under_fire().await,
             _ => {
                 self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
                 Ok(())
@@ -346,9 +371,9 @@ impl Session<'_> {
     async fn ask(&mut self, words: &str, payload: &[u8], due: Due) -> Goes<Option<Reply>> {
         self.judge.tell(&self.who, words);
         self.say_where(words);
-        let asked = self.rt.now();
+        self.asked = self.rt.now();
         let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
-        let took = self.rt.now() - asked;
+        let took = self.rt.now() - self.asked;
         let soon = !self.manners.mirror || !self.manners.calm || took < SOON;
         self.judge
             .check(soon, &self.who, || format!("{words}: answered after {took:?}, where nothing but the mirror takes its time"));
@@ -385,7 +410,7 @@ impl Session<'_> {
 
     /// The connection is over, and nobody says why. Right is that where a server has ended its own in a moment in which it would have ended this one.
     fn closed(&mut self, words: &str, error: &NetError) {
-        let bound = self.keeps > 0 || self.own.in_transaction || !self.own.autocommit || self.leaves;
+        let bound = self.stranded || self.keeps > 0 || self.own.in_transaction || !self.own.autocommit || self.leaves;
         // In the middle of a file there is no way on for who is interrupted.
         if self.interrupted || self.under_fire.is_some() && words.starts_with(LOAD) {
             self.judge.tell(&self.who, "is over");
@@ -430,7 +455,7 @@ impl Session<'_> {
 
     /// An error answer to something that is right: a fault must explain it.
     fn complained(&mut self, words: &str, code: u16, message: &str) {
-        if code == 1049 && self.is_unknown_there(words, message) {
+        if code == 1049 && self.is_unknown_there(words, message) || self.has_expired(words, code, message) {
             return;
         }
         let gone = matches!(code, 2013 | 9001 | 1053 | 2002 | 2003 | 2006);
@@ -663,6 +688,7 @@ impl Session<'_> {
         let alone = self.own.autocommit && !self.own.in_transaction;
         match reply {
             Some(Reply::Ok) if alone => {
+                self.is_not_stranded(sql);
                 self.own.use_tables();
                 self.judge.fate(&tag, Fate::Acknowledged);
             }
@@ -672,6 +698,7 @@ impl Session<'_> {
             }
             Some(Reply::Err { code, message }) => {
                 self.complained(sql, code, &message);
+                self.stranded |= self.refused.is_some() && code == 1820;
                 if self.refused.is_some() {
                     self.judge.fate(&tag, Fate::Never);
                 }
@@ -804,6 +831,7 @@ impl Session<'_> {
         self.announced = false;
         self.leave_spot();
         self.pinned = self.through;
+        self.stranded = false;
         self.keeps = 0;
         self.prepared.clear();
         self.inserter = None;

@@ -1,11 +1,12 @@
 //! Worlds with a plot: what once went wrong, in the order in which it did.
 
 use crate::client::{Client, Due, Reply, Row};
-use crate::server::LOAD;
+use crate::server::{LOAD, SLEEPER};
 use crate::world::{Stage, World, perform};
 use crate::{Verdict, Weather};
 use rt::local::{Receiver, oneshot};
 use std::time::Duration;
+use wire::caps;
 
 /// Nothing takes so long where nobody waits for ever.
 const SOON: Duration = Duration::from_secs(1);
@@ -21,6 +22,8 @@ fn small(cores: u32) -> World {
         courier: false,
         split: None,
         cached: false,
+        missing: [None; 2],
+        expires: false,
         mirror: false,
         bytes_per_second: 0,
         pace: 0,
@@ -191,6 +194,20 @@ pub fn an_id_is_asked_for_on_a_reader() -> Verdict {
             stage.judge.check(well, "client", || format!("{told:?} instead of {id}"));
             stage.done(&mut one, "COMMIT").await;
         }
+    })
+}
+
+/// A reader has said that the password has expired, and the new one is the first that the writer hears.
+#[must_use]
+pub fn a_password_is_set_where_nothing_was_refused() -> Verdict {
+    perform(&small(1), |stage| async move {
+        stage.judge.expire();
+        let mut one = stage.enter_as(SLEEPER, caps::EXPIRED_PASSWORDS).await;
+        let refused = stage.rt.timeout(SOON, one.ask(b"\x03SELECT 'c0-1' FROM few", Due::Text)).await;
+        let well = matches!(refused, Ok(Ok(Reply::Err { code: 1820, .. })));
+        stage.judge.check(well, "client", || format!("{refused:?}"));
+        stage.done(&mut one, "ALTER USER USER() IDENTIFIED BY 'grist'").await;
+        stage.done(&mut one, "SELECT 'c0-2' FROM few").await;
     })
 }
 

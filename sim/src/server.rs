@@ -2,6 +2,7 @@
 
 mod bulk;
 mod copying;
+mod expiry;
 mod filing;
 mod following;
 mod whims;
@@ -14,6 +15,7 @@ use crate::belongings::{Answer, Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
 use crate::mind::{ADDED, Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, no_statement, rows_of_cursor};
+use expiry::changes_password;
 use following::Following;
 use net::{Conn, NetError};
 use rt::local::Notify;
@@ -41,6 +43,8 @@ pub(crate) const PASSWORD: &str = "grist";
 pub(crate) const MIRROR: &str = "c";
 /// The user who shares no connection.
 pub(crate) const COURIER: &str = "courier";
+/// The user whose password may have expired.
+pub(crate) const SLEEPER: &str = "sleeper";
 
 const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
@@ -56,6 +60,7 @@ const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::CONNECT_ATTRS
     | caps::PLUGIN_AUTH_LENENC
     | caps::SESSION_TRACK
+    | caps::EXPIRED_PASSWORDS
     | caps::LOCAL_FILES;
 
 /// How a list of connections is asked for.
@@ -172,6 +177,7 @@ impl Server {
                         user: String::new(),
                         nonce: [0; 20],
                         several: false,
+                        said_expired: false,
                         had: BTreeSet::new(),
                     };
                     let _over = guest.serve(socket).await;
@@ -236,6 +242,8 @@ struct Guest {
     nonce: auth::Nonce,
     /// It takes several statements in one text.
     several: bool,
+    /// It has said that the password has expired.
+    said_expired: bool,
     had: BTreeSet<&'static str>,
 }
 
@@ -286,6 +294,7 @@ impl Guest {
             }
             if let Command::Query(query) = &command
                 && query.sql.starts_with(LOAD.as_bytes())
+                && !mind.sandbox
             {
                 let text = String::from_utf8_lossy(query.sql).into_owned();
                 if self.load(&mut conn, &mut mind, &text, caps, packet.seq).await? {
@@ -411,21 +420,34 @@ impl Guest {
             conn.reply(&payload).await?;
             return Ok(None);
         }
+        let caps = login.caps & self.server.caps;
+        let expired = self.is_expired(&login.user, caps);
+        if let Err(complaint) = &expired {
+            written(complaint).write(&mut payload);
+            conn.reply(&payload).await?;
+            return Ok(None);
+        }
         if let Some(Err(complaint)) = login.database.as_deref().map(|name| self.server.ground.borrow().knows_schema(name)) {
             written(&complaint).write(&mut payload);
             conn.reply(&payload).await?;
             return Ok(None);
         }
         self.user.clone_from(&login.user);
-        let caps = login.caps & self.server.caps;
         self.several = caps::has(caps, caps::MULTI_STATEMENTS);
         ok::Ok { status: status::AUTOCOMMIT, ..ok::Ok::default() }.write(&mut payload, caps);
         conn.reply(&payload).await?;
         self.server.judge.tell(&who, &format!("{} is connection {}", login.user, self.id));
-        Ok(Some((caps, Mind::new(login.database.as_deref(), login.charset))))
+        let sandbox = expired.unwrap_or(false);
+        let mut mind = Mind::new(login.database.as_deref(), login.charset);
+        mind.sandbox = sandbox;
+        Ok(Some((caps, mind)))
     }
 
     fn answer(&mut self, mind: &mut Mind, command: &Command<'_>, caps: Caps, seq: u8, out: &mut Vec<u8>) -> Result<(), NetError> {
+        if let Some(complaint) = self.wants_another_password(command, mind) {
+            Writer::new(out, seq, caps, flags(mind)).err(&written(&complaint));
+            return Ok(());
+        }
         let said = match command {
             Command::Query(query) => {
                 let text = String::from_utf8_lossy(query.sql);
@@ -471,6 +493,13 @@ impl Guest {
                         proven.is_some()
                     )
                 });
+                let sandbox = match self.is_expired(&change.user, caps) {
+                    Ok(sandbox) => sandbox,
+                    Err(complaint) => {
+                        Writer::new(out, seq, caps, 0).err(&written(&complaint));
+                        return Ok(());
+                    }
+                };
                 if let Some(Err(complaint)) =
                     change.database.as_deref().map(|name| self.server.ground.borrow().knows_schema(name))
                 {
@@ -480,6 +509,7 @@ impl Guest {
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
                 self.server.ground.borrow_mut().leave(self.id);
                 mind.log_in(change.database.as_deref(), change.charset.unwrap_or(SERVERS_CHARSET));
+                mind.sandbox = sandbox;
                 self.had.insert("a reset by login");
                 Ok(Said::Ok)
             }
@@ -590,7 +620,7 @@ impl Guest {
         Ok(())
     }
 
-    fn query(&self, text: &str, mind: &mut Mind) -> Result<Said, Complaint> {
+    fn query(&mut self, text: &str, mind: &mut Mind) -> Result<Said, Complaint> {
         if text == "SELECT 1 FROM (SELECT 1) nothing" && mind.has.warns() {
             self.server.judge.hit("warnings of others forgotten", 1);
         } else if text.starts_with("SET last_insert_id") {
@@ -601,6 +631,9 @@ impl Guest {
             mind.has.begin(text);
             mind.has.fail(&complaint);
             return Err(complaint);
+        }
+        if changes_password(text) {
+            return Ok(self.has_new_password(text, mind));
         }
         self.server.catch_up();
         if text.starts_with(LISTED) {
@@ -628,7 +661,7 @@ impl Guest {
     }
 
     /// Several statements in one text, up to the first that fails.
-    fn each(&self, parts: &[&str], mind: &mut Mind, mut writer: Writer<'_>) -> Result<(), NetError> {
+    fn each(&mut self, parts: &[&str], mind: &mut Mind, mut writer: Writer<'_>) -> Result<(), NetError> {
         for (at, part) in parts.iter().enumerate() {
             let said = self.query(part, mind);
             let failed = said.is_err();
@@ -716,7 +749,7 @@ impl Guest {
         }
         let tag = text.split('\'').nth(1).unwrap_or_default();
         // What we bring there for it comes before its schema.
-        let counts = !(self.server.mirrors || is_of_lock(text) || text.starts_with("SET "));
+        let counts = !(self.server.mirrors || mind.sandbox || is_of_lock(text) || text.starts_with("SET "));
         if counts && let Some(schema) = self.server.judge.schema_of(tag) {
             self.server.judge.check(mind.schema == schema, &format!("server {}", self.server.name), || {
                 format!("{text} on connection {}, in schema {:?}, and its client is in {schema:?}", self.id, mind.schema)
@@ -735,6 +768,9 @@ impl Guest {
             let words = || format!("{client} on connection {}, where {:?} has a cursor", self.id, self.last);
             let who = format!("server {}", self.server.name);
             self.server.judge.check(mind.cursors.is_empty(), &who, words);
+            self.server.judge.check(!self.said_expired, &who, || {
+                format!("{client} on connection {}, where {:?} was told of an expired password", self.id, self.last)
+            });
             self.server.judge.check(!self.is_courier, &who, || {
                 format!("{client} on connection {}, which was to be {:?}'s alone", self.id, self.last)
             });

@@ -4,7 +4,7 @@ use crate::chance::Chance;
 use crate::client::Client;
 use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
-use crate::server::{COURIER, MIRROR, Nature, PASSWORD, Server, judge_copies};
+use crate::server::{COURIER, MIRROR, Nature, PASSWORD, SLEEPER, Server, judge_copies};
 use bridge::{Ask, Counter, Report, ToCore};
 use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users, Variables};
 use rt::permits::Registry;
@@ -68,6 +68,8 @@ pub struct World {
     pub mirror: bool,
     /// The schema that the first server has not, and the one that the second has not.
     pub missing: [Option<&'static str>; 2],
+    /// The password of an account expires, whose clients can set another, or cannot.
+    pub expires: bool,
     /// What goes wrong with bytes.
     pub faults: Faults,
 }
@@ -126,6 +128,9 @@ impl World {
         let split = if chance.percent(40) { Some(if chance.percent(60) { behind } else { 0 }) } else { None };
         let mut later = Chance::new(seed, 21);
         let missing = if later.percent(40) { *later.one_of(&MISSING) } else { [None; 2] };
+        let expires = later.percent(30) && !courier;
+        // They keep those on which a server wants a new password, and others need some, too.
+        let connections = if expires { connections.max(SLEEPERS_MAX + 1) } else { connections };
         Self {
             seed,
             weather,
@@ -142,6 +147,7 @@ impl World {
             kills: 0,
             mirror: chance.percent(35),
             missing,
+            expires,
             split,
             // Nobody reads what they write who have connections of their own.
             cached: chance.percent(40) && !courier,
@@ -172,6 +178,8 @@ const LIMITS: Limits = Limits { time_max: Duration::from_secs(4 * 3600), turns_m
 const BEGINNING: Duration = Duration::from_millis(100);
 /// So many clients have connections of their own, where some have.
 const COURIERS_MAX: u32 = 2;
+/// Of so many clients the password may expire.
+const SLEEPERS_MAX: u32 = 2;
 /// What two servers may lack.
 const MISSING: [[Option<&str>; 2]; 4] =
     [[None, Some("red")], [Some("blue"), None], [Some("blue"), Some("red")], [Some("red"), Some("red")]];
@@ -237,7 +245,12 @@ impl Stage {
 
     /// A client without anything particular.
     pub(crate) async fn enter(&self) -> Client {
-        let entered = Client::log_in(&self.rt, &self.proxy, "miller", None, 45, &mut Chance::new(1, 1)).await;
+        self.enter_as("miller", 0).await
+    }
+
+    /// One of this user, with these capabilities beside others.
+    pub(crate) async fn enter_as(&self, user: &str, more: wire::caps::Caps) -> Client {
+        let entered = Client::log_in(&self.rt, &self.proxy, user, None, 45, more, &mut Chance::new(1, 1)).await;
         entered.unwrap_or_else(|refused| panic!("a client of a scene is let in: {refused}"))
     }
 }
@@ -268,6 +281,9 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         });
     } else {
         drop(done);
+    }
+    if world.expires {
+        rt.spawn(expire(rt.clone(), judge.clone(), chance(6)));
     }
     let (recovers, recovered) = rt::local::oneshot();
     if world.mirror {
@@ -342,7 +358,9 @@ fn clients(
     let begin = |number: u64| {
         let (done, ended) = rt::local::oneshot();
         let courier = world.courier && number - first < COURIERS_MAX.into();
-        let manners = Manners::of(world, courier);
+        let sleeper = world.expires && number - first < SLEEPERS_MAX.into();
+        let mut manners = Manners::of(world, courier);
+        manners.sleeper = sleeper;
         let life =
             programme::live(rt.clone(), judge.clone(), proxy.clone(), number, manners, Chance::new(world.seed, 100 + number));
         rt.spawn(async move {
@@ -424,6 +442,17 @@ async fn disasters(rt: &Rt, judge: &Judge, servers: &[Rc<Server>], mut chance: C
         rt.sleep(Duration::from_millis(chance.between(1, 3000))).await;
         hand.restore(&server.at);
         judge.tell("world", &format!("server {} is back", server.name));
+    }
+}
+
+/// A password expires, at once or later, and again.
+async fn expire(rt: Rt, judge: Rc<Judge>, mut chance: Chance) {
+    if chance.percent(50) {
+        judge.expire();
+    }
+    for _ in 0..chance.between(1, 4) {
+        rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
+        judge.expire();
     }
 }
 
@@ -534,6 +563,7 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         ("mysql-enable_load_data_local_infile", "true"),
         ("mysql-query_cache_soft_ttl_pct", "50"),
         ("mysql-default_authentication_plugin", "mysql_native_password"),
+        ("mysql-init_connect", if world.expires && world.seed >> 7 & 1 == 1 { "DO 0" } else { "" }),
         // Waiting for others is no error here, however long they take.
         ("mysql-connect_timeout_server_max", "300000"),
         ("mysql-server_compression_algorithm", if world.seed >> 4 & 1 == 1 { "zstd" } else { "zlib" }),
@@ -558,7 +588,7 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         ..RuleRow::default()
     };
     let courier = UserRow { fast_forward: 1, ..user(COURIER) };
-    let all = [user("miller"), user("baker"), courier];
+    let all = [user("miller"), user("baker"), courier, user(SLEEPER)];
     let users = Users::build(all, &variables).expect("users of this file");
     let settings = |hostgroup_id, hostgroup_settings| HostgroupAttributesRow {
         hostgroup_id,

@@ -241,6 +241,11 @@ fn a_schema_that_is_passed_over_is_seen() {
 }
 
 #[test]
+fn a_connection_that_wants_a_new_password_and_is_given_back_is_seen() {
+    assert_missed(Hold::ExpiredPassword, &["was told of an expired password"]);
+}
+
+#[test]
 fn without_them_nothing_is_seen() {
     let told: Vec<_> = (0..20).flat_map(|seed| run(&World::with(seed, Calm)).violations).collect();
     assert!(told.is_empty(), "{told:#?}");

@@ -3,9 +3,10 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_fetch_is_refused, a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was, a_successor_has_the_number,
-    a_transaction_begins_before_it_is_ended, an_id_is_asked_for_on_a_reader, each_has_what_the_other_wants,
-    nothing_is_lost_with_a_connection, two_questions_are_interrupted, what_is_spare_is_broken,
+    a_fetch_is_refused, a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was,
+    a_password_is_set_where_nothing_was_refused, a_successor_has_the_number, a_transaction_begins_before_it_is_ended,
+    an_id_is_asked_for_on_a_reader, each_has_what_the_other_wants, nothing_is_lost_with_a_connection,
+    two_questions_are_interrupted, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -72,6 +73,11 @@ fn a_connection_of_which_nothing_is_to_be_told_may_break() {
 #[test]
 fn what_is_refused_has_no_rows() {
     hold(a_fetch_is_refused);
+}
+
+#[test]
+fn a_new_password_that_the_writer_hears_first_is_one_for_the_reader_too() {
+    hold(a_password_is_set_where_nothing_was_refused);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 31] = [
+const HITS: [(&str, u64); 33] = [
     ("a copy", 500),
     ("a copy in the state of its session", 50),
     ("lines that may be of the cache", 50),
@@ -40,6 +40,8 @@ const HITS: [(&str, u64); 31] = [
     ("an insert id brought", 10),
     ("rows in bulk", 100),
     ("a schema that is not there", 50),
+    ("a password that is to be set", 20),
+    ("a new password", 10),
 ];
 
 /// Plays seeds and asks that no oracle complains, and that it was no idle play.

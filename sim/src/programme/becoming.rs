@@ -3,13 +3,17 @@
 use super::{CHARSETS, Goes, Over, Own, Session, USERS};
 use crate::client::{Broken, Reply};
 use crate::mind::{NO_ROLE, SCHEMAS};
-use crate::server::{COURIER, PASSWORD};
+use crate::server::{COURIER, PASSWORD, SLEEPER};
 
 impl Session<'_> {
     /// Becomes somebody, who may be who it was, with nothing of what it had.
     pub(super) async fn become_another(&mut self) -> Goes {
         let users = &USERS[..self.manners.users];
-        let user = if self.manners.courier && self.chance.percent(40) { COURIER } else { *self.chance.one_of(users) };
+        let user = match () {
+            () if self.manners.courier && self.chance.percent(40) => COURIER,
+            () if self.manners.sleeper && self.chance.percent(40) => SLEEPER,
+            () => *self.chance.one_of(users),
+        };
         let charset = *self.chance.one_of(&CHARSETS);
         let schema = if self.chance.percent(70) || self.manners.cached { *self.chance.one_of(&SCHEMAS) } else { "" };
         let wrong = self.chance.percent(10);
@@ -49,6 +53,7 @@ impl Session<'_> {
         let keeps = self.manners.mariadb && same && !self.through;
         let role = if keeps { self.own.role } else { NO_ROLE };
         self.charset = charset;
+        self.renewed = self.rt.now();
         self.forget(Own { role, ..Own::new(schema, charset) });
         (self.told, self.interrupted, self.leaves) = (false, false, false);
         self.client.number = self.client.greeted;

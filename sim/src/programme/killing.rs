@@ -22,7 +22,7 @@ impl Session<'_> {
         self.chance.next();
         self.rt.spawn(async move {
             rt.sleep(Duration::from_micros(chance.below(40_000))).await;
-            let reply = match Client::log_in(&rt, &proxy, user, None, 8, &mut chance).await {
+            let reply = match Client::log_in(&rt, &proxy, user, None, 8, 0, &mut chance).await {
                 Ok(mut client) => client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text).await.ok(),
                 Err(_) => None,
             };

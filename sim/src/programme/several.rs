@@ -71,6 +71,7 @@ impl Session<'_> {
         self.judge.hit("several statements in one text", 1);
         let whole = parts.iter().map(|(sql, _)| sql.as_str()).collect::<Vec<_>>().join("; ");
         self.judge.tell(&self.who, &whole);
+        self.asked = self.rt.now();
         let last = parts.len() - 1;
         let ends = parts.iter().any(|(_, part)| matches!(part, Part::Run(true, _)));
         let mut failed = false;

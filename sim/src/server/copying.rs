@@ -36,6 +36,7 @@ impl Guest {
         self.server.judge.hit("a copy", 1);
         let tag = text.split('\'').nth(1).unwrap_or_default();
         if text.contains(" FROM state")
+            && !mind.sandbox
             && let Some(has) = self.server.judge.state_of_copy(tag)
         {
             let told = mind.report();

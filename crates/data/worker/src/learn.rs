@@ -63,9 +63,9 @@ impl Session {
                 backend.warned = (!error).then(|| response.warnings());
             }
         }
-        if !error && backend.holds.has(Hold::ExpiredPassword) && changes_password(job.sent()) {
+        if !error && changes_password(job.sent()) {
             backend.holds.remove(Hold::ExpiredPassword);
-            // The other connections of the session do not hear of it.
+            // The other connections of the session do not hear of it, be it that nothing was refused here before.
             for (_, mut other) in self.held.take_all_that(|other| other.holds.has(Hold::ExpiredPassword)) {
                 other.retire();
                 self.core.pools.release(other);
