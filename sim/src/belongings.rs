@@ -11,6 +11,7 @@
 //!                                               CALL also @b, of which nobody tells, as INSERT INTO hides VALUES ('tag') does:
 //!                                               of that it is told that something has changed. CALL hide('tag') sets @b only. What is left: SELECT s.*, …
 //!                                               SHOW ERRORS, SHOW COUNT(*) WARNINGS, SHOW COUNT(*) ERRORS, SELECT @@warning_count
+//! HANDLER h OPEN, READ FIRST, READ NEXT, CLOSE  SELECT 'tag', NEXTVAL(s) …, LASTVAL(s) …
 //! ```
 
 use crate::mind::{Complaint, SCHEMAS, no_schema};
@@ -43,6 +44,8 @@ pub(crate) struct Ground {
     pub(crate) detaches: bool,
     /// How many columns somebody has added to `echo`.
     pub(crate) added: usize,
+    /// The last number of its sequence.
+    pub(crate) sequence: u64,
     /// What it has of the log of another server, if it follows one.
     pub(crate) copy: Option<Vec<String>>,
     /// The schema that there is not here.
@@ -79,6 +82,10 @@ pub(crate) struct Belongings {
     tables: BTreeMap<String, Vec<String>>,
     locked: bool,
     locks: Vec<String>,
+    /// Handlers that are open: how far each has read.
+    handlers: BTreeMap<String, u64>,
+    /// LASTVAL() of the sequence.
+    pub(crate) last_value: Option<u64>,
     pub(crate) insert_id: u64,
     pub(crate) row_count: i64,
     /// FOUND_ROWS(), if it is known.
@@ -98,6 +105,10 @@ fn quoted(sql: &str) -> Option<&str> {
 /// The client of a tag.
 pub(crate) fn client(sql: &str) -> Option<&str> {
     quoted(sql)?.split_once('-').map(|(client, _)| client).filter(|client| client.starts_with('c'))
+}
+
+fn no_handler(name: &str) -> Complaint {
+    Complaint(1109, format!("Unknown table '{name}' in HANDLER"))
 }
 
 /// Items between commas that are in no parentheses and no quotes.
@@ -131,7 +142,7 @@ impl Belongings {
     pub(crate) fn of_somebody_else(&self, sql: &str) -> Option<(&str, &'static str)> {
         let owner = self.owner.as_deref()?;
         client(sql).filter(|client| *client != owner)?;
-        let alone = |name: &&str| ["a temporary table", "locked tables", "a user lock"].contains(name);
+        let alone = |name: &&str| ["a temporary table", "locked tables", "a user lock", "a handler", "a sequence"].contains(name);
         self.names().find(alone).map(|what| (owner, what))
     }
 
@@ -147,6 +158,8 @@ impl Belongings {
             ("a temporary table", !self.tables.is_empty()),
             ("locked tables", self.locked),
             ("a user lock", !self.locks.is_empty()),
+            ("a handler", !self.handlers.is_empty()),
+            ("a sequence", self.last_value.is_some()),
             ("an insert id", self.insert_id != 0),
             ("warnings", !self.warnings.is_empty()),
         ]
@@ -224,6 +237,22 @@ impl Belongings {
                 self.locked = true;
                 done(0)
             }
+            ["HANDLER", name, "OPEN", ..] => {
+                self.owned_by(sql);
+                self.handlers.insert((*name).to_owned(), 0);
+                done(0)
+            }
+            ["HANDLER", name, "READ", how] => match self.handlers.get_mut(*name) {
+                Some(at) => {
+                    *at = if *how == "FIRST" { 1 } else { *at + 1 };
+                    Some(Ok(Answer { columns: 1, rows: vec![vec![Some(at.to_string())]], ..Answer::default() }))
+                }
+                None => Some(Err(no_handler(name))),
+            },
+            ["HANDLER", name, "CLOSE"] => match self.handlers.remove(*name) {
+                Some(_) => done(0),
+                None => Some(Err(no_handler(name))),
+            },
             ["UNLOCK", "TABLES"] => {
                 self.locked = false;
                 done(0)
@@ -282,7 +311,7 @@ impl Belongings {
                 for item in items(text) {
                     row.push(self.item(ground, me, item, &variable)?);
                 }
-                if !self.locks.is_empty() {
+                if !self.locks.is_empty() || self.last_value.is_some() {
                     self.owned_by(sql);
                 }
                 Some(Ok(Answer { columns: row.len(), rows: vec![row], ..Answer::default() }))
@@ -319,6 +348,13 @@ impl Belongings {
         }
         if item == "LAST_INSERT_ID()" {
             return Some(Some(self.insert_id.to_string()));
+        }
+        if item == "NEXTVAL(s)" {
+            ground.sequence += 1;
+            self.last_value = Some(ground.sequence);
+        }
+        if item == "NEXTVAL(s)" || item == "LASTVAL(s)" {
+            return Some(self.last_value.map(|value| value.to_string()));
         }
         if item == "FOUND_ROWS()" {
             return Some(Some(self.found.unwrap_or(0).to_string()));

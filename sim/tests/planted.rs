@@ -236,6 +236,16 @@ fn a_transaction_that_begins_on_a_reader_is_seen() {
 }
 
 #[test]
+fn a_handler_that_keeps_no_connection_is_seen() {
+    assert_missed(Hold::Handler, &["error 1109"]);
+}
+
+#[test]
+fn a_sequence_that_keeps_no_connection_is_seen() {
+    assert_missed(Hold::Sequence, &["LASTVAL(s)"]);
+}
+
+#[test]
 fn a_schema_that_is_passed_over_is_seen() {
     assert_seen(&PASS_OVER, Calm, &["and its client is in"]);
 }

@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
 /// How often, at least: a connection went from one client to another, and what it had had before it did.
-const HITS: [(&str, u64); 33] = [
+const HITS: [(&str, u64); 35] = [
     ("a copy", 500),
     ("a copy in the state of its session", 50),
     ("lines that may be of the cache", 50),
@@ -42,6 +42,8 @@ const HITS: [(&str, u64); 33] = [
     ("a schema that is not there", 50),
     ("a password that is to be set", 20),
     ("a new password", 10),
+    ("a handler", 2),
+    ("a sequence", 1),
 ];
 
 /// Plays seeds and asks that no oracle complains, and that it was no idle play.

@@ -19,7 +19,7 @@ impl Session<'_> {
         self.pinned = true;
         let tag = self.tag();
         let writer = if self.chance.percent(50) { " FROM vars FOR UPDATE" } else { "" };
-        match self.chance.below(24) {
+        match self.chance.below(26) {
             0..=2 => {
                 let sql = format!("SET @a='{tag}'");
                 let mut done = false;
@@ -74,6 +74,8 @@ impl Session<'_> {
                 self.between().await
             }
             13 => self.with_temporary_table(&tag).await,
+            24 => self.with_handler(&tag).await,
+            25 if self.manners.mariadb => self.with_sequence().await,
             14 => {
                 self.agree(&format!("SELECT GET_LOCK('{tag}', 0)")).await?;
                 self.keeps += 1;
@@ -218,6 +220,53 @@ impl Session<'_> {
         self.agree(&format!("DROP TEMPORARY TABLE {name}")).await?;
         self.drawn = drawn;
         self.keeps = self.keeps.saturating_sub(1);
+        Ok(())
+    }
+
+    /// A table that is read row by row, with other things between.
+    async fn with_handler(&mut self, tag: &str) -> Goes {
+        let name = *self.chance.one_of(&["h1", "h2"]);
+        self.agree(&format!("HANDLER {name} OPEN /* '{tag}' */")).await?;
+        self.keeps += 1;
+        // As a temporary table does.
+        let drawn = std::mem::replace(&mut self.drawn, true);
+        for _ in 0..self.chance.below(4) {
+            let how = *self.chance.one_of(&["FIRST", "NEXT", "NEXT"]);
+            self.agree(&format!("HANDLER {name} READ {how}")).await?;
+            Box::pin(self.step()).await?;
+        }
+        self.agree(&format!("HANDLER {name} CLOSE")).await?;
+        self.drawn = drawn;
+        self.keeps = self.keeps.saturating_sub(1);
+        Ok(())
+    }
+
+    /// A number of a sequence, which the session can ask for again until it ends.
+    async fn with_sequence(&mut self) -> Goes {
+        // From here on it stays there.
+        self.drawn = true;
+        self.keeps += 1;
+        if self.twin.last_value.is_none() || self.chance.percent(40) {
+            let tag = self.tag();
+            let sql = format!("SELECT '{tag}', NEXTVAL(s) FROM vars FOR UPDATE");
+            match self.query(&sql).await? {
+                Some(Reply::Rows(rows)) => {
+                    let value = rows.first().and_then(|row| row.get(1).cloned().flatten()?.parse().ok());
+                    self.judge.check(value > self.twin.last_value, &self.who, || format!("{sql}: {rows:?}"));
+                    self.twin.last_value = value;
+                }
+                Some(Reply::Err { code, message }) => {
+                    self.complained(&sql, code, &message);
+                    return Err(Over);
+                }
+                other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
+            }
+        }
+        for _ in 0..self.chance.below(3) {
+            Box::pin(self.step()).await?;
+            let tag = self.tag();
+            self.agree(&format!("SELECT '{tag}', LASTVAL(s) FROM vars FOR UPDATE")).await?;
+        }
         Ok(())
     }
 
