@@ -190,7 +190,10 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     let undone = |name: &str| have.variable(name).is_some() && want.variable(name).is_none();
     let mut role = None;
     for (name, value) in want.variables().filter(|(name, _)| known(name)) {
-        let again = renamed && CHARSET_VARIABLES.contains(&name) || name == JOIN_MAX && undone(BIG_SELECTS);
+        let again = renamed && CHARSET_VARIABLES.contains(&name)
+            || name == JOIN_MAX && undone(BIG_SELECTS)
+            // The limit stands before it, by the alphabet, and so does what is undone.
+            || name == BIG_SELECTS && have.variable(JOIN_MAX) != want.variable(JOIN_MAX);
         if have.variable(name) != Some(value) || again {
             if name == ROLE {
                 role = Some(format!("SET ROLE {value}"));
@@ -352,6 +355,16 @@ mod tests {
         );
         // The limit that is set later turns it off.
         assert_eq!(steps(&limited(&[]), &limited(&[allowed, limit])), "SET @@SESSION.max_join_size=1000");
+        // So it is with one that is put in the place of another, or taken away, which turns it on.
+        let (wider, none) = (("max_join_size", "2000"), ("sql_big_selects", "0"));
+        assert_eq!(
+            steps(&limited(&[limit, allowed]), &limited(&[wider, allowed])),
+            "SET @@SESSION.max_join_size=2000, @@SESSION.sql_big_selects=1"
+        );
+        assert_eq!(
+            steps(&limited(&[limit, none]), &limited(&[none])),
+            "SET @@SESSION.max_join_size=DEFAULT, @@SESSION.sql_big_selects=0"
+        );
         // One variable by two names.
         let (one, other) = (("default_storage_engine", "InnoDB"), ("storage_engine", "Aria"));
         assert_eq!(steps(&limited(&[]), &limited(&[one, other])), "SET @@SESSION.storage_engine=Aria");
