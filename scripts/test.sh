@@ -5,8 +5,18 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+running=$(mktemp -d) # what programmes that have not ended have said
+trap 'rm -rf "$log" "$running"' EXIT
 failed=0
+
+# Whoever ends the run from outside wants to know what it was waiting for.
+unfinished() {
+  for one in "$running"/*; do
+    [ -f "$one" ] && { echo "ENDED FROM OUTSIDE:"; head -n 1 "$one"; tail -n 12 "$one"; }
+  done
+  exit 143
+}
+trap unfinished TERM INT
 
 # The formatter's and the lints' opinions count as a test each, where these tools are installed.
 opinion() { # its name, the tool, what asks it
@@ -36,14 +46,16 @@ cargo test --workspace --no-run $planted || failed=1
 
 # Most tests wait for servers most of the time, so two programmes run at once, the longest first; each is shown when it has ended.
 programme() {
-  local words
-  words=$(timeout --kill-after=20 "$AT_MOST" cargo test --workspace --no-fail-fast $1 2>&1) || words+=$'\n'"FAILED: cargo test --workspace $1 (exit $?)"
-  words+=$'\n'"took $SECONDS s: cargo test --workspace $1"
-  flock "$log" tee -a "$log" <<<"$words"
+  local said=$running/$BASHPID
+  echo "running: cargo test --workspace $1" >"$said"
+  timeout --kill-after=20 "$AT_MOST" cargo test --workspace --no-fail-fast $1 >>"$said" 2>&1 || echo "FAILED: cargo test --workspace $1 (exit $?)" >>"$said"
+  echo "took $SECONDS s: cargo test --workspace $1" >>"$said"
+  flock "$log" tee -a "$log" <"$said"
+  rm "$said"
 }
 export -f programme
 # What never ends would hold the others' results back as well. The conformance tests name the test that does not end (conformance/src/watch.rs).
-export log AT_MOST=${MILLRACE_PROGRAMME_AT_MOST:-45m}
+export log running AT_MOST=${MILLRACE_PROGRAMME_AT_MOST:-45m}
 named() { # the programmes in these folders
   ls -d "$@" 2>/dev/null | sed -n 's,^.*/tests/\([a-z_]*\)\(.rs\|/main.rs\)$,--test \1,p' | grep -v ' planted$'
 }
