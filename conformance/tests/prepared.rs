@@ -23,6 +23,7 @@ fn main() {
         ("long_data_of_all_statements_together_has_a_bound", long_data_of_all),
         ("a_piece_that_is_too_large_is_no_answer_to_what_comes_next", large_piece),
         ("long_data_of_a_refused_execution_is_nobody_elses", long_data_left),
+        ("what_others_have_bound_decides_nothing", bound_by_others),
         ("texts_that_nobody_executes_have_a_bound_in_bytes", long_texts),
         ("what_was_not_prepared_is_not_executed_as_something_else", refused_and_executed),
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
@@ -308,6 +309,44 @@ fn long_data_left(driver: Driver) -> Outcome {
                 let row = up_to_eof(&mut second, 2).map_err(|why| format!("{vendor}, parameter {param}: {why}"))?.pop();
                 let row = row.unwrap_or_default();
                 expect(row.ends_with(b"\x03bob\x05\0\0\0\0\0\0\0"), || format!("{vendor}: {}", row.escape_ascii()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// MySQL goes on with the types of an execution where those of the next fit: a neighbour's DOUBLE made another's key inexact, and his integer another's string a
+/// number. The second binds in turns what each would be told directly.
+fn bound_by_others(driver: Driver) -> Outcome {
+    const BIGINT: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 8, 0];
+    const DOUBLE: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 5, 0];
+    const STRING: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 0xfd, 0];
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root(
+            "CREATE TABLE conf.bound (id BIGINT PRIMARY KEY, code VARCHAR(9)); \
+             INSERT INTO conf.bound VALUES (9007199254740992, '7'), (9007199254740993, '07'), (9007199254740994, '007')",
+        )?;
+        narrow(&proxy)?;
+        let (key, integer) = (9_007_199_254_740_993_i64.to_le_bytes(), 7_i64.to_le_bytes());
+        let float = 9_007_199_254_740_992_f64.to_le_bytes();
+        for (text, others, mine, wanted) in [
+            ("SELECT code FROM conf.bound WHERE id = ?", (DOUBLE, &float[..]), (BIGINT, &key[..]), "07"),
+            ("SELECT code FROM conf.bound WHERE code = ?", (BIGINT, &integer[..]), (STRING, b"\x03007"), "007"),
+        ] {
+            let mut first = log_in(&proxy)?;
+            let mut second = beside(&proxy, &first)?;
+            // Whose PREPARE is the last has a statement of his own: the other's is what both find.
+            let seconds = prepare_with_one(&mut second, text, 2)?;
+            let firsts = prepare_with_one(&mut first, text, 2)?;
+            for turn in 0..3 {
+                first.command(&[&b"\x17"[..], &firsts, others.0, others.1].concat()).map_err(said)?;
+                up_to_eof(&mut first, 2)?;
+                second.command(&[&b"\x17"[..], &seconds, mine.0, mine.1].concat()).map_err(said)?;
+                let seen = up_to_eof(&mut second, 2)?;
+                let rows: Vec<_> = seen[2..].iter().map(|row| row.escape_ascii().to_string()).collect();
+                let row = [&[0, 0, wanted.len() as u8][..], wanted.as_bytes()].concat().escape_ascii().to_string();
+                expect(rows == [row], || format!("{vendor}: {text}, turn {turn}: {rows:?} instead of {wanted}"))?;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One connection to a server, and what is known to be set on it.
 
 use crate::place::{OpenedAs, Place, bump};
-use crate::prepared::Here;
+use crate::prepared::{Bindings, Here};
 use crate::slots::Slots;
 use crate::sync::{self, Foreign, Need, Sees, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
@@ -563,21 +563,36 @@ impl Backend {
         self.conn.send(bytes).await.map_err(BackendFailed::BrokeAfter)
     }
 
-    /// Whether a statement is prepared here.
+    /// Whether a statement is prepared here, and means there what it means to a client that has bound these.
     #[must_use]
-    pub fn has_prepared(&self, statement: &Prepared, client: u32) -> bool {
-        self.prepared.at(statement.number, client).is_some()
+    pub fn has_prepared(&self, statement: &Prepared, client: u32, bindings: &Bindings) -> bool {
+        self.prepared.at(statement.number, client, self.sticky(bindings)).is_some()
+    }
+
+    /// Those that matter: MariaDB reads each execution by its own types.
+    fn sticky<'a>(&self, bindings: &'a Bindings) -> &'a Bindings {
+        if self.hello.is_mariadb() { &Bindings::NONE } else { bindings }
     }
 
     /// The server's id of a statement here; prepares it if need be. `client`: the id by which the client executes it, for its cursors.
+    /// `bindings`: what it has bound, with this execution.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn prepare(&mut self, statement: &Rc<Prepared>, client: u32, max: u64) -> Result<u32, BackendFailed> {
-        if let Some(id) = self.prepared.id(statement.number, client) {
+    pub async fn prepare(
+        &mut self,
+        statement: &Rc<Prepared>,
+        client: u32,
+        bindings: &Bindings,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
+        let bindings = self.sticky(bindings);
+        if let Some(id) = self.prepared.id(statement.number, client, bindings) {
             return Ok(id);
         }
-        self.prepare_as_meant(statement, Way::Id, max).await
+        let id = self.prepare_as_meant(statement, Way::Id, max).await?;
+        self.prepared.bind(id, bindings);
+        Ok(id)
     }
 
     /// Prepares a statement as its session meant it.
@@ -666,7 +681,7 @@ impl Backend {
         let prepared = response.prepared().ok_or(BackendFailed::BrokeAfter(NetError::Malformed(wire::Malformed::new(
             "a response to COM_STMT_PREPARE without an id",
         ))))?;
-        self.learn_prepared(statement, &prepared, max);
+        self.know(statement, &prepared, max, true);
         Ok(prepared.id)
     }
 
@@ -676,11 +691,16 @@ impl Backend {
         self.prepared.params(id)
     }
 
-    /// A statement was prepared here, by us or by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
+    /// A statement was prepared here by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
     pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64) {
+        self.know(statement, there, max, false);
+    }
+
+    fn know(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64, beside: bool) {
         self.tally.up(Counter::StmtServerActiveTotal);
         self.doubt_what_was_meant(statement);
-        for id in self.prepared.insert(statement, there.id, there.params, usize::try_from(max).unwrap_or(usize::MAX)) {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        for id in self.prepared.insert(statement, (there.id, there.params), max, beside) {
             self.close_statement(id);
         }
     }

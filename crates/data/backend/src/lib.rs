@@ -50,7 +50,7 @@ pub use linger::Lingers;
 pub use own::{Owned, is_only_user_lock};
 pub use place::Place;
 pub use pools::{OwnModes, Pools, SHIFTING, Want};
-pub use prepared::{Interest, Prepared, Remembered, Statements};
+pub use prepared::{Bindings, Interest, Prepared, Remembered, Statements};
 pub use slots::{is_ours, slot_name};
 pub use state::{CHARSET_VARIABLES, Names, State, UserValue, value_len_max};
 pub use sync::{ACCESS, DEFAULT, ISOLATION, ROLE, Sees, begins_otherwise, characteristic};

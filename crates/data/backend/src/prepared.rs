@@ -3,7 +3,7 @@
 use crate::state::{Meant, State};
 use hashbrown::HashTable;
 use std::cell::{Cell, RefCell};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -304,12 +304,59 @@ impl Drop for Known {
     }
 }
 
+/// What a client has bound to a statement so far: the kinds of its parameters in each execution, in order, of which only what they come to is kept. From
+/// 8.0.22 on MySQL reads a statement by the types of an execution, and goes on so for later ones whose types fit (`DOUBLE` fits integers, an integer fits
+/// strings): what an execution means depends on those before it, which must be nobody else's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bindings {
+    /// Of a statement that is executed for the first time, as now.
+    alone: u64,
+    /// Up to the execution before, and up to this one.
+    before: u64,
+    now: u64,
+}
+
+impl Bindings {
+    /// Nothing was bound: there are no parameters, or they are the server's business each time.
+    pub const NONE: Self = Self { alone: 0, before: 0, now: 0 };
+
+    /// Behind these an execution with parameters of these kinds, one after another.
+    #[must_use]
+    pub fn then(self, kinds: &[u8]) -> Self {
+        let alone = after(0, kinds);
+        let now = if self.alone == alone { self.now } else { after(self.now, kinds) };
+        Self { alone, before: self.now, now }
+    }
+
+    /// The same kinds once more.
+    #[must_use]
+    pub const fn again(self) -> Self {
+        Self { before: self.now, ..self }
+    }
+
+    /// As if nothing had been bound before: for what is executed on a connection of somebody else.
+    #[must_use]
+    pub const fn alone(self) -> Self {
+        Self { alone: self.alone, before: self.alone, now: self.alone }
+    }
+}
+
+fn after(before: u64, kinds: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(before);
+    hasher.write(kinds);
+    // 0 is of what was not executed.
+    hasher.finish().max(1)
+}
+
 /// A statement as one connection knows it.
 #[derive(Debug)]
 struct Entry {
     statement: Known,
     /// The server's id.
     id: u32,
+    /// What its executions there have bound, as [`Bindings`]; 0 before the first.
+    bound: u64,
     /// Parameters that it has there.
     params: u16,
     /// The client statement whose cursor is open here.
@@ -318,7 +365,16 @@ struct Entry {
 
 impl Entry {
     fn new(statement: &Rc<Prepared>, id: u32, params: u16) -> Self {
-        Self { statement: Known::new(statement), id, params, cursor: None }
+        Self { statement: Known::new(statement), id, bound: 0, params, cursor: None }
+    }
+
+    /// Whether these would be read there as on a connection of the client's own.
+    const fn fits(&self, by: &Bindings) -> bool {
+        self.bound == 0 || self.bound == by.alone || self.bound == by.before || self.bound == by.now
+    }
+
+    const fn bind(&mut self, by: &Bindings) {
+        self.bound = if self.bound == by.before || self.bound == by.now { by.now } else { by.alone };
     }
 }
 
@@ -327,16 +383,31 @@ impl Entry {
 pub(crate) struct Here(Vec<Entry>);
 
 impl Here {
-    /// Where a statement is. One whose cursor belongs to another statement of the client does not count: executing it would close the cursor.
-    pub(crate) fn at(&self, number: u64, client: u32) -> Option<usize> {
-        self.0.iter().position(|entry| entry.statement.number == number && entry.cursor.is_none_or(|owner| owner == client))
+    /// Where a statement is. One whose cursor belongs to another statement of the client does not count: executing it would close the cursor. Nor does one
+    /// that others have executed with other types.
+    pub(crate) fn at(&self, number: u64, client: u32, by: &Bindings) -> Option<usize> {
+        let is_it = |entry: &Entry| {
+            entry.statement.number == number && entry.cursor.is_none_or(|owner| owner == client) && entry.fits(by)
+        };
+        // The one that the client has executed before, if it is here, is what it would have on a connection of its own.
+        let own = |entry: &Entry| is_it(entry) && entry.bound == by.before;
+        self.0.iter().position(own).or_else(|| self.0.iter().position(is_it))
     }
 
-    /// The server's id of such a statement; it becomes the latest used.
-    pub(crate) fn id(&mut self, number: u64, client: u32) -> Option<u32> {
-        let at = self.at(number, client)?;
+    /// The server's id of such a statement; it becomes the latest used, and is executed so.
+    pub(crate) fn id(&mut self, number: u64, client: u32, by: &Bindings) -> Option<u32> {
+        let at = self.at(number, client, by)?;
         self.0[at..].rotate_left(1);
-        self.0.last().map(|entry| entry.id)
+        let entry = self.0.last_mut()?;
+        entry.bind(by);
+        Some(entry.id)
+    }
+
+    /// What was prepared by this id is executed so.
+    pub(crate) fn bind(&mut self, id: u32, by: &Bindings) {
+        if let Some(entry) = self.0.iter_mut().rfind(|entry| entry.id == id) {
+            entry.bind(by);
+        }
     }
 
     /// Parameters of the statement that the server knows by this id.
@@ -344,11 +415,12 @@ impl Here {
         self.0.iter().rfind(|entry| entry.id == id).map(|entry| entry.params)
     }
 
-    /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays.
-    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, id: u32, params: u16, max: usize) -> Vec<u32> {
+    /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays. `beside`: and the same statement as others have executed it.
+    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, (id, params): (u32, u16), max: usize, beside: bool) -> Vec<u32> {
         let mut close = Vec::new();
         self.0.retain(|entry| {
-            let goes = entry.cursor.is_none() && (entry.statement.number == statement.number || entry.statement.is_forgotten());
+            let again = entry.statement.number == statement.number && !beside;
+            let goes = entry.cursor.is_none() && (again || entry.statement.is_forgotten());
             if goes {
                 close.push(entry.id);
             }
@@ -421,14 +493,14 @@ mod tests {
         let statements = Statements::default();
         let (mut here, text) = (Here::default(), b"SELECT a || b");
         let a = statements.intern(&"u".into(), &plain(), text, count(9));
-        here.insert(&a, 11, 0, 9);
+        here.insert(&a, (11, 0), 9, false);
         let mut pipes = plain();
         pipes.set("sql_mode", "'PIPES_AS_CONCAT'");
         let piped = statements.intern(&"u".into(), &pipes, text, count(9));
         let latin = statements.intern(&"u".into(), &State::new("", 8), text, count(9));
-        assert_eq!((here.id(piped.number, 0), here.id(latin.number, 0)), (None, None));
-        assert!(here.insert(&piped, 12, 0, 9).is_empty(), "both stay");
-        assert_eq!((here.id(a.number, 0), here.id(piped.number, 0)), (Some(11), Some(12)));
+        assert_eq!((here.id(piped.number, 0, &Bindings::NONE), here.id(latin.number, 0, &Bindings::NONE)), (None, None));
+        assert!(here.insert(&piped, (12, 0), 9, false).is_empty(), "both stay");
+        assert_eq!((here.id(a.number, 0, &Bindings::NONE), here.id(piped.number, 0, &Bindings::NONE)), (Some(11), Some(12)));
         // MySQL keeps the locale of the names of months, and the like, of when it was prepared.
         for (name, value) in [("lc_time_names", "'de_DE'"), ("default_week_format", "3"), ("time_zone", "'+01:00'")] {
             let mut there = plain();
@@ -518,11 +590,11 @@ mod tests {
         let all = Statements::default();
         let [a, b, c] = ["a", "b", "c"].map(|text| one(&all, "", text, 9));
         let mut here = Here::default();
-        assert!(here.insert(&a, 11, 0, 2).is_empty());
-        assert!(here.insert(&b, 12, 0, 2).is_empty());
-        assert_eq!(here.id(a.number, 0), Some(11));
-        assert_eq!(here.insert(&c, 13, 0, 2), [12]);
-        assert_eq!(here.id(b.number, 0), None);
+        assert!(here.insert(&a, (11, 0), 2, false).is_empty());
+        assert!(here.insert(&b, (12, 0), 2, false).is_empty());
+        assert_eq!(here.id(a.number, 0, &Bindings::NONE), Some(11));
+        assert_eq!(here.insert(&c, (13, 0), 2, false), [12]);
+        assert_eq!(here.id(b.number, 0, &Bindings::NONE), None);
         assert_eq!((a.counts(), b.counts()), ((0, 1), (0, 0)));
         drop(here);
         assert_eq!(a.counts(), (0, 0));
@@ -533,16 +605,16 @@ mod tests {
         let all = Statements::default();
         let [a, b] = ["a", "b"].map(|text| one(&all, "", text, 9));
         let mut here = Here::default();
-        here.insert(&a, 11, 0, 1);
+        here.insert(&a, (11, 0), 1, false);
         here.open_cursor(11, 5);
-        assert_eq!(here.id(a.number, 6), None, "it would close the cursor of 5");
-        assert_eq!(here.id(a.number, 5), Some(11));
-        assert!(here.insert(&a, 12, 0, 1).is_empty());
-        assert_eq!(here.id(a.number, 6), Some(12));
-        assert_eq!(here.insert(&b, 13, 0, 1), [12]);
+        assert_eq!(here.id(a.number, 6, &Bindings::NONE), None, "it would close the cursor of 5");
+        assert_eq!(here.id(a.number, 5, &Bindings::NONE), Some(11));
+        assert!(here.insert(&a, (12, 0), 1, false).is_empty());
+        assert_eq!(here.id(a.number, 6, &Bindings::NONE), Some(12));
+        assert_eq!(here.insert(&b, (13, 0), 1, false), [12]);
         assert_eq!(here.cursor(5), Some(11));
         assert!(!here.end_cursor(5));
-        assert_eq!(here.insert(&b, 14, 0, 1), [13, 11]);
+        assert_eq!(here.insert(&b, (14, 0), 1, false), [13, 11]);
     }
 
     #[test]
@@ -550,13 +622,13 @@ mod tests {
         let all = Statements::default();
         let [a, b] = ["SELECT ROW_COUNT()", "b"].map(|text| one(&all, "s", text, 9));
         let mut here = Here::default();
-        here.insert(&a, 11, 0, 20);
+        here.insert(&a, (11, 0), 20, false);
         let once = all.once(&a, b"SELECT 3");
         assert_eq!((&*once.schema, once.number == a.number, all.len()), ("s", false, 2));
-        assert!(here.insert(&once, 12, 0, 20).is_empty());
-        assert_eq!((here.id(once.number, 0), here.id(a.number, 0)), (Some(12), Some(11)));
-        assert_eq!(here.insert(&b, 13, 0, 20), [12]);
-        assert_eq!(here.id(a.number, 0), Some(11));
+        assert!(here.insert(&once, (12, 0), 20, false).is_empty());
+        assert_eq!((here.id(once.number, 0, &Bindings::NONE), here.id(a.number, 0, &Bindings::NONE)), (Some(12), Some(11)));
+        assert_eq!(here.insert(&b, (13, 0), 20, false), [12]);
+        assert_eq!(here.id(a.number, 0, &Bindings::NONE), Some(11));
     }
 
     #[test]
@@ -564,8 +636,8 @@ mod tests {
         let all = Statements::default();
         let a = one(&all, "", "a", 1);
         let mut here = Here::default();
-        here.insert(&a, 11, 0, 20);
+        here.insert(&a, (11, 0), 20, false);
         let b = one(&all, "", "b", 1);
-        assert_eq!(here.insert(&b, 12, 0, 20), [11]);
+        assert_eq!(here.insert(&b, (12, 0), 20, false), [11]);
     }
 }

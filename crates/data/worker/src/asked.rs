@@ -205,11 +205,14 @@ impl Session {
                 let with_another = || self.entry.numbered.get() && execution.prepared.own().is_some();
                 let text = self.counted(job, server)?.or_else(|| with_another().then(|| execution.prepared.sql.to_vec()));
                 let id = match text {
-                    None => backend.prepare(execution.prepared, execution.client, max).await.map_err(Failed::Backend)?,
+                    None => {
+                        let work = backend.prepare(execution.prepared, execution.client, execution.bindings, max);
+                        work.await.map_err(Failed::Backend)?
+                    }
                     Some(text) => {
                         // A statement of its own: the next execution has another number.
                         let once = self.core.statements.once(execution.prepared, &text);
-                        let work = backend.prepare(&once, execution.client, max);
+                        let work = backend.prepare(&once, execution.client, execution.bindings, max);
                         Box::pin(self.prepared_for(limit_ms, work, false)).await?
                     }
                 };

@@ -5,6 +5,7 @@ use crate::epoch::Epoch;
 use crate::prepared::{Bound, ClientStatement, Execution, unknown};
 use crate::session::{Ended, Session};
 use crate::statement::What;
+use backend::Bindings;
 use bridge::{Counter, EventKind};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -61,7 +62,16 @@ impl Session {
         let bound = Bound::bulk(payload);
         let lexing = self.lexing_as_prepared(statement.lexing(), &prepared);
         let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
-        let execution = Execution { prepared: &prepared, lexing, client, cursor, outline, attributes: Attributes::NONE, bound };
+        let execution = Execution {
+            prepared: &prepared,
+            lexing,
+            client,
+            cursor,
+            outline,
+            attributes: Attributes::NONE,
+            bound,
+            bindings: &Bindings::NONE,
+        };
         let class = lexing.class(&prepared.sql);
         let asked: &[u8] = asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self.whole(epoch, asked, &class, "Bulk_execute", What::Execute(&execution)).await;

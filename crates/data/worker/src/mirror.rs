@@ -389,7 +389,7 @@ impl Copy {
                 Expect::Query
             }
             Payload::Execution(kept) => {
-                let id = backend.prepare(&kept.prepared, 0, max).await?;
+                let id = backend.prepare(&kept.prepared, 0, &kept.bindings, max).await?;
                 kept.fits(backend, id)?;
                 executed = Some((id, kept.has_long()));
                 for command in kept.long_data(id) {

@@ -6,7 +6,7 @@ use crate::dynamic::NamedStatements;
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::What;
-use backend::{Backend, BackendFailed, Interest, Prepared};
+use backend::{Backend, BackendFailed, Bindings, Interest, Prepared};
 use bridge::{Counter, EventKind};
 use rt::Chunk;
 use sql::Lexing;
@@ -38,8 +38,8 @@ pub(crate) struct ClientStatement {
     asked: Option<Box<[u8]>>,
     /// Where the parameters of what was prepared come from, where a template has moved them.
     moved: Option<Rc<Moved>>,
-    /// Two bytes a parameter, as last bound.
-    types: Option<Vec<u8>>,
+    /// As last bound.
+    types: Option<Box<Types>>,
     /// What COM_STMT_SEND_LONG_DATA brought, by parameter.
     long: BTreeMap<u16, Vec<u8>>,
     /// Too much of it came: the next execution says so.
@@ -48,6 +48,58 @@ pub(crate) struct ClientStatement {
     pub(crate) cursor: Option<Box<Cursor>>,
     /// What the client was told last of its columns, if it remembers that.
     pub(crate) outline: Option<Outline>,
+}
+
+/// Types that a client has bound.
+#[derive(Debug)]
+struct Types {
+    /// Two bytes a parameter.
+    plain: Vec<u8>,
+    /// What they are to a server, in the order of what it has prepared; a NULL without a type is of the kind of before.
+    kinds: Vec<u8>,
+    bindings: Bindings,
+}
+
+/// Type and sign as MySQL takes them: as the widest of their family (Item_param, `set_data_type_actual`).
+const fn kind(of: u8, flags: u8) -> u8 {
+    match of {
+        // TINY, SHORT, LONG, LONGLONG, INT24, YEAR; those without a sign.
+        1 | 2 | 3 | 8 | 9 | 13 => 8 | flags & 0x80,
+        // FLOAT.
+        4 => 5,
+        // DECIMAL.
+        0 => 246,
+        // VARCHAR, VAR_STRING.
+        15 | 253 => 254,
+        // TINY_BLOB, MEDIUM_BLOB, LONG_BLOB.
+        249..=251 => 252,
+        other => other,
+    }
+}
+
+const NULL: u8 = 6;
+
+impl Types {
+    /// What the client has bound, and binds now. `moved`: where the server's parameters come from.
+    fn bind(known: &mut Option<Box<Self>>, plain: Vec<u8>, moved: Option<&Moved>) {
+        let of = |at: usize| Some(kind(*plain.get(2 * at)?, *plain.get(2 * at + 1)?));
+        let mut kinds: Vec<u8> = match moved {
+            Some(moved) => moved.from().iter().filter_map(|from| of(usize::from(*from))).collect(),
+            None => (0..plain.len() / 2).filter_map(of).collect(),
+        };
+        let Some(types) = known else {
+            let bindings = if kinds.is_empty() { Bindings::NONE } else { Bindings::NONE.then(&kinds) };
+            *known = Some(Box::new(Self { plain, kinds, bindings }));
+            return;
+        };
+        for (kind, before) in kinds.iter_mut().zip(&types.kinds) {
+            if *kind == NULL {
+                *kind = *before;
+            }
+        }
+        types.bindings = if kinds == types.kinds { types.bindings.again() } else { types.bindings.then(&kinds) };
+        (types.plain, types.kinds) = (plain, kinds);
+    }
 }
 
 impl ClientStatement {
@@ -84,11 +136,11 @@ impl ClientStatement {
     }
 
     pub(crate) fn types(&self) -> Option<&[u8]> {
-        self.types.as_deref()
+        self.types.as_ref().map(|types| types.plain.as_slice())
     }
 
     pub(crate) fn remember(&mut self, types: Vec<u8>) {
-        self.types = Some(types);
+        Types::bind(&mut self.types, types, None);
     }
 
     /// Long data serves one execution.
@@ -235,11 +287,14 @@ pub(crate) struct Execution<'a> {
     pub(crate) outline: Cell<Option<Outline>>,
     pub(crate) attributes: Attributes,
     pub(crate) bound: Bound,
+    /// What its client has bound, with this.
+    pub(crate) bindings: &'a Bindings,
 }
 
 /// An execution that outlives its command.
 pub(crate) struct Kept {
     pub(crate) prepared: Rc<Prepared>,
+    pub(crate) bindings: Bindings,
     attributes: Attributes,
     bound: Bound,
 }
@@ -288,7 +343,7 @@ impl Execution<'_> {
         if let Some(flags) = bound.payload.get_mut(5) {
             *flags &= !CURSOR_FLAGS;
         }
-        Kept { prepared: self.prepared.clone(), attributes: self.attributes.clone(), bound }
+        Kept { prepared: self.prepared.clone(), bindings: self.bindings.alone(), attributes: self.attributes.clone(), bound }
     }
 
     /// It has many rows of parameters.
@@ -424,7 +479,7 @@ impl Session {
         let mut payload = Vec::with_capacity(execute.params.len() + 16);
         let parts = Parts::read(execute, params, self.caps).and_then(|parts| {
             let long = |i: usize| u16::try_from(i).is_ok_and(|i| statement.long.contains_key(&i));
-            let types = statement.types.as_deref();
+            let types = statement.types();
             match &statement.moved {
                 Some(moved) => moved.execute(&parts, &mut payload, 0, types, long)?,
                 None => parts.rewrite(&mut payload, 0, params, types, long)?,
@@ -435,7 +490,9 @@ impl Session {
         let (names, attributes) = match parts {
             Ok((parts, attributes)) => {
                 if let Some(types) = parts.plain_types(params) {
-                    statement.types = Some(types);
+                    Types::bind(&mut statement.types, types, statement.moved.as_deref());
+                } else if let Some(types) = &mut statement.types {
+                    types.bindings = types.bindings.again();
                 }
                 // Those of parameters that move are not looked for.
                 (parts.names(params).filter(|_| statement.moved.is_none()), attributes)
@@ -453,7 +510,8 @@ impl Session {
         let bound = Bound { payload, params, names, long };
         let lexing = self.lexing_as_prepared(statement.lexing, &prepared);
         let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
-        let execution = Execution { prepared: &prepared, lexing, client: id, cursor, outline, attributes, bound };
+        let bindings = statement.types.as_ref().map_or(&Bindings::NONE, |types| &types.bindings);
+        let execution = Execution { prepared: &prepared, lexing, client: id, cursor, outline, attributes, bound, bindings };
         let class = lexing.class(&prepared.sql);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;

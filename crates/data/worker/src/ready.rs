@@ -142,7 +142,7 @@ impl Session {
     /// Whether [`Session::make_ready`] has nothing to do, as most often.
     pub(crate) fn is_ready(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let prepared = match job.what {
-            What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client),
+            What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client, execution.bindings),
             What::Dynamic(dynamic) => dynamic.prepared().is_none_or(|prepared| backend.has_slot(prepared)),
             _ => true,
         };
@@ -290,7 +290,9 @@ impl Session {
             }
             let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
             match job.what {
-                What::Execute(execution) => backend.prepare(execution.prepared, execution.client, max).await.map(drop)?,
+                What::Execute(execution) => {
+                    backend.prepare(execution.prepared, execution.client, execution.bindings, max).await.map(drop)?
+                }
                 What::Dynamic(dynamic) if !dynamic.deallocates() => dynamic.bring(backend, max).await.map(drop)?,
                 _ => {}
             }
