@@ -356,6 +356,11 @@ fn shorten(words: &str) -> String {
 }
 
 /// The folder of a built client; built on the first call by the script that also setup uses.
+/// Where Node's libraries are.
+pub fn node() -> Result<PathBuf, String> {
+    built("node")
+}
+
 fn built(name: &'static str) -> Result<PathBuf, String> {
     const NAMES: [&str; 10] = ["python", "go", "node", "java", "php", "c", "ruby", "perl", "odbc", "r2dbc"];
     static BUILT: [OnceLock<Result<PathBuf, String>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];

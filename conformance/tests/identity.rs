@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use conformance::clients::{self, Client};
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
@@ -28,6 +29,7 @@ fn main() {
         ("flags_of_a_client_mean_what_they_mean_without_a_proxy", flags_of_clients),
         ("an_expired_password_is_changed_by_who_can", expired),
         ("unix_sockets_lead_in_and_out", unix_sockets),
+        ("mariadbs_clients_know_the_certificate_by_the_password", vouched_for),
         ("servers_ask_for_a_proof_by_any_plugin_of_theirs", plugins_of_servers),
     ])
 }
@@ -252,6 +254,81 @@ fn certificates(driver: Driver) -> Outcome {
     let said = Raw::log_in(proxy.port, 0)?.change_user("turn");
     is_refused(&said.map(|()| String::new()), "")?;
     is_refused(&become_user(&proxy, "'old'", r#"'{"spiffe_id":"till"}'"#).map(|()| String::new()), "begins with 'spiffe://'")
+}
+
+/// MariaDB's connector, which looks at certificates and knows no authority: its words behind its login and behind a change of its user, or its error. With a key and
+/// a certificate it meets somebody who has those, in the middle.
+const KNOWS_NO_AUTHORITY: &str = r"
+    const [, port, password, key, cert] = process.argv;
+    const [fs, mariadb, net, tls] = ['fs', 'mariadb', 'net', 'tls'].map(require);
+    let far;
+    const inner = tls.createServer(key ? { key: fs.readFileSync(key), cert: fs.readFileSync(cert) } : {}, (near) => {
+      near.on('error', () => {});
+      near.pipe(far).pipe(near);
+    });
+    inner.listen(0, '127.0.0.1');
+    const middle = net.createServer((client) => {
+      const server = net.connect(port, '127.0.0.1');
+      for (const one of [client, server]) one.on('error', () => {});
+      server.once('data', (greeting) => client.write(greeting));
+      client.once('data', (request) => {
+        client.pause();
+        // It asks for TLS with 36 bytes.
+        server.write(request.subarray(0, 36));
+        far = tls.connect({ socket: server, rejectUnauthorized: false });
+        far.on('error', () => {});
+        const near = net.connect(inner.address().port, '127.0.0.1');
+        near.on('error', () => {});
+        near.write(request.subarray(36));
+        client.pipe(near).pipe(client);
+      });
+    });
+    middle.listen(0, '127.0.0.1', async () => {
+      try {
+        const at = key ? middle.address().port : port;
+        const connection = await mariadb.createConnection({ host: '127.0.0.1', port: at, user: 'turn', password, database: 'conf', ssl: true, connectTimeout: 10000 });
+        const who = async () => (await connection.query({ sql: 'SELECT 1', rowsAsArray: true }))[0][0];
+        console.log('in', await who());
+        // Without a schema its packet has none, which no server can read.
+        await connection.changeUser({ user: 'turn', password, database: 'conf' });
+        console.log('changed', await who());
+      } catch (error) {
+        console.log('refused', error.errno, error.message);
+      }
+      process.exit(0);
+    });
+";
+
+fn vouched_for(driver: Driver) -> Outcome {
+    if let Some(why) = Client::MariaDbNode.missing() {
+        eprintln!("SKIPPED: MariaDB's connector for Node: {why}");
+        return Ok(());
+    }
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root("CREATE USER turn@'%' IDENTIFIED BY 'old'; GRANT SELECT ON conf.* TO turn@'%'")?;
+    let proxy = with_user(driver, &server, "'old'", "''")?;
+    let file = |name: &str| proxy.data().join(name).display().to_string();
+    let mut certificate = Command::new("openssl");
+    certificate.args("req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=middle -keyout".split(' '));
+    output(certificate.arg(file("middle-key.pem")).arg("-out").arg(file("middle-cert.pem")), Duration::from_secs(60))?;
+    let come = |password: &str, files: &[String]| {
+        let mut node = Command::new("node");
+        node.current_dir(clients::node()?).args(["-e", KNOWS_NO_AUTHORITY, &proxy.port.to_string(), password]).args(files);
+        output(&mut node, Duration::from_secs(60)).map(|(_, said)| said)
+    };
+    let middle = [file("middle-key.pem"), file("middle-cert.pem")];
+    for password in ["'old'", "mysql_native_password('old')"] {
+        become_user(&proxy, password, "''")?;
+        same(&come("old", &[])?, "in 1\nchanged 1").map_err(|words| format!("{password}: {words}"))?;
+        let said = come("old", &middle)?;
+        expect(said.starts_with("refused") && said.contains("self-signed"), || format!("in the middle: {said}"))?;
+        let said = come("wrong", &[])?;
+        expect(said.starts_with("refused"), || said)?;
+    }
+    // Nothing reads what its sessions say and hear, but for the login.
+    become_user(&proxy, "'old'", "''")?;
+    proxy.admin("UPDATE mysql_users SET fast_forward = 1 WHERE username = 'turn'; LOAD MYSQL USERS TO RUNTIME")?;
+    same(&come("old", &[])?, "in 1\nchanged 1")
 }
 
 /// Where a plugin of MariaDB's server is: with the server, or where `scripts/get-mariadb-plugins.sh` has put it.

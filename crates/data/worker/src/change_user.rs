@@ -7,7 +7,7 @@ use crate::session::{Ended, Session};
 use crate::through::Said;
 use backend::{Like, Names, State};
 use bridge::Counter;
-use net::LoginFailed;
+use net::{LoginFailed, Proven};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::handshake::ChangeUser;
@@ -35,7 +35,7 @@ impl Session {
         let find = |user: &str| found(&core, user);
         let plugin = preferred_plugin(&epoch.snapshot.variables);
         let login = net::authenticate_again(&mut self.client, acceptor.as_ref(), self.nonce, &change, self.caps, plugin, find);
-        let (secret, nonce) = match core.rt.timeout(limit, login).await {
+        let Proven { secret, vouch } = match core.rt.timeout(limit, login).await {
             Ok(Ok(proven)) => proven,
             Ok(Err(LoginFailed::Denied { user, with_password })) => {
                 // As a server does: who fails to become somebody else is nobody.
@@ -91,7 +91,6 @@ impl Session {
         self.let_go_of_locks().await;
         self.let_go();
         self.secret = secret;
-        self.nonce = nonce;
         self.collation = collation;
         self.attributes = Rc::new(change.attributes);
         let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
@@ -124,7 +123,7 @@ impl Session {
         self.show_who();
         let mut payload = Vec::new();
         let schema = wire::track::schema(&self.state.schema);
-        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: self.flags(), warnings: 0, info: b"", changes: &schema };
+        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: self.flags(), warnings: 0, info: &vouch, changes: &schema };
         ok.write(&mut payload, self.caps);
         let framed = self.client.frame(&payload);
         self.hand_over(framed).await

@@ -275,7 +275,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         insert_id: 0,
         status: answer::flags(true) | core.pools.own_modes().flags,
         warnings: 0,
-        info: b"",
+        info: &entered.vouch,
         changes: &schema,
     };
     first.write(&mut payload, entered.login.caps);

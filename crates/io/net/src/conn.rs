@@ -116,6 +116,12 @@ impl Conn {
         self.tls.as_ref()?.shown()
     }
 
+    /// SHA-256 of the certificate that we have shown over TLS.
+    #[must_use]
+    pub fn own_fingerprint(&self) -> Option<[u8; 32]> {
+        self.tls.as_ref()?.own_fingerprint()
+    }
+
     /// Cipher and version, if encrypted.
     #[must_use]
     pub fn tls_info(&self) -> Option<(String, String)> {

@@ -12,5 +12,5 @@ pub mod tls;
 pub use client::{Account, Compression, Hello, Proof, Refused, Secret, log_in_again, login};
 pub use conn::{Conn, Packet, Parted};
 pub use error::NetError;
-pub use server::{Credential, Door, Entered, Found, Heard, LoginFailed, authenticate_again, welcome};
+pub use server::{Credential, Door, Entered, Found, Heard, LoginFailed, Proven, authenticate_again, welcome};
 pub use tls::Shown;

@@ -65,6 +65,17 @@ pub struct Entered {
     pub secret: Secret,
     /// The nonce of this connection: COM_CHANGE_USER needs it again.
     pub nonce: Nonce,
+    /// For the OK, as in [`Proven`].
+    pub vouch: Vec<u8>,
+}
+
+/// What there is of a client that has proven who it is.
+#[derive(Debug)]
+pub struct Proven {
+    /// What can be used to log in to servers as this user.
+    pub secret: Secret,
+    /// What the OK has to say of our certificate over TLS ([`auth::vouch`]); empty where there is nothing to say it with.
+    pub vouch: Vec<u8>,
 }
 
 /// Why a client is not in.
@@ -169,8 +180,8 @@ pub async fn welcome(
     // The nonce was one for the plugin that the greeting names: who uses another may wait for a nonce of its own.
     let ask = switchable && response.is_empty() && plugin != Some(door.plugin);
     let proof = Proof { user: &login.user, plugin, response, switchable, ask };
-    let (secret, nonce) = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
-    Ok(Entered { login, secret, nonce })
+    let Proven { secret, vouch } = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
+    Ok(Entered { login, secret, nonce, vouch })
 }
 
 /// COM_CHANGE_USER: the client proves who it is once more, by the preferred plugin if it can. It is asked for its proof even if it has sent one: so do servers, and
@@ -187,7 +198,7 @@ pub async fn authenticate_again(
     caps: caps::Caps,
     preferred: Plugin,
     find: impl Fn(&str) -> Found,
-) -> Result<(Secret, Nonce), LoginFailed> {
+) -> Result<Proven, LoginFailed> {
     let switchable = caps::has(caps, caps::PLUGIN_AUTH);
     let plugin = if switchable { Some(preferred) } else { claimed(caps, None) };
     let proof = Proof { user: &change.user, plugin, response: change.auth_response.clone(), switchable, ask: switchable };
@@ -217,7 +228,7 @@ async fn check(
     nonce: Nonce,
     proof: Proof<'_>,
     find: &impl Fn(&str) -> Found,
-) -> Result<(Secret, Nonce), LoginFailed> {
+) -> Result<Proven, LoginFailed> {
     let Proof { user, mut plugin, mut response, switchable, ask } = proof;
     let denied = |with_password| LoginFailed::Denied { user: user.to_owned(), with_password };
     // An unknown user goes the whole way of a known one, so that the answers do not tell them apart.
@@ -248,7 +259,26 @@ async fn check(
         Some(Plugin::Ed25519) => credentials.iter().find_map(|credential| signed(credential, &nonce, &response)),
         _ => None,
     };
-    secret.filter(|_| known).map(|secret| (secret, nonce)).ok_or_else(|| denied(with_password))
+    let secret = secret.filter(|_| known).ok_or_else(|| denied(with_password))?;
+    let vouch = vouch(plugin, &secret, &nonce, conn.own_fingerprint());
+    Ok(Proven { secret, vouch })
+}
+
+/// Whatever version we claim: clients ask by what they are themselves. Of the other plugins they take none, as the password itself came, or may have come.
+fn vouch(plugin: Option<Plugin>, secret: &Secret, nonce: &Nonce, certificate: Option<[u8; 32]>) -> Vec<u8> {
+    let Some(certificate) = certificate else { return Vec::new() };
+    match (plugin, secret) {
+        (Some(Plugin::MysqlNative), Secret::Clear(password)) => {
+            auth::vouch(&auth::native_stage2(password.as_bytes()), nonce, &certificate)
+        }
+        (Some(Plugin::MysqlNative), Secret::NativeStage1(stage1)) => {
+            auth::vouch(&auth::native_stage2_of(stage1), nonce, &certificate)
+        }
+        (Some(Plugin::Ed25519), Secret::Clear(password)) => {
+            auth::vouch(&ed25519::public(password.as_bytes()), nonce, &certificate)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The plugin to use: the client's own where it can prove all that we store, else the one that can.
@@ -426,6 +456,27 @@ mod tests {
             }
         });
         result.take()
+    }
+
+    /// Computed by hand with another library.
+    #[test]
+    fn the_certificate_is_vouched_for_by_what_a_plugin_has_of_the_password() {
+        let nonce = *b"abcdefghijKLMNOPQRST";
+        let certificate: [u8; 32] = std::array::from_fn(|i| i as u8);
+        let clear = || Secret::Clear("secret".to_owned());
+        let native = b"\x01EE6327B321D9B379948CA2454CA50CD6AEB11702228334EEDC965A23CA468650".to_vec();
+        let signed = b"\x01FED6E9E72879B2D9C7B7C299482F57D95225476EDFA933648E369DE3263E4AD0".to_vec();
+        for (plugin, secret, wanted) in [
+            (Plugin::MysqlNative, clear(), native.clone()),
+            (Plugin::MysqlNative, Secret::NativeStage1(auth::native_stage1(b"secret")), native),
+            (Plugin::Ed25519, clear(), signed),
+            (Plugin::MysqlNative, Secret::None, Vec::new()),
+            (Plugin::CachingSha2, clear(), Vec::new()),
+            (Plugin::ClearPassword, clear(), Vec::new()),
+        ] {
+            assert_eq!(vouch(Some(plugin), &secret, &nonce, Some(certificate)), wanted, "{plugin:?}");
+            assert!(vouch(Some(plugin), &secret, &nonce, None).is_empty(), "without TLS: {plugin:?}");
+        }
     }
 
     #[test]

@@ -208,6 +208,12 @@ impl Session {
         Some(Shown { refused, uris, subject: one_line(certificate.subject_name()), issuer: one_line(certificate.issuer_name()) })
     }
 
+    /// SHA-256 of our own certificate.
+    pub(crate) fn own_fingerprint(&self) -> Option<[u8; 32]> {
+        let digest = self.stream.ssl().certificate()?.digest(MessageDigest::sha256()).ok()?;
+        digest.as_ref().try_into().ok()
+    }
+
     pub(crate) fn info(&self) -> (String, String) {
         let ssl = self.stream.ssl();
         let cipher = ssl.current_cipher().map_or("", |cipher| cipher.name());

@@ -17,6 +17,12 @@ fn key(password: &[u8]) -> (ExpandedSecretKey, VerifyingKey) {
     (secret, public)
 }
 
+/// What an account stores of its password.
+#[must_use]
+pub fn public(password: &[u8]) -> [u8; 32] {
+    key(password).1.to_bytes()
+}
+
 /// The client's answer.
 #[must_use]
 pub fn sign(password: &[u8], nonce: &Nonce) -> [u8; 64] {
@@ -49,7 +55,7 @@ mod tests {
             0x64, 0x88, 0x14, 0x44, 0x45, 0x20, 0xe4, 0xf5, 0x60, 0x43, 0xa2, 0xec, 0x92, 0x15, 0xe6, 0x3b, 0xe7, 0x99, 0x2d,
             0x2d, 0x27, 0x0b, 0xc6, 0xde, 0xe8, 0x73, 0xe3, 0x61, 0x64, 0x78, 0x60, 0x96,
         ];
-        assert_eq!(key(b"secret").1.to_bytes(), wanted);
+        assert_eq!(public(b"secret"), wanted);
     }
 
     #[test]
