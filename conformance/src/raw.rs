@@ -47,6 +47,7 @@ impl Raw {
         let caps = if attributes.is_empty() { caps } else { caps | caps::CONNECT_ATTRS };
         let stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
+        stream.set_write_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
         let mut raw = Self { stream, caps: PLAIN | caps, id: 0, statements: Vec::new() };
         let (_, greeting) = raw.packet()?;
         let First::Greeting(greeting) = First::read(&greeting).map_err(|error| error.to_string())? else {

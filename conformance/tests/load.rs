@@ -70,11 +70,17 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
 }
 
+/// What all of them have come to. This client has no patience of its own: who gets no answer at all would wait for ever.
 async fn every<T: 'static>(mut set: JoinSet<Result<T, String>>) -> Result<Vec<T>, String> {
-    let mut all = Vec::new();
-    while let Some(one) = set.join_next().await {
-        all.push(one.map_err(|error| error.to_string())??);
-    }
+    let at_most = Duration::from_secs(if stress() { 3600 } else { 300 });
+    let (mut all, many) = (Vec::new(), set.len());
+    let ended = tokio::time::timeout(at_most, async {
+        while let Some(one) = set.join_next().await {
+            all.push(one.map_err(|error| error.to_string())??);
+        }
+        Ok::<_, String>(())
+    });
+    ended.await.unwrap_or_else(|_| Err(format!("not all of {many} clients were done within {at_most:?}")))?;
     Ok(all)
 }
 

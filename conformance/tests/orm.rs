@@ -23,6 +23,8 @@ const CLIENTS: u64 = 1_000;
 const BUSY: usize = 20;
 /// Times that each has something to do.
 const ROUNDS: u64 = 3;
+/// All of it, at most: this client has no patience of its own.
+const AT_MOST: Duration = Duration::from_secs(300);
 
 fn main() {
     // A test has two descriptors of each of its clients.
@@ -113,10 +115,14 @@ fn idle_clients(driver: Driver, vendor: Vendor, limit: Option<u64>) -> Outcome {
             });
         }
         let mut crowd = Vec::new();
-        while let Some(one) = clients.join_next().await {
-            crowd.push(one.map_err(|error| error.to_string())??);
-        }
-        Ok::<_, String>(())
+        let all = async {
+            while let Some(one) = clients.join_next().await {
+                crowd.push(one.map_err(|error| error.to_string())??);
+            }
+            Ok::<_, String>(())
+        };
+        let all = tokio::time::timeout(AT_MOST, all).await;
+        all.unwrap_or_else(|_| Err(format!("{} of {CLIENTS} clients were served within {AT_MOST:?}", crowd.len())))
     })?;
     let opened = number(&server.root("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")?);
     let pool = proxy.admin("SELECT ConnUsed, ConnFree, ConnOK, MaxConnUsed, Queries FROM stats_mysql_connection_pool")?;
