@@ -349,6 +349,19 @@ fn bound_by_others(driver: Driver) -> Outcome {
                 expect(rows == [row], || format!("{vendor}: {text}, turn {turn}: {rows:?} instead of {wanted}"))?;
             }
         }
+        // The same by names.
+        let mut first = log_in(&proxy)?;
+        let mut second = beside(&proxy, &first)?;
+        for client in [&mut second, &mut first] {
+            asked(client, "PREPARE s FROM 'SELECT code FROM conf.bound WHERE code = ?'")?;
+        }
+        asked(&mut first, "SET @code = 7")?;
+        asked(&mut second, "SET @code = '007'")?;
+        for _ in 0..3 {
+            asked(&mut first, "EXECUTE s USING @code")?;
+            let rows = asked(&mut second, "EXECUTE s USING @code")?;
+            expect(rows == [["007"]], || format!("{vendor}: {rows:?} instead of 007 by name"))?;
+        }
     }
     Ok(())
 }

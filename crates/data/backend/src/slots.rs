@@ -33,6 +33,15 @@ struct Slot {
     number: u32,
     /// None: the server has nothing by this name.
     statement: Option<Known>,
+    /// The session that has executed it with user variables; 0 if none has.
+    by: u64,
+}
+
+impl Slot {
+    /// Whether this session may execute it (0: without user variables): MySQL keeps to the types that another one's have had ([`crate::Bindings`]).
+    const fn is_for(&self, by: u64) -> bool {
+        by == 0 || self.by == 0 || self.by == by
+    }
 }
 
 /// Longest unused first. A slot is used again without being emptied before: who prepares by a name that there is gives up what had it.
@@ -59,8 +68,8 @@ impl Slots {
         self.first
     }
 
-    pub(crate) fn has(&self, statement: &Prepared) -> bool {
-        self.position(statement).is_some()
+    pub(crate) fn has(&self, statement: &Prepared, by: u64) -> bool {
+        self.position(statement).is_some_and(|at| self.all[at].is_for(by))
     }
 
     fn position(&self, statement: &Prepared) -> Option<usize> {
@@ -72,10 +81,19 @@ impl Slots {
     }
 
     /// Where a statement is; it becomes the latest used.
-    fn number(&mut self, statement: &Prepared) -> Option<u32> {
-        let at = self.position(statement)?;
+    fn number(&mut self, statement: &Prepared, by: u64) -> Option<u32> {
+        let at = self.position(statement).filter(|at| self.all[*at].is_for(by))?;
         self.all[at..].rotate_left(1);
-        self.all.last().map(|slot| slot.number)
+        let slot = self.all.last_mut()?;
+        slot.by = by.max(slot.by);
+        Some(slot.number)
+    }
+
+    /// This session is about to execute it with user variables.
+    fn bind(&mut self, number: u32, by: u64) {
+        if let Some(slot) = self.all.iter_mut().find(|slot| slot.number == number) {
+            slot.by = by;
+        }
     }
 
     /// An empty slot for a statement: its own, one that nobody needs, a new one while there are less than `max`, or that of what was not used for longest.
@@ -86,7 +104,7 @@ impl Slots {
             Some(at) => at,
             None if self.all.len() < max.max(1) => {
                 let number = self.first.saturating_add(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
-                self.all.insert(0, Slot { number, statement: None });
+                self.all.insert(0, Slot { number, statement: None, by: 0 });
                 0
             }
             None => 0,
@@ -97,7 +115,7 @@ impl Slots {
 
     fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
         let Some(at) = self.all.iter().position(|slot| slot.number == number) else { return };
-        self.all[at].statement = Some(Known::new(statement));
+        (self.all[at].statement, self.all[at].by) = (Some(Known::new(statement)), 0);
         self.all[at..].rotate_left(1);
     }
 
@@ -122,19 +140,28 @@ impl Slots {
 impl Backend {
     /// Whether a statement is prepared here by a name of ours.
     #[must_use]
-    pub fn has_slot(&self, statement: &Prepared) -> bool {
-        self.slots.has(statement)
+    pub fn has_slot(&self, statement: &Prepared, by: u64) -> bool {
+        self.slots.has(statement, self.sticky_to(by))
     }
 
-    /// The slot of a statement here; prepares it if need be. `escapes`: whether a backslash escapes where it was written.
+    /// MariaDB reads each execution by its own types.
+    fn sticky_to(&self, by: u64) -> u64 {
+        if self.hello.is_mariadb() { 0 } else { by }
+    }
+
+    /// The slot of a statement here; prepares it if need be. `escapes`: whether a backslash escapes where it was written. `by`: the session that executes it with
+    /// user variables, or 0.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn slot(&mut self, statement: &Rc<Prepared>, escapes: bool, max: u64) -> Result<u32, BackendFailed> {
-        match self.slots.number(statement) {
-            Some(slot) => Ok(slot),
-            None => self.prepare_as_meant(statement, Way::Slot { escapes }, max).await,
+    pub async fn slot(&mut self, statement: &Rc<Prepared>, escapes: bool, max: u64, by: u64) -> Result<u32, BackendFailed> {
+        let by = self.sticky_to(by);
+        if let Some(slot) = self.slots.number(statement, by) {
+            return Ok(slot);
         }
+        let slot = self.prepare_as_meant(statement, Way::Slot { escapes }, max).await?;
+        self.slots.bind(slot, by);
+        Ok(slot)
     }
 
     /// A slot in which a statement is about to be prepared. Until [`Backend::learn_slot`] it is empty.
@@ -246,15 +273,15 @@ mod tests {
         let _interests = [&a, &b, &c].map(|statement| Interest::new(statement.clone()));
         let mut slots = Slots::new(0);
         assert_eq!((put(&mut slots, &a, 2), put(&mut slots, &b, 2)), (1, 2));
-        assert_eq!(slots.number(&a), Some(1));
+        assert_eq!(slots.number(&a, 0), Some(1));
         assert_eq!(put(&mut slots, &c, 2), 2, "b was used before a");
-        assert_eq!((slots.number(&b), slots.number(&c), slots.len()), (None, Some(2), 2));
+        assert_eq!((slots.number(&b, 0), slots.number(&c, 0), slots.len()), (None, Some(2), 2));
         assert_eq!((a.counts(), b.counts()), ((1, 1), (1, 0)));
         // What fails leaves nothing by its name, which is used next.
         let (number, was) = slots.take(&a, 2);
         assert_eq!((number, was, slots.len()), (1, true, 1));
         assert_eq!((put(&mut slots, &b, 2), slots.len()), (1, 2));
-        assert_eq!((slots.clear(), slots.has(&b), b.counts()), (2, false, (1, 0)));
+        assert_eq!((slots.clear(), slots.has(&b, 0), b.counts()), (2, false, (1, 0)));
     }
 
     #[test]

@@ -174,9 +174,9 @@ impl Session {
                 self.answers_last_gtid(job, server, false)?;
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
                 let slot = if dynamic.deallocates() {
-                    Box::pin(self.prepared_for(limit_ms, dynamic.bring(backend, max), false)).await?
+                    Box::pin(self.prepared_for(limit_ms, dynamic.bring(backend, max, self.life), false)).await?
                 } else {
-                    dynamic.bring(backend, max).await.map_err(Failed::Backend)?
+                    dynamic.bring(backend, max, self.life).await.map_err(Failed::Backend)?
                 };
                 let own = |sql: &[u8], lexing| self.with_own_number(sql, lexing, job.class.reads, &self.state.schema);
                 let inner = if dynamic.prepared().is_some() { None } else { own(job.sent(), self.lexing_of(job.what)) };

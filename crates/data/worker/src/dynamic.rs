@@ -143,10 +143,20 @@ impl Dynamic<'_> {
         !self.deallocates() && self.outer.get(self.at.start..).is_some_and(|rest| rest.contains(&b'@'))
     }
 
+    /// The session of this life, if it gives user variables for parameters; else 0.
+    fn binder(&self, life: u64) -> u64 {
+        if self.uses_variables() { life } else { 0 }
+    }
+
+    /// Whether a connection knows what it executes, and means there what it means to the session of this life.
+    pub(crate) fn is_there(&self, backend: &Backend, life: u64) -> bool {
+        self.prepared().is_none_or(|prepared| backend.has_slot(prepared, self.binder(life)))
+    }
+
     /// Prepares what it executes, if a connection does not know it; the slot there.
-    pub(crate) async fn bring(&self, backend: &mut Backend, max: u64) -> Result<Option<u32>, BackendFailed> {
+    pub(crate) async fn bring(&self, backend: &mut Backend, max: u64, life: u64) -> Result<Option<u32>, BackendFailed> {
         match &self.does {
-            Does::Execute { prepared, escapes, .. } => backend.slot(prepared, *escapes, max).await.map(Some),
+            Does::Execute { prepared, escapes, .. } => backend.slot(prepared, *escapes, max, self.binder(life)).await.map(Some),
             Does::Deallocate { told: true } => backend.prepare_to_deallocate().await,
             Does::Immediate { .. } | Does::Deallocate { told: false } => Ok(None),
         }

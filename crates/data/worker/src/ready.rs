@@ -143,7 +143,7 @@ impl Session {
     pub(crate) fn is_ready(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let prepared = match job.what {
             What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client, execution.bindings),
-            What::Dynamic(dynamic) => dynamic.prepared().is_none_or(|prepared| backend.has_slot(prepared)),
+            What::Dynamic(dynamic) => dynamic.is_there(backend, self.life),
             _ => true,
         };
         if backend.holds.has(Hold::ExpiredPassword) && matches!(job.what, What::Query(_)) {
@@ -293,7 +293,7 @@ impl Session {
                 What::Execute(execution) => {
                     backend.prepare(execution.prepared, execution.client, execution.bindings, max).await.map(drop)?
                 }
-                What::Dynamic(dynamic) if !dynamic.deallocates() => dynamic.bring(backend, max).await.map(drop)?,
+                What::Dynamic(dynamic) if !dynamic.deallocates() => dynamic.bring(backend, max, self.life).await.map(drop)?,
                 _ => {}
             }
             // What the statement was prepared in may have needed a reset, which has taken all that was brought before.
