@@ -355,12 +355,15 @@ fn shorten(words: &str) -> String {
     short
 }
 
-/// The folder of a built client; built on the first call by the script that also setup uses.
 /// Where Node's libraries are.
+///
+/// # Errors
+/// They cannot be had.
 pub fn node() -> Result<PathBuf, String> {
     built("node")
 }
 
+/// The folder of a built client; built on the first call by the script that also setup uses.
 fn built(name: &'static str) -> Result<PathBuf, String> {
     const NAMES: [&str; 10] = ["python", "go", "node", "java", "php", "c", "ruby", "perl", "odbc", "r2dbc"];
     static BUILT: [OnceLock<Result<PathBuf, String>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
