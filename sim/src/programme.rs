@@ -409,8 +409,10 @@ impl Session<'_> {
     }
 
     /// The connection is over, and nobody says why. Right is that where a server has ended its own in a moment in which it would have ended this one.
+    /// What SET TRANSACTION has announced keeps the connection to the next COMMIT, so its end is the session's, too.
     fn closed(&mut self, words: &str, error: &NetError) {
-        let bound = self.stranded || self.keeps > 0 || self.own.in_transaction || !self.own.autocommit || self.leaves;
+        let bound =
+            self.stranded || self.announced || self.keeps > 0 || self.own.in_transaction || !self.own.autocommit || self.leaves;
         // In the middle of a file there is no way on for who is interrupted.
         if self.interrupted || self.under_fire.is_some() && words.starts_with(LOAD) {
             self.judge.tell(&self.who, "is over");
