@@ -287,9 +287,9 @@ impl Client {
             "--column-type-info",
             "--show-warnings",
             "--max-allowed-packet=256M",
-            "--local-infile=1",
             "--comments",
         ]);
+        command.arg(if option("infile") == Some("off") { "--local-infile=0" } else { "--local-infile=1" });
         command.arg(format!("--port={}", login.port));
         command.arg(format!("--user={}", option("user").unwrap_or(login.user)));
         command.arg(format!("--password={}", option("password").unwrap_or(login.password)));

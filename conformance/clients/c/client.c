@@ -177,11 +177,11 @@ static bool option(const char *key, char *value, size_t size)
 static MYSQL *another(void)
 {
     char text[512], name[64], secret[64], schema[64];
-    unsigned yes = 1;
+    unsigned files = !option("infile", text, sizeof text);
     my_bool on = 1, off = 0;
     unsigned long much = 256 << 20, flags = CLIENT_MULTI_STATEMENTS | CLIENT_MULTI_RESULTS;
     MYSQL *made = must(mysql_init(NULL));
-    mysql_options(made, MYSQL_OPT_LOCAL_INFILE, &yes);
+    mysql_options(made, MYSQL_OPT_LOCAL_INFILE, &files);
     mysql_options(made, MYSQL_OPT_MAX_ALLOWED_PACKET, &much);
     mysql_options(made, MYSQL_SET_CHARSET_NAME, option("charset", text, sizeof text) ? text : "utf8mb4");
     mysql_options(made, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &off);

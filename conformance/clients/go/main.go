@@ -81,7 +81,7 @@ func (c *client) connect(address, user, password string, options map[string]stri
 	config.User, config.Passwd, config.Net, config.Addr = user, password, "tcp", address
 	config.DBName = options["database"]
 	config.MultiStatements = true
-	config.AllowAllFiles = true
+	config.AllowAllFiles = options["infile"] != "off"
 	config.MaxAllowedPacket = 0
 	config.Params = map[string]string{"charset": "utf8mb4"}
 	if options["tls"] == "on" {

@@ -108,7 +108,7 @@ public final class Client {
         properties.setProperty("maxAllowedPacket", "67108864");
         properties.setProperty("useCompression", String.valueOf(options.containsKey("compress")));
         properties.setProperty("paranoid", "false");
-        properties.setProperty(mariadb ? "allowLocalInfile" : "allowLoadLocalInfile", "true");
+        properties.setProperty(mariadb ? "allowLocalInfile" : "allowLoadLocalInfile", String.valueOf(!"off".equals(options.get("infile"))));
         properties.setProperty("useCursorFetch", String.valueOf("on".equals(options.get("cursors"))));
         properties.setProperty("rewriteBatchedStatements", String.valueOf("on".equals(options.get("rewrite"))));
         connection = DriverManager.getConnection((mariadb ? "jdbc:mariadb://" : "jdbc:mysql://") + host + ":" + port + "/" + options.getOrDefault("database", ""), properties);

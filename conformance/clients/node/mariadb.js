@@ -39,7 +39,7 @@ module.exports = (shown, argument) => {
       this.connection = await mariadb.createConnection({
         host: this.host, port: this.port, user: options.user || this.user, password: options.password || this.password,
         database: options.database || undefined, ssl: options.tls === 'on' ? { rejectUnauthorized: false } : false,
-        multipleStatements: true, rowsAsArray: true, dateStrings: true, permitLocalInfile: true, allowPublicKeyRetrieval: true,
+        multipleStatements: true, rowsAsArray: true, dateStrings: true, permitLocalInfile: options.infile !== 'off', allowPublicKeyRetrieval: true,
         // Else it asks for another one, unless the server's first answer says which character set it has (docs/compatibility.md).
         collation: 'UTF8MB4_UNICODE_CI', connectTimeout: 60000, compress: 'compress' in options,
         // Columns with JSON are not told from others (docs/features/prepared-statements.md).

@@ -43,12 +43,13 @@ sub argument {
 
 sub another {
     my $more = '';
+    $more .= ";${prefix}_local_infile=" . (($like{infile} // '') eq 'off' ? 0 : 1);
     $more .= ";${prefix}_compression=1" if $like{compress};
     $more .= ";${prefix}_ssl=1" if ($like{tls} // '') eq 'on';
     $more .= ";${prefix}_client_found_rows=" . ($like{found_rows} ? 1 : 0);
     $more .= ";${prefix}_init_command=$like{init}" if $like{init};
     my %utf8 = $driver eq 'mysql' ? (mysql_enable_utf8mb4 => 1) : ();
-    my $made = DBI->connect("DBI:$driver:database=" . ($like{database} // '') . ";host=$host;port=$port;${prefix}_local_infile=1;${prefix}_multi_statements=1$more",
+    my $made = DBI->connect("DBI:$driver:database=" . ($like{database} // '') . ";host=$host;port=$port;${prefix}_multi_statements=1$more",
         $like{user} // $user, $like{password} // $password, { RaiseError => 1, PrintError => 0, AutoCommit => 1, %utf8 });
     $made->{"${prefix}_auto_reconnect"} = $like{reconnect} ? 1 : 0;
     $made->{"${prefix}_server_prepare"} = 1 if $driver eq 'MariaDB';

@@ -47,7 +47,7 @@ final class ByMysqli
         [$where, $options] = $this->like;
         mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
         $connection = mysqli_init();
-        $connection->options(MYSQLI_OPT_LOCAL_INFILE, 1);
+        $connection->options(MYSQLI_OPT_LOCAL_INFILE, isset($options['infile']) ? 0 : 1);
         $connection->options(MYSQLI_SET_CHARSET_NAME, $options['charset'] ?? 'utf8mb4');
         if (isset($options['init'])) {
             $connection->options(MYSQLI_INIT_COMMAND, $options['init']);

@@ -31,7 +31,7 @@ final class ByPdo
             PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION,
             PDO::ATTR_EMULATE_PREPARES => $this->emulated,
             PDO::ATTR_PERSISTENT => isset($options['persistent']),
-            PDO::MYSQL_ATTR_LOCAL_INFILE => true,
+            PDO::MYSQL_ATTR_LOCAL_INFILE => !isset($options['infile']),
             PDO::MYSQL_ATTR_FOUND_ROWS => isset($options['found_rows']),
             PDO::MYSQL_ATTR_IGNORE_SPACE => isset($options['ignore_space']),
             PDO::MYSQL_ATTR_COMPRESS => isset($options['compress']),

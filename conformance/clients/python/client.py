@@ -47,7 +47,7 @@ class PyMySQL:
         self.cursors = {}
         self.errors = pymysql.err.Error
 
-    def connect(self, host, port, user, password, database, tls, packed, optional):
+    def connect(self, host, port, user, password, database, tls, packed, optional, files):
         import ssl
 
         context = None
@@ -57,7 +57,7 @@ class PyMySQL:
             context.verify_mode = ssl.CERT_NONE
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, ssl=context,
-            ssl_disabled=not tls, charset="utf8mb4", autocommit=True, read_timeout=60, local_infile=True,
+            ssl_disabled=not tls, charset="utf8mb4", autocommit=True, read_timeout=60, local_infile=files,
             client_flag=self.module.constants.CLIENT.MULTI_STATEMENTS, max_allowed_packet=64 << 20,
         )
         print(f"  tls={bool(getattr(self.connection, '_secure', False))} status={self.connection.server_status}")
@@ -144,11 +144,11 @@ class Connector:
         if not pure and not mysql.connector.HAVE_CEXT:
             raise SystemExit("no C extension")
 
-    def connect(self, host, port, user, password, database, tls, packed, optional):
+    def connect(self, host, port, user, password, database, tls, packed, optional, files):
         extra = {"ssl_verify_cert": False} if tls else {"ssl_disabled": True}
         self.connection = self.module.connect(
             host=host, port=port, user=user, password=password, database=database or None, use_pure=self.pure,
-            charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60, allow_local_infile=True,
+            charset="utf8mb4", collation="utf8mb4_unicode_ci", autocommit=True, connection_timeout=60, allow_local_infile=files,
             # In Python it cannot put a packet together from several frames, and breaks off before servers, too.
             compress=packed and not self.pure,
             # In Python it does not read the byte of which this is the wish.
@@ -272,7 +272,7 @@ def step(client, where, verb, rest):
         options = dict(part.split("=", 1) for part in rest.split())
         client.connect(host, port, options.get("user", user), options.get("password", password),
                        options.get("database", ""), options.get("tls") == "on", "compress" in options,
-                       options.get("metadata") == "optional")
+                       options.get("metadata") == "optional", options.get("infile") != "off")
     elif verb in ("query", "script", "use"):
         getattr(client, verb)(rest)
     elif verb == "attributed":

@@ -55,7 +55,7 @@ class Client
     set.delete_if { |_, value| value.nil? || value.empty? }
     set[:sslverify] = false if options['tls'] == 'on'
     flags = FLAGS.values_at(*(FLAGS.keys & options.keys)).reduce(Mysql2::Client::MULTI_STATEMENTS, :|)
-    Mysql2::Client.new(**@login, encoding: options['charset'] || 'utf8mb4', flags: flags, local_infile: true, as: :array,
+    Mysql2::Client.new(**@login, encoding: options['charset'] || 'utf8mb4', flags: flags, local_infile: options['infile'] != 'off', as: :array,
                                  database_timezone: :utc, reconnect: options.key?('reconnect'), **set)
   end
 

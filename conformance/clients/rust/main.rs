@@ -87,7 +87,7 @@ impl Client {
             .prefer_socket(false)
             .max_allowed_packet(Some(64 << 20))
             .stmt_cache_size(0)
-            .local_infile_handler(Some(WhiteListFsHandler::new(FILES)))
+            .local_infile_handler(Some(WhiteListFsHandler::new(FILES.iter().filter(|_| !options.contains_key("infile")))))
             .compression(options.get("compress").map(|_| Compression::default()))
             .ssl_opts(tls);
         self.conn = Some(Conn::new(opts).await?);
