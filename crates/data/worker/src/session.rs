@@ -191,8 +191,7 @@ impl Session {
     /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy drains.
     fn may_go_on(&mut self) -> Result<(), Ended> {
         if self.entry.killed.get() {
-            // Servers tell an idle client nothing of a KILL, and PHP logs a warning for each packet that comes unasked.
-            return Err(if self.entry.by_client.get() { Ended::Broken } else { Ended::Told(killed()) });
+            return Err(Ended::Told(killed()));
         }
         if self.leave_cut_off() {
             return Err(Ended::Told(cut_off()));
@@ -443,6 +442,12 @@ impl Session {
     async fn leave(mut self, ended: Ended) {
         self.let_go();
         self.leave_through();
+        let ended = match ended {
+            // As servers do: whoever is ended by another's KILL hears no word of it, idle or not. (PHP logs a warning for a packet that comes unasked, and who
+            // reads 1317 takes the connection for one that goes on.)
+            Ended::Told(_) if self.entry.by_client.get() => Ended::Broken,
+            ended => ended,
+        };
         let by_us = matches!(ended, Ended::Told(_) | Ended::Broken);
         let by_client = matches!(ended, Ended::ByClient);
         match ended {

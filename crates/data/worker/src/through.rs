@@ -355,8 +355,6 @@ impl Session {
                         break Ended::Broken;
                     }
                     break Ended::Told(match why {
-                        // As a server ends who is idle: without a word.
-                        Stopped::Killed if self.entry.by_client.get() => break Ended::Broken,
                         Stopped::CutOff => cut_off(),
                         Stopped::Silent => silent(),
                         Stopped::Killed | Stopped::Interrupted => killed(),
