@@ -119,7 +119,7 @@ class Client
 
   def step(verb, rest)
     parts = rest.split(' :: ')
-    return connect(rest.split.to_h { |part| part.split('=', 2) << '' }) if verb == 'connect'
+    return connect(rest.split.to_h { |part| part.partition('=').values_at(0, 2) }) if verb == 'connect'
     raise 'not connected' unless @connection
 
     case verb
