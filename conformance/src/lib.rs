@@ -8,6 +8,7 @@ pub mod clients;
 pub mod compare;
 pub mod definitions;
 pub mod dynamic;
+pub mod killer;
 pub mod library;
 pub mod moved;
 pub mod process;

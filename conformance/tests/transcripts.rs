@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use conformance::clients::{self, Client, Runner, app, scenarios};
 use conformance::compare::difference;
+use conformance::killer::{self, Killer};
 use conformance::moved;
 use conformance::process::TempFolder;
 use conformance::proxy::{DRIVERS, Driver, Proxy, Wish};
@@ -56,8 +57,13 @@ const HAVE_CALLS: &[Client] = &[
 const R2DBC: [Client; 2] = [Client::R2dbcMySql, Client::R2dbcMariaDb];
 
 /// Before every run.
-const AS_THEY_WERE: [&str; 4] =
-    ["DROP DATABASE IF EXISTS conf3", "DELETE FROM conf.child", "DELETE FROM conf.scratch", "TRUNCATE conf.counted"];
+const AS_THEY_WERE: [&str; 5] = [
+    "DROP DATABASE IF EXISTS conf3",
+    "DELETE FROM conf.child",
+    "DELETE FROM conf.scratch",
+    "DELETE FROM conf.loaded",
+    "TRUNCATE conf.counted",
+];
 
 /// A server, what stands before it, and what the clients saw without: each made when first asked for.
 struct Stand {
@@ -185,7 +191,17 @@ impl Stand {
     fn run(&self, client: &mut Runner, port: u16, scenario: &Path) -> Result<String, String> {
         // The first has to come in as root: MySQL does not know the account's password yet.
         as_they_were(self.server.port).or_else(|_| self.server.root(&AS_THEY_WERE.join("; ")).map(drop))?;
-        client.run(app(port), scenario)
+        let killer = if scenario.ends_with("killed.scenario") {
+            self.server.root(killer::FIXTURE)?;
+            Some(Killer::start(app(self.server.port), app(port)))
+        } else {
+            None
+        };
+        let seen = client.run(app(port), scenario);
+        match killer.map(Killer::stop).transpose().map_err(|error| format!("{error}; the client: {seen:?}"))? {
+            Some(0) => Err(format!("nobody was ended: {seen:?}")),
+            _ => seen,
+        }
     }
 
     /// Twice: what the first run leaves in the cache, the second finds there, unless a write has ended its use.
@@ -225,6 +241,12 @@ impl Stand {
         // A client that stops at once sees the same nothing twice.
         if direct.lines().count() < 5 {
             return Err(format!("the client saw next to nothing without Millrace:\n{direct}").into());
+        }
+        // Nor does one that does not come in, however much it says of that.
+        let first =
+            direct.lines().skip_while(|line| !line.starts_with("> connect")).skip(1).take_while(|line| !line.starts_with("> "));
+        if let Some(error) = first.filter(|line| line.starts_with("  error")).last() {
+            return Err(format!("the client does not come in without Millrace:{error}").into());
         }
         match difference(&direct, &through) {
             None => Ok(()),
@@ -336,13 +358,22 @@ fn main() {
                 }
                 // Nothing in it is asked twice, or it writes more than it asks.
                 if between == Between::Cache
-                    && (name.starts_with("compressed") || ["batches", "cursors", "files", "kept"].contains(&name.as_str()))
+                    && (name.starts_with("compressed")
+                        || ["batches", "cursors", "files", "kept", "killed"].contains(&name.as_str()))
                 {
                     continue;
                 }
                 // The connectors of MariaDB are here for what only its servers have.
                 let for_mariadb = [Client::MariaDbNode, Client::MariaDbJava].contains(client);
                 if for_mariadb && *vendor == Vendor::MySql && between != Between::Millrace(Driver::Uring) {
+                    continue;
+                }
+                // Whose sockets are carried is the server's session, whose number is not the one in the greeting (docs/features/fast-forward.md).
+                if matches!(between, Between::Through(_) | Between::ThroughPacked) && name == "killed" {
+                    continue;
+                }
+                // Behind a prepared statement that was ended it waits for ever, before MariaDB itself.
+                if name == "killed" && *client == Client::Odbc && *vendor == Vendor::MariaDb {
                     continue;
                 }
                 // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer a ping ourselves (docs/compatibility.md).
@@ -379,7 +410,7 @@ fn main() {
 /// Whether a scenario tells more by one of those who [`HAVE_CALLS`]: they differ in what they say, and how Millrace speaks with the kernel and with servers does not
 /// depend on that. PDO is mysqli's library below, Ruby's and Perl's are C's: they differ in how they prepare, fetch, and speak of transactions.
 fn worth(client: Client, between: Between, scenario: &str) -> bool {
-    const THEIR_OWN: [&str; 15] = [
+    const THEIR_OWN: [&str; 16] = [
         "batches",
         "calls",
         "compressed_cursors",
@@ -388,6 +419,7 @@ fn worth(client: Client, between: Between, scenario: &str) -> bool {
         "counts",
         "cursors",
         "errors",
+        "killed",
         "lifetime",
         "multi",
         "prepared",
