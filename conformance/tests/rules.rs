@@ -86,6 +86,7 @@ fn on_the_reader(driver: Driver) -> Outcome {
         is(&mut client, "SELECT GET_LOCK('job', 0)", "1")?;
         is(&mut client, "SELECT @@port", &reader)?;
         is(&mut log_in(&two.proxy)?, "SELECT GET_LOCK('job', 0)", "0")?;
+        is(&mut client, "SELECT IS_FREE_LOCK('job')", "0")?;
         is(&mut client, "SELECT RELEASE_LOCK('job')", "1")?;
         for stays in ["CREATE TEMPORARY TABLE conf.scratch (id INT)", "SELECT id, GET_LOCK('job', 0) FROM conf.numbers LIMIT 1"] {
             let refused = asked(&mut client, stays).err().unwrap_or_default();

@@ -47,7 +47,7 @@ pub use kill::Killing;
 pub use lane::{ANSWER_LEN_MAX, Joined, Landed, Lane};
 pub use lend::{Speak, Word};
 pub use linger::Lingers;
-pub use own::{Owned, is_only_user_lock};
+pub use own::{Owned, is_only_about_user_lock, is_only_user_lock};
 pub use place::Place;
 pub use pools::{OwnModes, Pools, SHIFTING, Want};
 pub use prepared::{Bindings, Interest, Prepared, Remembered, Statements};

@@ -306,6 +306,12 @@ pub fn is_only_user_lock(text: &[u8]) -> bool {
     ["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS"].iter().any(|function| is_only_call(text, function))
 }
 
+/// Whether a statement asks who has a user lock and nothing else: only the server that has all locks knows.
+#[must_use]
+pub fn is_only_about_user_lock(text: &[u8]) -> bool {
+    ["IS_FREE_LOCK", "IS_USED_LOCK"].iter().any(|function| is_only_call(text, function))
+}
+
 /// `SELECT function(…) [AS name]`, `DO function(…)` or `SET @x = function(…)`, and nothing else.
 fn is_only_call(text: &[u8], function: &str) -> bool {
     let mut words = sql::words::Words::new(text);
@@ -380,6 +386,16 @@ mod tests {
             "WITH a AS (SELECT 1) SELECT GET_LOCK('a', 1)",
         ] {
             assert!(!is_only_user_lock(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_has_a_user_lock_is_asked_by_itself() {
+        for text in ["SELECT IS_FREE_LOCK('a')", "do is_used_lock('a') ;", "SELECT IS_USED_LOCK(CONCAT('a', 1)) AS who"] {
+            assert!(is_only_about_user_lock(text.as_bytes()), "{text}");
+        }
+        for text in ["SELECT IS_FREE_LOCK('a'), id FROM jobs", "SELECT IS_FREE_LOCK((SELECT name FROM jobs))", "SELECT GET_LOCK('a', 1)"] {
+            assert!(!is_only_about_user_lock(text.as_bytes()), "{text}");
         }
     }
 

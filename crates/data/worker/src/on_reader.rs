@@ -31,9 +31,12 @@ impl Session {
         backend.reads_by_split = led && backend.holds.has(Hold::Transaction);
     }
 
-    /// Whether a lock is asked for by itself: it is taken where all others are, at the writer.
+    /// Whether a lock is asked for by itself, or who has it: it is taken where all others are, at the writer.
     pub(crate) fn locks_beside_reader(&self, class: &Class<'_>, text: &[u8]) -> bool {
-        class.leaves.intersects(Leaves::GET_LOCK) && backend::is_only_user_lock(text) && self.reads_on().is_some()
+        if self.reads_on().is_none() {
+            return false;
+        }
+        class.leaves.intersects(Leaves::GET_LOCK) && backend::is_only_user_lock(text) || backend::is_only_about_user_lock(text)
     }
 
     /// Before a statement is decided: one that ends the transaction by itself, as a server does for BEGIN, finds none any more, and goes where it would without.
