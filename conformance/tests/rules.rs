@@ -27,6 +27,7 @@ fn main() {
         ("a_rule_or_a_hint_says_how_often_a_read_is_tried", retries),
         ("a_rule_or_a_hint_says_how_long_a_statement_waits", delays),
         ("a_read_only_transaction_on_a_reader_leaves_nothing_there", on_the_reader),
+        ("what_a_rule_refuses_is_what_the_session_is_told_of_its_last_statement", refusals),
         ("attributes_that_cannot_be_honoured_are_refused_with_every_reason", attributes),
     ])
 }
@@ -48,6 +49,53 @@ fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let proxy = Proxy::start(driver, &wish)?;
     Ok(Two { writer, reader, proxy })
+}
+
+/// As after a statement that the server itself refuses: warnings from before are over, and what was refused is listed until the next statement.
+fn refusals(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        rules(&proxy, "(rule_id, active, match_pattern, error_msg, apply) VALUES (1, 1, 'no_such_table', 'not here', 1)")?;
+        let (mut direct, mut client) = (Raw::log_in(server.port), log_in(&proxy)?);
+        let direct = direct.as_mut().map_err(|error| error.to_string())?;
+        let mut both = |sql: &str, code: &str, words: &str| {
+            let (wanted, found) = (direct.ask(sql), client.ask(sql));
+            // The server has its own number and words for what the rule refuses.
+            let plain = |said: std::io::Result<Vec<Vec<String>>>| match said {
+                Ok(rows) => format!("{rows:?}").replace("1146", code).replace("Table 'conf.no_such_table' doesn't exist", words),
+                Err(error) => error.to_string().split(' ').next().unwrap_or_default().replace("1146", code),
+            };
+            let (wanted, found) = (plain(wanted), plain(found));
+            expect(wanted == found, || format!("{vendor}: {sql}: {found} instead of {wanted}"))
+        };
+        for before in
+            ["SELECT CAST('x' AS SIGNED)", "SELECT no_such_column FROM conf.numbers", "SELECT id FROM conf.numbers LIMIT 3"]
+        {
+            for asks in [
+                "SHOW WARNINGS",
+                "SHOW ERRORS",
+                "SHOW ERRORS LIMIT 1, 1",
+                "SHOW COUNT(*) WARNINGS",
+                "SHOW COUNT(*) ERRORS",
+                "SELECT @@error_count",
+                "SELECT @@session.warning_count",
+                "SELECT ROW_COUNT()",
+            ] {
+                for pause in [false, true] {
+                    both(before, "1148", "not here")?;
+                    both("SELECT * FROM conf.no_such_table", "1148", "not here")?;
+                    if pause {
+                        thread::sleep(Duration::from_millis(15));
+                    }
+                    both(asks, "1148", "not here")?;
+                }
+            }
+            both("SELECT * FROM conf.no_such_table", "1148", "not here")?;
+            both("SELECT id FROM conf.numbers LIMIT 1", "1148", "not here")?;
+            both("SHOW WARNINGS", "1148", "not here")?;
+        }
+    }
+    Ok(())
 }
 
 /// The split leads a READ ONLY transaction to the reader. What ends it by itself goes to the writer, and what would outlive it is not left behind.

@@ -394,7 +394,9 @@ mod tests {
         for text in ["SELECT IS_FREE_LOCK('a')", "do is_used_lock('a') ;", "SELECT IS_USED_LOCK(CONCAT('a', 1)) AS who"] {
             assert!(is_only_about_user_lock(text.as_bytes()), "{text}");
         }
-        for text in ["SELECT IS_FREE_LOCK('a'), id FROM jobs", "SELECT IS_FREE_LOCK((SELECT name FROM jobs))", "SELECT GET_LOCK('a', 1)"] {
+        for text in
+            ["SELECT IS_FREE_LOCK('a'), id FROM jobs", "SELECT IS_FREE_LOCK((SELECT name FROM jobs))", "SELECT GET_LOCK('a', 1)"]
+        {
             assert!(!is_only_about_user_lock(text.as_bytes()), "{text}");
         }
     }

@@ -1,5 +1,6 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
+use crate::answer::Complaint;
 use crate::held::{Held, draws};
 use crate::pace::Pace;
 use backend::{Backend, Hold, Lingers};
@@ -49,6 +50,8 @@ pub(crate) struct Entry {
     pub(crate) recall: Cell<crate::recall::Recall>,
     /// What SHOW WARNINGS shows, where no connection is kept that knows.
     pub(crate) warnings: RefCell<crate::warnings::OfSession>,
+    /// What the proxy itself has said is wrong with the statement at work.
+    pub(crate) refused: Cell<Option<Box<Complaint>>>,
     /// It asks for warnings in ways that only a server can answer.
     pub(crate) asks_servers_for_warnings: Cell<bool>,
     /// What LAST_INSERT_ID() is.
@@ -112,6 +115,7 @@ impl Entry {
             transaction_since: Cell::new(None),
             recall: Cell::default(),
             warnings: RefCell::default(),
+            refused: Cell::default(),
             asks_servers_for_warnings: Cell::new(false),
             insert_id: RefCell::default(),
             last_gtid: RefCell::default(),

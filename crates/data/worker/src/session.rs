@@ -359,6 +359,7 @@ impl Session {
         let seq = self.turn.next();
         (self.turn.sent, self.turn.failed) = (seq, true);
         self.entry.row_count.set(-1);
+        self.entry.refused.set(Some(Box::new(complaint.clone())));
         let told = self.told(seq, complaint);
         self.hand_over(told).await
     }

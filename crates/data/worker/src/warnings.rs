@@ -13,6 +13,7 @@ use sql::{Class, CommandCounter, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::resultset::Column;
+use wire::rows::Rows;
 use wire::types::{BINARY_FLAG, UNSIGNED_FLAG};
 
 /// What a session has been told of warnings. Most sessions have none.
@@ -22,6 +23,8 @@ pub(crate) type OfSession = Option<Box<Warnings>>;
 #[derive(Debug)]
 pub(crate) enum Warnings {
     Kept(Kept),
+    /// What the proxy has said of the last statement: no server knows of it.
+    Ours(Box<Complaint>),
     /// The connection broke that knew them.
     Lost,
 }
@@ -59,19 +62,24 @@ impl Session {
             self.entry.asks_servers_for_warnings.set(true);
         }
         let Some(warnings) = self.entry.warnings.take() else { return Ok(ControlFlow::Continue(())) };
+        if form.is_none() && matches!(*warnings, Warnings::Ours(_)) {
+            // A server has nothing to say of it.
+            self.entry.warnings.replace(Some(warnings));
+            return Ok(ControlFlow::Continue(()));
+        }
         let answer = match (&*warnings, &form) {
-            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(kept, form)),
+            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(&kept.shown, form)),
+            (Warnings::Ours(complaint), Some(form)) => Ok(self.written(&shown(complaint), form)),
             (Warnings::Lost, _) => Err(
                 "The connection to the server that knew the warnings of the last statement is lost, and they are lost with it",
             ),
-            (Warnings::Kept(_), _) => Err(
+            (Warnings::Kept(_) | Warnings::Ours(_), _) => Err(
                 "The connection that can answer this about the warnings of the last statement was given back while the client was silent \
                  (mysql-handle_warnings_delay_ms); SHOW WARNINGS still shows them in the character set of then, and for the next it is kept",
             ),
         };
         // To MySQL, a SELECT is a statement after which the warnings before are over.
-        let over =
-            matches!((&*warnings, &form), (Warnings::Kept(kept), Some(Form::Count { selects: true, .. })) if !kept.mariadb);
+        let over = matches!(form, Some(Form::Count { selects: true, .. })) && !self.is_of_mariadb(&warnings);
         if !over {
             self.entry.warnings.replace(Some(warnings));
         }
@@ -98,14 +106,23 @@ impl Session {
         self.state.names == kept.names && self.state.variable("character_set_results") == kept.results.as_deref()
     }
 
+    /// Whether a MariaDB would keep them where no table is used.
+    fn is_of_mariadb(&self, warnings: &Warnings) -> bool {
+        match warnings {
+            Warnings::Kept(kept) => kept.mariadb,
+            Warnings::Ours(_) => self.core.epoch().claims_mariadb(),
+            Warnings::Lost => true,
+        }
+    }
+
     /// The answer, the number of its last packet, and its rows.
-    fn written(&self, kept: &Kept, form: &Form) -> (Vec<u8>, u8, u64) {
+    fn written(&self, shown: &Shown, form: &Form) -> (Vec<u8>, u8, u64) {
         let mut out = Vec::with_capacity(512);
         let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
         let mut rows = 0;
         match form {
             Form::List { errors, skip, take } => {
-                let said = &kept.shown.rows.definitions;
+                let said = &shown.rows.definitions;
                 if said.is_empty() {
                     // The server has left them out, and so does the writer.
                     writer.columns(&[Column::text("Level"), Column::unsigned("Code"), Column::text("Message")]);
@@ -116,13 +133,13 @@ impl Session {
                 let says_error = |level: &[u8]| level.iter().filter(|byte| **byte != 0).eq(b"Error");
                 let is_listed =
                     |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().and_then(Option::as_deref).is_some_and(says_error);
-                for row in kept.shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
+                for row in shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
                     writer.text_row(row.iter().map(Option::as_deref));
                     rows += 1;
                 }
             }
             Form::Count { errors, name, .. } => {
-                let count = if *errors { kept.shown.errors } else { kept.shown.all }.to_string();
+                let count = if *errors { shown.errors } else { shown.all }.to_string();
                 writer.columns(&[Column { length: 21, flags: BINARY_FLAG | UNSIGNED_FLAG, ..Column::integer(name) }]);
                 writer.text_row([Some(count.as_bytes())]);
                 rows += 1;
@@ -135,7 +152,8 @@ impl Session {
 
     /// A statement is over: the warnings before it are, too, unless it leaves them.
     pub(crate) fn settle_warnings(&mut self, job: &Job<'_>) {
-        let idle = self.held.is_empty() && self.entry.warnings.borrow().is_none();
+        let refused = self.entry.refused.take();
+        let idle = self.held.is_empty() && self.entry.warnings.borrow().is_none() && refused.is_none();
         // Where MySQL does not prepare it, the error is what the next is about.
         let is_not_prepared = self.turn.failed && matches!(job.what, What::Prepare(_));
         let reads = job.class.reads.intersects(Reads::WARNINGS) && !is_not_prepared;
@@ -145,7 +163,7 @@ impl Session {
         }
         let statement = self.entry.statement.get();
         let of_mariadb = match self.entry.warnings.borrow().as_deref() {
-            Some(Warnings::Kept(kept)) => kept.mariadb,
+            Some(warnings @ (Warnings::Kept(_) | Warnings::Ours(_))) => self.is_of_mariadb(warnings),
             _ => self.held.iter().any(|(_, backend)| backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb()),
         };
         if of_mariadb && !self.turn.failed && !self.held.warns(statement) && leaves_warnings(job) {
@@ -154,6 +172,9 @@ impl Session {
         self.entry.warnings.take();
         if self.held.end_warnings(statement) {
             self.let_go_of_free();
+        }
+        if let Some(complaint) = refused {
+            self.entry.warnings.replace(Some(Box::new(Warnings::Ours(complaint))));
         }
     }
 
@@ -202,6 +223,13 @@ impl Session {
     pub(crate) fn asks_for_lost_warnings(&self, job: &Job<'_>) -> bool {
         job.class.reads.intersects(Reads::WARNINGS) && matches!(self.entry.warnings.borrow().as_deref(), Some(Warnings::Lost))
     }
+}
+
+/// As a server shows an error.
+fn shown(complaint: &Complaint) -> Shown {
+    let code = complaint.code.to_string().into_bytes();
+    let row = vec![Some(b"Error".to_vec()), Some(code), Some(complaint.words.clone().into_bytes())];
+    Shown { rows: Rows { definitions: Vec::new(), shapes: Vec::new(), rows: vec![row] }, all: 1, errors: 1 }
 }
 
 /// Whether MariaDB shows the warnings of before after a statement that has none of its own: it does where no table is used. What is not certain counts
