@@ -97,6 +97,7 @@ impl Entry {
     /// Another statement has come.
     pub(crate) fn next_statement(&self) {
         self.statement.set(self.statement.get().wrapping_add(1));
+        self.refused.take();
     }
 
     pub(crate) fn new(id: u32, client: (String, u16), now: Instant) -> Self {
