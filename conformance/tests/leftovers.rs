@@ -5,7 +5,7 @@ use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same, soon};
+use conformance::trials::{self, expect, same, soon, until};
 
 type Outcome = Result<(), String>;
 
@@ -35,6 +35,7 @@ fn main() {
         ("what_a_trigger_sets_beside_its_statement_is_nobody_elses", beside_its_statement),
         ("what_a_trigger_sets_where_the_session_says_what_it_is_told_is_nobody_elses", told_as_asked),
         ("what_others_want_to_be_told_ends_no_telling", others_told),
+        ("a_kill_of_one_of_several_statements_is_no_kill_of_the_next", killed_among_several),
     ])
 }
 
@@ -684,4 +685,35 @@ fn lost_with_an_id(driver: Driver) -> Outcome {
         expect(asked(&mut client, "SELECT 1").is_err(), || format!("{vendor}: the session goes on as if it had its lock"))?;
     }
     Ok(())
+}
+
+/// To MySQL, a SLEEP() that is ended has an answer, and what stands behind it runs.
+fn killed_among_several(driver: Driver) -> Outcome {
+    each(driver, |vendor, server, proxy| {
+        let mut ends = log_in(proxy)?;
+        for (port, through) in [(server.port, false), (proxy.port, true)] {
+            let mut client = Raw::log_in_for_several(port).map_err(|error| error.to_string())?;
+            let id = client.id;
+            client.query("SELECT 1; SELECT SLEEP(31), 'long'; SELECT 3").map_err(|error| error.to_string())?;
+            let first = client.rows().map_err(|error| error.to_string())?;
+            let asleep = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep'";
+            until("1", || server.root(asleep))?;
+            match through {
+                true => drop(asked(&mut ends, &format!("KILL QUERY {id}"))?),
+                false => drop(server.root(&format!("KILL QUERY {id}"))?),
+            }
+            let second = client.rows();
+            expect(first == [["1"]], || format!("{first:?}"))?;
+            match vendor {
+                Vendor::MySql => {
+                    expect(second.as_ref().is_ok_and(|rows| *rows == [["1", "long"]]), || format!("through {through}: {second:?}"))?;
+                    let third = client.rows().map_err(|error| format!("through {through}: {error}"))?;
+                    expect(third == [["3"]], || format!("{third:?}"))?;
+                }
+                _ => expect(second.is_err_and(|error| error.to_string().contains("1317")), || format!("through {through}"))?,
+            }
+            is(&mut client, "SELECT 'alive'", &["alive"])?;
+        }
+        Ok(())
+    })
 }

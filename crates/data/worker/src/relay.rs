@@ -363,6 +363,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     }
     if let Some(outcome) = stop.interrupting() {
         settle_interruption(session, backend, outcome).await?;
+        if outcome.get() == Some(true) {
+            // The server has heard it, and ended what it ended: of several statements the next one runs, as there.
+            session.entry.interrupted.set(false);
+        }
     }
     session.turn.sent = last_seq.unwrap_or_else(|| follower.last_seq());
     if last_seq.is_some() {
