@@ -706,7 +706,9 @@ fn killed_among_several(driver: Driver) -> Outcome {
             expect(first == [["1"]], || format!("{first:?}"))?;
             match vendor {
                 Vendor::MySql => {
-                    expect(second.as_ref().is_ok_and(|rows| *rows == [["1", "long"]]), || format!("through {through}: {second:?}"))?;
+                    expect(second.as_ref().is_ok_and(|rows| *rows == [["1", "long"]]), || {
+                        format!("through {through}: {second:?}")
+                    })?;
                     let third = client.rows().map_err(|error| format!("through {through}: {error}"))?;
                     expect(third == [["3"]], || format!("{third:?}"))?;
                 }

@@ -242,14 +242,36 @@ fn warnings_by_text(driver: Driver) -> Outcome {
 /// It does prepare it, whatever Millrace says to be.
 fn prepared_by_mariadb(twin: &Server, proxy: &Proxy) -> Outcome {
     proxy.admin("SET mysql-server_version = '8.0.11'; LOAD MYSQL VARIABLES TO RUNTIME")?;
-    let mut three = Three::log_in(twin, proxy)?;
-    // From then on the connection stays, however silent the client is.
-    three.both("it is prepared", |raw| raw.prepare("SHOW WARNINGS"))?;
-    three.say("INSERT IGNORE INTO conf.kept VALUES ('no number')")?;
-    thread::sleep(Duration::from_millis(100));
-    three.both("it is executed", |raw| raw.execute(0, 0, b""))?;
-    let shown = three.client.execute(0, 0, b"")?;
-    expect(shown.contains("no number"), || shown.clone())
+    let asked =
+        ["SHOW WARNINGS", "SHOW ERRORS LIMIT 1", "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count"];
+    for (results, said, word) in [
+        ("utf8mb4", "INSERT IGNORE INTO conf.kept VALUES ('no number')", "no number"),
+        ("utf8mb4", "SELECT no_such_column", "no_such_column"),
+        ("utf16", "INSERT IGNORE INTO conf.kept VALUES ('no number')", "no number"),
+    ] {
+        for before in [false, true] {
+            let mut three = Three::log_in(twin, proxy)?;
+            let prepare =
+                |three: &mut Three| asked.iter().try_for_each(|ask| three.both("it is prepared", |raw| raw.prepare(ask)));
+            if before {
+                prepare(&mut three)?;
+            }
+            three.say(&format!("SET character_set_results = {results}"))?;
+            three.say(said)?;
+            // Longer than mysql-handle_warnings_delay_ms.
+            thread::sleep(Duration::from_millis(100));
+            if !before {
+                prepare(&mut three)?;
+            }
+            // The column of a count is named in UTF-8.
+            for (nth, ask) in asked.iter().enumerate().take(if results == "utf16" { 2 } else { asked.len() }) {
+                three.both(&format!("{ask} is executed after {said}"), |raw| raw.execute(nth, 0, b""))?;
+            }
+            let shown = three.client.execute(0, 0, b"")?.replace("\\x00", "");
+            expect(shown.contains(word), || shown.clone())?;
+        }
+    }
+    Ok(())
 }
 
 /// What a rule has made of the question is what is answered.

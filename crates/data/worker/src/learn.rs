@@ -8,7 +8,7 @@ use crate::settings::{Meaning, THREAD, leaves_texts, may_run_programs, meaning, 
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
 use crate::tracked::OF_NAMES;
-use crate::warnings::leaves_warnings;
+use crate::warnings::{is_simple, leaves_warnings};
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
@@ -47,7 +47,7 @@ impl Session {
         let reads_warnings = job.class.reads.intersects(Reads::WARNINGS) && !(is_prepared && error);
         if error && !reads_warnings {
             backend.holds.add(Hold::Diagnostics);
-        } else if is_prepared && reads_warnings {
+        } else if is_prepared && reads_warnings && !is_simple(job.sent()) {
             // Only a server can answer what is executed.
             self.entry.asks_servers_for_warnings.set(true);
         }

@@ -12,9 +12,10 @@ use sql::words::Words;
 use sql::{Class, CommandCounter, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
+use wire::execute::Value;
 use wire::resultset::Column;
 use wire::rows::Rows;
-use wire::types::{BINARY_FLAG, UNSIGNED_FLAG};
+use wire::types::{BINARY_FLAG, Type, UNSIGNED_FLAG};
 
 /// What a session has been told of warnings. Most sessions have none.
 pub(crate) type OfSession = Option<Box<Warnings>>;
@@ -55,8 +56,14 @@ impl Session {
         if !job.class.reads.intersects(Reads::WARNINGS) || matches!(job.what, What::Prepare(_)) {
             return Ok(ControlFlow::Continue(()));
         }
-        let plain = matches!(job.what, What::Query(_)) && job.is_as_written() && !job.class.multi;
-        let form = if plain { form(job.text) } else { None };
+        let form = match job.what {
+            _ if !job.is_as_written() || job.class.multi => None,
+            What::Query(_) => form(job.text),
+            // A rule may have made another statement of what is prepared. Who wants a cursor is told by the flags that there is none.
+            What::Execute(execution) if !execution.is_bulk() => form(job.sent()),
+            _ => None,
+        };
+        let binary = matches!(job.what, What::Execute(_));
         if form.is_none() {
             // The next are kept for it where they are.
             self.entry.asks_servers_for_warnings.set(true);
@@ -68,8 +75,8 @@ impl Session {
             return Ok(ControlFlow::Continue(()));
         }
         let answer = match (&*warnings, &form) {
-            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(&kept.shown, form)),
-            (Warnings::Ours(complaint), Some(form)) => Ok(self.written(&shown(complaint), form)),
+            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(&kept.shown, form, binary)),
+            (Warnings::Ours(complaint), Some(form)) => Ok(self.written(&shown(complaint), form, binary)),
             (Warnings::Lost, _) => Err(
                 "The connection to the server that knew the warnings of the last statement is lost, and they are lost with it",
             ),
@@ -115,33 +122,50 @@ impl Session {
         }
     }
 
-    /// The answer, the number of its last packet, and its rows.
-    fn written(&self, shown: &Shown, form: &Form) -> (Vec<u8>, u8, u64) {
+    /// The answer, to an execution in the binary protocol, the number of its last packet, and its rows.
+    fn written(&self, shown: &Shown, form: &Form, binary: bool) -> (Vec<u8>, u8, u64) {
         let mut out = Vec::with_capacity(512);
         let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
         let mut rows = 0;
         match form {
             Form::List { errors, skip, take } => {
-                let said = &shown.rows.definitions;
+                let Rows { definitions: said, shapes, .. } = &shown.rows;
+                let code = Column { length: 4, kind: Type::LONG, ..Column::unsigned("Code") };
+                let mut columns = [Column::text("Level"), code, Column::text("Message")];
                 if said.is_empty() {
                     // The server has left them out, and so does the writer.
-                    writer.columns(&[Column::text("Level"), Column::unsigned("Code"), Column::text("Message")]);
+                    writer.columns(&columns);
                 } else {
                     writer.columns_as_said(said.iter().map(Vec::as_slice));
+                    columns.iter_mut().zip(shapes).for_each(|(column, shape)| column.kind = shape.kind);
                 }
-                // Where results are in UTF-16 or the like, there are zeros between the letters.
-                let says_error = |level: &[u8]| level.iter().filter(|byte| **byte != 0).eq(b"Error");
+                let says_error = |level: &[u8]| without_zeros(level) == b"Error";
                 let is_listed =
                     |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().and_then(Option::as_deref).is_some_and(says_error);
                 for row in shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
-                    writer.text_row(row.iter().map(Option::as_deref));
+                    if binary {
+                        let code = row.get(1).and_then(Option::as_deref).map(without_zeros);
+                        let mut values: Vec<_> =
+                            row.iter().map(|value| value.as_deref().map_or(Value::Null, Value::Bytes)).collect();
+                        if let (Some(value), Some(code)) = (values.get_mut(1), &code) {
+                            *value = Value::Bytes(code);
+                        }
+                        writer.binary_row(&columns, &values);
+                    } else {
+                        writer.text_row(row.iter().map(Option::as_deref));
+                    }
                     rows += 1;
                 }
             }
             Form::Count { errors, name, .. } => {
-                let count = if *errors { shown.errors } else { shown.all }.to_string();
-                writer.columns(&[Column { length: 21, flags: BINARY_FLAG | UNSIGNED_FLAG, ..Column::integer(name) }]);
-                writer.text_row([Some(count.as_bytes())]);
+                let count = if *errors { shown.errors } else { shown.all };
+                let columns = [Column { length: 21, flags: BINARY_FLAG | UNSIGNED_FLAG, ..Column::integer(name) }];
+                writer.columns(&columns);
+                if binary {
+                    writer.binary_row(&columns, &[Value::Uint(count)]);
+                } else {
+                    writer.text_row([Some(count.to_string().as_bytes())]);
+                }
                 rows += 1;
             }
         }
@@ -225,6 +249,11 @@ impl Session {
     }
 }
 
+/// ASCII, whichever character set results are in: in UTF-16 and the like there are zeros between the letters.
+fn without_zeros(said: &[u8]) -> Vec<u8> {
+    said.iter().copied().filter(|byte| *byte != 0).collect()
+}
+
 /// As a server shows an error.
 fn shown(complaint: &Complaint) -> Shown {
     let code = complaint.code.to_string().into_bytes();
@@ -260,6 +289,11 @@ fn is_without_tables(class: &Class<'_>, text: &[u8]) -> bool {
         && !class.multi
         && !crate::settings::may_run_programs(class)
         && !Words::new(text).any(|token| token.is("FROM"))
+}
+
+/// Whether a session can answer what is asked.
+pub(crate) fn is_simple(text: &[u8]) -> bool {
+    form(text).is_some()
 }
 
 /// What a statement asks, if a session can answer it.
