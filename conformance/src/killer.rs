@@ -27,11 +27,20 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// Looks at the `server`, and says KILL where the client `comes` in. The table of [`FIXTURE`] is there.
-    pub fn start(server: Login<'static>, comes: Login<'static>) -> Self {
+    /// Looks at the `server`, and says KILL where the client `comes` in. The table of [`FIXTURE`] is there, and the client is not yet.
+    ///
+    /// # Errors
+    /// It does not come in there itself.
+    pub fn start(server: &Login<'_>, comes: &Login<'_>) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let until = over.clone();
-        Self { over, thread: thread::spawn(move || kill(server, comes, &until)) }
+        let mut looks = Raw::log_in_as(server, 0, 0)?;
+        // Some have themselves ended in a transaction.
+        looks.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")?;
+        // Whom the one before has ended.
+        let dying = looks.ask(ASLEEP)?;
+        let says = Raw::log_in_as(comes, 0, 0)?;
+        Ok(Self { over, thread: thread::spawn(move || kill(looks, says, dying, &until)) })
     }
 
     /// How many it has ended.
@@ -44,18 +53,17 @@ impl Killer {
     }
 }
 
-fn kill(server: Login<'_>, comes: Login<'_>, over: &AtomicBool) -> io::Result<u64> {
-    let mut looks = Raw::log_in_as(&server, 0, 0)?;
-    // Some have themselves ended in a transaction.
-    looks.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")?;
-    let mut says = Raw::log_in_as(&comes, 0, 0)?;
+fn kill(mut looks: Raw, mut says: Raw, mut dying: Vec<Vec<String>>, over: &AtomicBool) -> io::Result<u64> {
     let (mut last, mut ended) = (0_u64, 0);
-    let mut dying: Vec<Vec<String>> = Vec::new();
     while !over.load(Ordering::Acquire) {
-        // Who has found no way to sleep is left alone.
-        let next = looks.ask(&format!("SELECT n, how, id FROM conf2.victims WHERE n > {last} ORDER BY n DESC LIMIT 1"))?;
+        // Looked for before and after: whoever sleeps between them is the same that has said last that he is next. Who has found no way to sleep is left alone.
+        let said = format!("SELECT n, how, id FROM conf2.victims WHERE n > {last} ORDER BY n DESC LIMIT 1");
+        let next = looks.ask(&said)?;
         let mut asleep = if next.is_empty() { Vec::new() } else { looks.ask(ASLEEP)? };
         asleep.retain(|one| !dying.contains(one));
+        if !asleep.is_empty() && looks.ask(&said)? != next {
+            continue;
+        }
         match next.first().map(Vec::as_slice) {
             Some([n, how, id]) if !asleep.is_empty() => {
                 let told = says.ask(&format!("KILL {how} {id}"));

@@ -193,7 +193,7 @@ impl Stand {
         as_they_were(self.server.port).or_else(|_| self.server.root(&AS_THEY_WERE.join("; ")).map(drop))?;
         let killer = if scenario.ends_with("killed.scenario") {
             self.server.root(killer::FIXTURE)?;
-            Some(Killer::start(app(self.server.port), app(port)))
+            Some(Killer::start(&app(self.server.port), &app(port)).map_err(|error| format!("the killer: {error}"))?)
         } else {
             None
         };
