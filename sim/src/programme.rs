@@ -198,6 +198,8 @@ struct Session<'a> {
     interrupted: bool,
     /// What was said last was refused.
     refused: Option<Refusal>,
+    /// Its server was lost over the last statement, as the proxy has said: no server shows that as an error of it.
+    broke: bool,
     /// It can handle a password that has expired.
     able: bool,
     /// When it began with a password that was good, or set one.
@@ -289,6 +291,7 @@ async fn session(
         told: false,
         interrupted: false,
         refused: None,
+            broke: false,
         able: able != 0,
         renewed: rt.now(),
         asked: rt.now(),
@@ -381,7 +384,7 @@ impl Session<'_> {
     }
 
     fn heard(&mut self, words: &str, answer: Result<Result<Reply, Broken>, rt::Elapsed>) -> Goes<Option<Reply>> {
-        self.refused = None;
+        (self.refused, self.broke) = (None, false);
         match answer {
             Err(_) => self.judge.accuse(&self.who, &format!("{words}: never answered")),
             Ok(Err(_)) if self.under_fire == Some(Fire::Session) => self.judge.tell(&self.who, "is over"),
@@ -468,6 +471,7 @@ impl Session<'_> {
             return self.judge.tell(&self.who, &what);
         }
         if gone {
+            self.broke = true;
             self.judge.excuse(&self.who, &what)
         } else {
             self.judge.accuse(&self.who, &what)

@@ -192,7 +192,7 @@ impl Session<'_> {
     /// What the statement before has left, in one of the ways of asking, or in several.
     async fn warnings(&mut self) -> Goes {
         let ways = ["SHOW WARNINGS", "SHOW ERRORS", "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count"];
-        if self.refused == Some(Refusal::OnTheWay) {
+        if self.refused == Some(Refusal::OnTheWay) || self.broke {
             return Ok(());
         }
         for _ in 0..self.chance.between(1, 3) {
