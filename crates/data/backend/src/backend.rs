@@ -725,6 +725,11 @@ impl Backend {
         self.close_statement(id);
     }
 
+    /// The same for each id of this statement: what others have executed with other types is of no more use.
+    pub fn forget_statement(&mut self, id: u32) {
+        self.prepared.likewise(id).into_iter().for_each(|id| self.forget_prepared(id));
+    }
+
     /// The statement of this id has opened a cursor for the client's statement.
     pub fn open_cursor(&mut self, id: u32, client: u32) {
         self.prepared.open_cursor(id, client);

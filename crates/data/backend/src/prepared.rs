@@ -451,6 +451,13 @@ impl Here {
         self.0.retain(|entry| entry.id != id);
     }
 
+    /// The ids of what this one is here, as others have executed it, too: all but those with a cursor.
+    pub(crate) fn likewise(&self, id: u32) -> Vec<u32> {
+        let number = self.0.iter().rfind(|entry| entry.id == id).map(|entry| entry.statement.number);
+        let likewise = |entry: &&Entry| entry.id == id || entry.cursor.is_none() && Some(entry.statement.number) == number;
+        self.0.iter().filter(likewise).map(|entry| entry.id).collect()
+    }
+
     /// A cursor of the client's statement is open on the statement of this id.
     pub(crate) fn open_cursor(&mut self, id: u32, client: u32) {
         for entry in self.0.iter_mut().filter(|entry| entry.id == id) {
@@ -615,6 +622,19 @@ mod tests {
         assert_eq!(here.cursor(5), Some(11));
         assert!(!here.end_cursor(5));
         assert_eq!(here.insert(&b, (14, 0), 1, false), [13, 11]);
+    }
+
+    #[test]
+    fn what_was_executed_with_other_types_is_the_same_statement() {
+        let all = Statements::default();
+        let [a, b] = ["a", "b"].map(|text| one(&all, "", text, 9));
+        let mut here = Here::default();
+        for (statement, id) in [(&a, 11), (&a, 12), (&b, 13), (&a, 14)] {
+            here.insert(statement, (id, 1), 9, true);
+        }
+        here.open_cursor(14, 5);
+        assert_eq!((here.likewise(12), here.likewise(13), here.likewise(14)), (vec![11, 12], vec![13], vec![11, 12, 14]));
+        assert!(here.likewise(15).is_empty());
     }
 
     #[test]

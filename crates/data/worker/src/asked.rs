@@ -72,6 +72,14 @@ impl Executed {
             Self::Slot(slot) => backend.empty_slot(slot),
         }
     }
+
+    /// The server cannot bring the statement up to date, under whatever id.
+    pub(crate) fn is_stale(self, backend: &mut Backend) {
+        match self {
+            Self::Id(id) | Self::Bulk(id) => backend.forget_statement(id),
+            Self::Slot(slot) => backend.empty_slot(slot),
+        }
+    }
 }
 
 impl Session {

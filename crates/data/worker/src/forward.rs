@@ -334,7 +334,7 @@ impl Session {
                         backend.has_failed(Unreported::Noise);
                     }
                     if let Some(executed) = executed {
-                        executed.forget(backend);
+                        executed.is_stale(backend);
                     }
                 }
                 Err(failed) => return Err(failed),
