@@ -52,6 +52,8 @@ const CHARSETS: [u16; 4] = [8, 33, 45, 255];
 struct Statement {
     id: u32,
     schema: String,
+    /// What was set when it was prepared: the session's character set, mode, clock and role.
+    meant: [String; 4],
     /// Types as last bound.
     types: Option<[u8; 4]>,
 }
@@ -721,12 +723,18 @@ impl Session<'_> {
             Some(Reply::Prepared { id, params: 4 }) => {
                 let known = self.prepared.iter().any(|statement| statement.id == id);
                 self.judge.check(!known, &self.who, || format!("PREPARE: id {id} is given twice"));
-                self.prepared.push(Statement { id, schema: self.own.schema.clone(), types: None });
+                let (schema, meant) = (self.own.schema.clone(), self.meaning());
+                self.prepared.push(Statement { id, schema, meant, types: None });
             }
             Some(Reply::Err { code, message }) => self.complained("PREPARE", code, &message),
             other => self.judge.accuse(&self.who, &format!("PREPARE: {other:?}")),
         }
         Ok(())
+    }
+
+    /// What decides how a statement is read.
+    fn meaning(&self) -> [String; 4] {
+        [self.own.names.clone(), self.own.sql_mode.to_owned(), self.own.time_zone.clone(), self.own.role.to_owned()]
     }
 
     /// An execution of one of the prepared statements, with a cursor or without.
@@ -738,8 +746,11 @@ impl Session<'_> {
             return Ok(None);
         }
         let tag = self.tag();
+        let now = self.meaning();
         let at = usize::try_from(self.chance.below(self.prepared.len() as u64)).unwrap_or(0);
         let Some(statement) = self.prepared.get_mut(at) else { return Ok(None) };
+        // Where a connection is kept it may have to be prepared as things are now, and is the session's own there from then on.
+        self.drawn |= statement.meant != now && (self.own.in_transaction || !self.own.autocommit || self.keeps > 0);
         let mut values: Vec<Option<String>> = vec![Some(tag.clone())];
         // VAR_STRING is 0xFD, LONGLONG is 8, TINY is 1.
         let same = statement.types.filter(|_| self.chance.percent(60));
