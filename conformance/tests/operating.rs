@@ -22,6 +22,7 @@ fn main() {
     trials::run(&[
         ("during_a_drain_the_cores_still_answer", draining),
         ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
+        ("offline_hard_cuts_off_what_is_held_by_who_waits_elsewhere", offline_hard_elsewhere),
         ("what_happens_is_counted", counted),
         ("errors_know_their_client_and_times_their_hostgroup_and_class_also_without_digests", told_apart),
         ("a_statistics_user_changes_nothing_by_preparing", statistics_user),
@@ -126,6 +127,28 @@ fn draining(driver: Driver) -> Outcome {
     soon("the proxy has ended", || Ok(!proxy.runs()))?;
     expect(proxy.log().contains("sessions have 600000 ms to end"), || proxy.log())?;
     is_empty(&server)
+}
+
+/// Whoever waits for a connection to one hostgroup keeps nothing on a server of another that is cut off.
+fn offline_hard_elsewhere(driver: Driver) -> Outcome {
+    let (server, proxy) = one(driver)?;
+    // Longer than anybody waits here.
+    proxy.admin("SET mysql-connect_timeout_server_max = 600000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'far', 7, 1); \
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    let mut has_lock = log_in(&proxy)?;
+    asked(&mut has_lock, "SELECT GET_LOCK('elsewhere', 0)")?;
+    has_lock.query("SELECT 'far'").map_err(|error| error.to_string())?;
+    let is_free = || Ok::<_, String>(server.root("SELECT IS_FREE_LOCK('elsewhere')")?.trim().ends_with('1'));
+    soon("the lock is taken", || Ok(!is_free()?))?;
+    soon("it waits", || {
+        Ok(proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE info LIKE '%far%'")?.trim().ends_with('1'))
+    })?;
+    proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME")?;
+    soon("the lock is free", is_free)?;
+    is_error(&has_lock.rows(), "1053")
 }
 
 fn offline_hard(driver: Driver) -> Outcome {

@@ -293,7 +293,7 @@ async fn session(
         told: false,
         interrupted: false,
         refused: None,
-            broke: false,
+        broke: false,
         able: able != 0,
         renewed: rt.now(),
         asked: rt.now(),

@@ -187,6 +187,10 @@ impl Server {
                     }
                     server.couriers.set(server.couriers.get() - u32::from(guest.is_courier));
                     server.judge.closed(seen);
+                    if guest.user.is_empty() {
+                        // Nobody knows what it was for: it may have been about to say KILL.
+                        server.judge.overlook(seen);
+                    }
                 });
             }
         });

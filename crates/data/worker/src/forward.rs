@@ -133,7 +133,7 @@ impl Session {
             asked.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
         }
         if self.leave_cut_off() {
-            return Err(Trouble { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true });
+            return Err(Trouble::cut_off());
         }
         let mut backend = match self.held.take(hostgroup) {
             Some(backend) => backend,
@@ -206,13 +206,29 @@ impl Session {
             let spared = Box::pin(self.give_back_what_is_spare(job)).await;
             spared.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
         }
-        let want = self.want(job);
-        // Who leaves or is told to end leaves the line, too.
-        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
-        match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
-            Either::Left(backend) => backend.map_err(|failure| Trouble::before(Failed::Backend(failure))),
-            Either::Right(Either::Left(())) => Err(Trouble::before(Failed::Client)),
-            Either::Right(Either::Right(())) => Err(Trouble::before(Failed::Killed)),
+        loop {
+            let want = self.want(job);
+            // Who leaves or is told to end leaves the line, too, and so does who loses a connection that is kept.
+            let gone = rt::select(self.client.socket().closed(), self.told_while_waiting());
+            match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
+                Either::Left(backend) => return backend.map_err(|failure| Trouble::before(Failed::Backend(failure))),
+                Either::Right(Either::Left(())) => return Err(Trouble::before(Failed::Client)),
+                Either::Right(Either::Right(())) => {}
+            }
+            if self.entry.killed.get() || self.entry.interrupted.get() {
+                return Err(Trouble::before(Failed::Killed));
+            }
+            if self.leave_cut_off() {
+                return Err(Trouble::cut_off());
+            }
+        }
+    }
+
+    /// Resolves when the session, or its statement, is to end, or a connection that it keeps is cut off.
+    async fn told_while_waiting(&self) {
+        let entry = &self.entry;
+        while !entry.killed.get() && !entry.interrupted.get() && !self.held.has_cut_off() {
+            entry.bell.heard().await;
         }
     }
 
@@ -470,6 +486,11 @@ struct Trouble {
 impl Trouble {
     fn before(why: Failed) -> Self {
         Self { why, answered: false, state_lost: false }
+    }
+
+    /// With what the session had there.
+    const fn cut_off() -> Self {
+        Self { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true }
     }
 }
 

@@ -43,6 +43,10 @@ impl Held {
     }
 
     /// One of a server that is cut off.
+    pub(crate) fn has_cut_off(&self) -> bool {
+        self.0.iter().any(|(_, backend)| backend.place().is_cut_off())
+    }
+
     pub(crate) fn take_cut_off(&mut self) -> Option<Box<Backend>> {
         let at = self.0.iter().position(|(_, backend)| backend.place().is_cut_off())?;
         Some(self.0.swap_remove(at).1)

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::connect_attributes::ConnectAttributes;
+use wire::errors;
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response, Summed};
 use wire::track::Change;
@@ -338,6 +339,9 @@ impl Copy {
         let time_us = u64::try_from((core.rt.now() - began).as_micros()).unwrap_or(u64::MAX);
         let Ok(Ok(summed)) = answer else {
             core.tally.up(Counter::MirrorFailed);
+            if matches!(&answer, Ok(Err(failed)) if failed.is_sandbox()) {
+                backend.retire();
+            }
             core.pools.release(backend);
             return;
         };
@@ -346,6 +350,10 @@ impl Copy {
         let mut error = None;
         if let Outcome::Err { code, message, .. } = response.outcome() {
             error = Some(code);
+            if code == errors::MUST_CHANGE_PASSWORD.number {
+                // It stays so when the user has a new password.
+                backend.retire();
+            }
             let (server, words) = (backend.place().server(), String::from_utf8_lossy(message));
             let tracks = epoch.snapshot.variables.mysql_query_digests_track_hostname;
             core.count_error(&Failed {
