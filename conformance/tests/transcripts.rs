@@ -298,9 +298,11 @@ fn main() {
                 if between == Between::Moved && (text_only || !["prepared", "large"].contains(&name.as_str())) {
                     continue;
                 }
-                // Nothing between the sockets, by another driver or into frames: what is large, and who comes in, is enough to see that.
+                // Nothing between the sockets, by another driver or into frames: what is large, what is numbered anew, and who comes in, is enough to see that.
                 let again = matches!(between, Between::Through(Driver::Epoll) | Between::ThroughPacked);
-                if again && !["compressed", "connect", "large", "multi", "prepared"].contains(&name.as_str()) {
+                if again
+                    && !["compressed", "compressed_several", "connect", "large", "multi", "prepared"].contains(&name.as_str())
+                {
                     continue;
                 }
                 // What is packed on the way to a server, or carried from socket to socket, differs by what is said, hardly by who says it.
@@ -344,10 +346,6 @@ fn main() {
                 // MySQL itself refuses how these send a file in frames (error 1156), and how it ends then differs from run to run.
                 let breaks_off = [Client::MariaDbJava, Client::Odbc].contains(client) && *vendor == Vendor::MySql;
                 if breaks_off && ["compressed_files", "compressed_several"].contains(&name.as_str()) {
-                    continue;
-                }
-                // Servers that do not unpack refuse the packets of some libraries' files there (docs/features/fast-forward.md).
-                if matches!(between, Between::Through(_)) && name == "compressed_several" {
                     continue;
                 }
                 if R2DBC.contains(client) && !worth_by_r2dbc(*client, between, &name) {

@@ -279,7 +279,10 @@ impl Session {
                     let mut chunk = glued(&mut kept, chunk);
                     let (mut commands, mut begun, mut asks) = (0, Vec::new(), false);
                     let packed = backend.conn.compression().is_some();
-                    let passed = upstream.follow(&chunk, |at, begins| {
+                    // A client that compresses counts from frames that its server has never seen. One that unpacks does not look, and has no number for commands.
+                    let recounts = log.is_none() && self.client.compression().is_some();
+                    let asked = recounts.then(|| downstream.next_number().max(u8::from(packed)));
+                    let passed = upstream.follow(&mut chunk, asked, |at, begins| {
                         let passes = match begins {
                             Begins::File => log.is_none(),
                             Begins::Command(command) if log.is_some() => Log::lets_through(command),
@@ -296,6 +299,10 @@ impl Session {
                         }
                         passes
                     });
+                    if recounts {
+                        // A command behind a file that breaks off is no more of it.
+                        self.client.in_order(upstream.is_in_file());
+                    }
                     if passed.then == Then::OutOfOrder {
                         // In the middle of an answer there is no room for words.
                         break if waits.get() { Ended::Broken } else { Ended::Told(out_of_order()) };

@@ -17,6 +17,8 @@ pub struct Downstream {
     first: Option<u8>,
     /// The last packet is continued by the next.
     full: bool,
+    /// Number of the last packet.
+    seq: u8,
 }
 
 impl Downstream {
@@ -37,7 +39,7 @@ impl Downstream {
             }
             match rest.split_first_chunk::<HEADER_LEN>().filter(|_| self.have == 0) {
                 Some((head, behind)) => {
-                    self.begin(header(head).0);
+                    self.begin(header(head));
                     rest = behind;
                 }
                 None => {
@@ -46,14 +48,15 @@ impl Downstream {
                     rest = &rest[1..];
                     if self.have == HEADER_LEN {
                         self.have = 0;
-                        self.begin(header(&self.head).0);
+                        self.begin(header(&self.head));
                     }
                 }
             }
         }
     }
 
-    fn begin(&mut self, len: usize) {
+    fn begin(&mut self, (len, seq): (usize, u8)) {
+        self.seq = seq;
         let continues = std::mem::replace(&mut self.full, len == MAX_PAYLOAD);
         self.begins = len > 0 && !continues && !self.full;
         self.first = None;
@@ -64,6 +67,12 @@ impl Downstream {
     #[must_use]
     pub const fn is_between(&self) -> bool {
         self.left == 0 && self.have == 0 && !self.full
+    }
+
+    /// The number behind that of the last packet: a server that has asked for a file and does not compress takes its first packet with no other.
+    #[must_use]
+    pub const fn next_number(&self) -> u8 {
+        self.seq.wrapping_add(1)
     }
 
     /// Whether what has come may be whole answers: the last packet may be an OK, EOF or ERR. Some rows look like these, too.
@@ -118,6 +127,19 @@ mod tests {
             assert_eq!(behind(&bytes, 1 << 14), (between, false));
             // Its first packet is not all of it.
             assert_eq!(behind(&bytes[..HEADER_LEN + MAX_PAYLOAD], 1 << 14), (false, false));
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_has_the_number_behind_the_question_wherever_it_is_cut() {
+        let (mut bytes, mut seq) = (Vec::new(), 254);
+        for (payload, next) in [(&b"\x01"[..], 255), (b"\xfbthree.txt", 0), (b"", 1), (&vec![0; MAX_PAYLOAD][..], 3)] {
+            packet::append(&mut bytes, &mut seq, payload);
+            for cut in [1, 3, 4, 5, bytes.len()] {
+                let mut downstream = Downstream::default();
+                bytes.chunks(cut).for_each(|piece| downstream.follow(piece));
+                assert_eq!(downstream.next_number(), next, "{cut}");
+            }
         }
     }
 }
