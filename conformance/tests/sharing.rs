@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use conformance::beside::held;
 use conformance::by_hand::{self, Raw};
+use conformance::cache;
+use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, soon};
 
@@ -23,6 +26,7 @@ fn main() {
         ("cores_lend_each_other_their_idle_connections", lent),
         ("a_hostgroup_whose_server_hangs_slows_no_other", hanging),
         ("short_reads_share_connections_and_each_gets_its_own_answer", pipelined),
+        ("prepared_reads_share_connections_and_each_gets_its_own_answer", pipelined_executions),
         ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
         ("who_is_killed_leaves_and_the_neighbours_stay", killed),
         ("short_reads_are_spread_by_weight_and_leave_a_server_of_weight_zero", weighed),
@@ -389,6 +393,51 @@ fn pipelined(driver: Driver) -> Outcome {
         expect(shared > 0, || format!("{vendor}: none of 2400 shared a connection"))?;
         let said = proxy.admin("SELECT SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'")?;
         same(said.trim(), "4800")?;
+    }
+    Ok(())
+}
+
+/// What each is told is what it is told over a connection of its own, byte for byte.
+fn pipelined_executions(driver: Driver) -> Outcome {
+    const ONE: &str = "SELECT ? AS given, 'one' AS statement";
+    const OTHER: &str = "SELECT ? AS given, 'other' AS statement";
+    for vendor in vendors() {
+        let (server, proxy) = one_of(driver, vendor)?;
+        // MySQL lets an account in by a full exchange first.
+        let warm_up = cache::root().join("conformance/scenarios/warm-up.txt");
+        let _has_been_there = Client::MariaDbCli.run(app(server.port), &warm_up);
+        pipeline(&proxy, &[0], 16)?;
+        let work = |who: u64| {
+            let (direct, through) = (server.port, proxy.port);
+            thread::spawn(move || {
+                let [mut direct, mut through] = [raw::Raw::log_in(direct, 0)?, raw::Raw::log_in(through, 0)?];
+                // Not all in the same order: their numbers differ, of a client and on a server.
+                let texts = if who.is_multiple_of(2) { [ONE, OTHER] } else { [OTHER, ONE] };
+                for text in texts {
+                    direct.prepare(text)?;
+                    through.prepare(text)?;
+                }
+                for n in 0..100_u64 {
+                    let value = (who * 1_000_000 + n).to_le_bytes();
+                    let word = format!("{who}-{n}");
+                    // Some say it as a number, and some as a text, which MySQL reads otherwise.
+                    let params = match who % 3 {
+                        0 => [&[0, 1, 0xfd, 0, u8::try_from(word.len()).unwrap_or(0)], word.as_bytes()].concat(),
+                        _ => [&[0, 1, 8, 0][..], &value].concat(),
+                    };
+                    let nth = usize::from(n % 3 == 0);
+                    let (wanted, found) = (direct.execute(nth, 0, &params)?, through.execute(nth, 0, &params)?);
+                    expect(wanted == found, || format!("{who}, {n}: {found}\ninstead of\n{wanted}"))?;
+                }
+                Ok::<_, String>(())
+            })
+        };
+        until_shared(&proxy, || {
+            let works: Vec<_> = (1..=12).map(work).collect();
+            works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        })?;
+        let ran = counted(&proxy, "Com_backend_stmt_execute")?;
+        expect(ran >= 12 * 100, || format!("{vendor}: {ran} executions"))?;
     }
     Ok(())
 }

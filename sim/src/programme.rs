@@ -594,8 +594,9 @@ impl Session<'_> {
 
     /// Short reads one after another, which others may send meanwhile, too.
     async fn many_few(&mut self) -> Goes {
+        let prepared = self.chance.percent(40);
         for _ in 0..self.chance.between(5, 25) {
-            self.few().await?;
+            if prepared { self.execute().await? } else { self.few().await? }
         }
         Ok(())
     }

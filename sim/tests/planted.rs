@@ -3,9 +3,9 @@
 
 use backend::Hold;
 use backend::planted::{
-    ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES,
-    FORGET_WRITES, GO_ON, HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN,
-    NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE,
+    FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON, HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY,
+    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -259,4 +259,14 @@ fn a_connection_that_wants_a_new_password_and_is_given_back_is_seen() {
 fn without_them_nothing_is_seen() {
     let told: Vec<_> = (0..20).flat_map(|seed| run(&World::with(seed, Calm)).violations).collect();
     assert!(told.is_empty(), "{told:#?}");
+}
+
+#[test]
+fn an_answer_that_another_of_a_lane_gets_is_seen() {
+    assert_seen(&ANSWER_NEXT, Calm, &["somebody else's row"]);
+}
+
+#[test]
+fn an_execution_of_what_another_has_prepared_is_seen() {
+    assert_seen(&ANOTHER_OF_LANE, Calm, &["instead of"]);
 }

@@ -696,6 +696,12 @@ impl Backend {
         self.know(statement, there, max, false);
     }
 
+    /// The same of what was prepared for whoever executes it next, beside the same statement as others have executed it.
+    pub(crate) fn learn_prepared_beside(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64) {
+        self.tally.up(Counter::ComBackendStmtPrepare);
+        self.know(statement, there, max, true);
+    }
+
     fn know(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64, beside: bool) {
         self.tally.up(Counter::StmtServerActiveTotal);
         self.doubt_what_was_meant(statement);

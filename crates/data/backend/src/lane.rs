@@ -8,11 +8,14 @@
 //!                     ├─ the lane's task ──┤
 //!                     └─ flying, in order ─┴─ anything else, late, broken ────> Landed::Alone
 //! ```
+//!
+//! A prepared statement joins where the server knows it already. Where it does not, the lane has it prepared for the next time: nobody waits for that.
 
 use crate::Killing;
 use crate::backend::{Backend, Idle, Key, NOBODY};
 use crate::place::{Place, bump};
 use crate::pools::{Group, Pools, Want};
+use crate::prepared::{Bindings, Here, Prepared};
 use crate::room::Shares;
 use crate::state::State;
 use crate::sync::{self, Foreign, Need, Ways};
@@ -50,6 +53,15 @@ const STUCK_AFTER: u64 = 4;
 const MEAN_OF: u64 = 16;
 /// How many statements a lane has in flight at first.
 const DEPTH_FIRST: u32 = 4;
+/// So many may be being prepared in a lane, or have been refused there.
+const LEARNT_MAX: usize = 32;
+/// A client's statement that has no cursor: on a lane there is none.
+const NO_CURSOR: u32 = 0;
+/// "Prepared statement needs to be re-prepared".
+const NEEDS_REPREPARE: u16 = 1615;
+/// "Unknown prepared statement handler".
+const UNKNOWN_STATEMENT: u16 = 1243;
+const COM_STMT_PREPARE: u8 = 0x16;
 
 /// What a session gets.
 #[derive(Debug)]
@@ -63,9 +75,53 @@ pub enum Landed {
     },
 }
 
+/// What joins a lane.
+#[derive(Clone, Copy)]
+pub enum Request<'a> {
+    /// A text with its attributes.
+    Text(&'a [u8], &'a Attributes),
+    /// An execution without a cursor of a statement that means there what it means to its session.
+    Execution(Execution<'a>),
+}
+
+/// One execution of a prepared statement.
+#[derive(Clone, Copy)]
+pub struct Execution<'a> {
+    /// What is executed.
+    pub statement: &'a Rc<Prepared>,
+    /// What its client has bound to it, with this.
+    pub bindings: &'a Bindings,
+    /// Parameters that it has for its client.
+    pub params: usize,
+    /// Writes the payload for a server with these capabilities that knows it by this id.
+    pub write: &'a dyn Fn(&mut Vec<u8>, u32, Caps),
+    /// Statements that a connection may know: `mysql-max_stmts_per_connection`.
+    pub max: u64,
+}
+
+impl std::fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text, _) => write!(f, "Text({})", text.escape_ascii()),
+            Self::Execution(execution) => write!(f, "Execution({})", execution.statement.sql.escape_ascii()),
+        }
+    }
+}
+
+/// What is in flight.
+enum What {
+    Text,
+    /// Of what the server knows by this id.
+    Execution(u32),
+    /// For the next time. So many may be known.
+    Preparing(Rc<Prepared>, u64),
+}
+
 /// A statement in flight.
 struct Flying {
-    answer: Sender<Landed>,
+    what: What,
+    /// Whose it is; of what is prepared for the next time, nobody's.
+    answer: Option<Sender<Landed>>,
     response: Response,
     bytes: Vec<u8>,
     /// Of an answer that is too long.
@@ -86,6 +142,11 @@ pub struct Lane {
     client: Option<IpAddr>,
     state: State,
     ways: Ways,
+    /// What the server has prepared: the connection has it back at the end.
+    prepared: RefCell<Here>,
+    /// Statements that were to be prepared here, for whoever executes them next.
+    learning: RefCell<Vec<u64>>,
+    is_mariadb: bool,
     outgoing: RefCell<Vec<u8>>,
     /// Commands in `outgoing`.
     outgoing_n: Cell<u64>,
@@ -126,6 +187,8 @@ struct Found {
     soonest: Option<Rc<Lane>>,
     /// The one that has fewest in flight.
     emptiest: Option<Rc<Lane>>,
+    /// One that would serve it, and whose server does not know what is executed.
+    ignorant: Option<Rc<Lane>>,
 }
 
 impl Default for Lanes {
@@ -143,9 +206,13 @@ impl Lanes {
     }
 
     /// Of those that serve.
-    fn find(&self, depth: usize, now: Instant, serves: impl Fn(&Lane) -> bool) -> Found {
+    fn find(&self, depth: usize, now: Instant, request: &Request<'_>, serves: impl Fn(&Lane) -> bool) -> Found {
         let mut found = Found::default();
         for lane in self.all.borrow().iter().filter(|lane| serves(lane)) {
+            if !lane.knows(request) {
+                found.ignorant.get_or_insert_with(|| lane.clone());
+                continue;
+            }
             found.serving += 1;
             let len = lane.len();
             if len >= depth {
@@ -267,15 +334,65 @@ impl Lane {
         self.head_waits(now) > WAIT_MAX.max(Duration::from_nanos(self.pace_ns.get().saturating_mul(STUCK_AFTER)))
     }
 
-    fn join(self: &Rc<Self>, text: &[u8], attributes: &Attributes, now: Instant) -> Joined {
-        let mut outgoing = self.outgoing.borrow_mut();
-        wire::packet::append_with(&mut outgoing, &mut 0, |out| wire::attributes::write_query(out, text, attributes, self.caps));
+    /// What decides whether an execution finds its statement there: MariaDB reads each by its own types.
+    fn sticky<'b>(&self, bindings: &'b Bindings) -> &'b Bindings {
+        if self.is_mariadb { &Bindings::NONE } else { bindings }
+    }
+
+    /// Whether the server knows what is executed.
+    fn knows(&self, request: &Request<'_>) -> bool {
+        match request {
+            Request::Text(..) => true,
+            Request::Execution(execution) => {
+                let prepared = self.prepared.borrow();
+                let at = prepared.at(execution.statement.number, NO_CURSOR, self.sticky(execution.bindings));
+                at.is_some_and(|at| prepared.params_at(at) == Some(execution.params))
+            }
+        }
+    }
+
+    /// Has the server prepare it, once: the next execution finds it there.
+    fn learn(&self, execution: &Execution<'_>, now: Instant) {
+        let Execution { statement, max, .. } = execution;
+        let mut learning = self.learning.borrow_mut();
+        let means_it = *statement.schema == *self.state.schema && statement.means_as_now(&self.state);
+        if !means_it || learning.len() >= LEARNT_MAX || learning.contains(&statement.number) {
+            return;
+        }
+        learning.push(statement.number);
+        let preparing = What::Preparing(Rc::clone(statement), *max);
+        self.send(preparing, Expect::Prepare, None, now, |out| {
+            out.push(COM_STMT_PREPARE);
+            out.extend_from_slice(statement.behind());
+        });
+    }
+
+    fn send(&self, what: What, expect: Expect, answer: Option<Sender<Landed>>, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
+        wire::packet::append_with(&mut self.outgoing.borrow_mut(), &mut 0, write);
         self.outgoing_n.set(self.outgoing_n.get() + 1);
-        let (tell, answer) = oneshot();
-        let response = Response::expect(Expect::Query, self.caps).to_packet(0);
-        self.flying.borrow_mut().push_back(Flying { answer: tell, response, bytes: Vec::new(), drained: 0, since: now });
+        let response = Response::expect(expect, self.caps).to_packet(0);
+        self.flying.borrow_mut().push_back(Flying { what, answer, response, bytes: Vec::new(), drained: 0, since: now });
         self.news.ring();
-        Joined { answer, lane: self.clone() }
+    }
+
+    /// Of what the server [`knows`](Self::knows).
+    fn join(self: &Rc<Self>, request: &Request<'_>, now: Instant) -> Option<Joined> {
+        let (tell, answer) = oneshot();
+        match request {
+            Request::Text(text, attributes) => {
+                self.send(What::Text, Expect::Query, Some(tell), now, |out| {
+                    wire::attributes::write_query(out, text, attributes, self.caps);
+                });
+            }
+            Request::Execution(execution) => {
+                let bindings = self.sticky(execution.bindings);
+                let id = self.prepared.borrow_mut().id(execution.statement.number, NO_CURSOR, bindings)?;
+                #[cfg(feature = "planted")]
+                let id = if crate::planted::ANOTHER_OF_LANE.get() { self.prepared.borrow().ids()[0] } else { id };
+                self.send(What::Execution(id), Expect::Execute, Some(tell), now, |out| (execution.write)(out, id, self.caps));
+            }
+        }
+        Some(Joined { answer, lane: self.clone() })
     }
 
     /// Those from this place of the row on ask elsewhere.
@@ -286,8 +403,8 @@ impl Lane {
             flying.drain(from..).collect()
         };
         let n = gone.len();
-        for one in gone {
-            let _gone_already = one.answer.send(Landed::Alone { unfit: false });
+        for answer in gone.into_iter().filter_map(|one| one.answer) {
+            let _gone_already = answer.send(Landed::Alone { unfit: false });
         }
         n
     }
@@ -307,7 +424,7 @@ impl Lane {
 
     fn is_left(&self) -> bool {
         let flying = self.flying.borrow();
-        !flying.is_empty() && flying.iter().all(|one| one.answer.is_closed())
+        !flying.is_empty() && flying.iter().all(|one| one.answer.as_ref().is_some_and(Sender::is_closed))
     }
 }
 
@@ -315,7 +432,7 @@ impl Pools {
     /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`: the statements that may be in flight on a
     /// connection at once at most.
     #[must_use]
-    pub fn join(self: &Rc<Self>, want: &Want<'_>, text: &[u8], attributes: &Attributes, depth: u32) -> Option<Joined> {
+    pub fn join(self: &Rc<Self>, want: &Want<'_>, request: &Request<'_>, depth: u32) -> Option<Joined> {
         let group = self.group(want.hostgroup);
         let now = self.rt.now();
         let lanes = &group.lanes;
@@ -327,30 +444,44 @@ impl Pools {
         let depth = lanes.depth.get().min(depth) as usize;
         // Servers by their weights, as for any statement; lanes of one server one after the other.
         let place = self.chosen(&group, now)?;
-        let joins = |lane: Rc<Lane>| lane.join(text, attributes, now);
-        let found = lanes.find(depth, now, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
+        let joins = |lane: Rc<Lane>| lane.join(request, now);
+        let found = lanes.find(depth, now, request, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
+        if let (Some(lane), Request::Execution(execution)) = (&found.ignorant, request) {
+            lane.learn(execution, now);
+        }
         if let Some(lane) = found.soonest {
-            return Some(joins(lane));
+            return joins(lane);
         }
         if found.serving >= WIDTH {
-            return found.emptiest.map(joins);
+            return found.emptiest.and_then(joins);
+        }
+        if found.ignorant.is_some() {
+            // Soon that one knows it: no other connection becomes a lane for it.
+            return found.emptiest.and_then(joins);
         }
         // One more, if a connection is at hand that needs nothing to be done.
         match self.at_once_to(&group, &place, want) {
-            Some(backend) if may_be_lane(&backend, want) => Some(joins(self.begin(&group, backend))),
+            Some(backend) if may_be_lane(&backend, want) => {
+                let lane = self.begin(&group, backend);
+                if let (Request::Execution(execution), false) = (request, lane.knows(request)) {
+                    lane.learn(execution, now);
+                    return None;
+                }
+                joins(lane)
+            }
             Some(backend) => {
                 self.release(backend);
                 None
             }
-            None if found.serving > 0 => found.emptiest.map(joins),
+            None if found.serving > 0 => found.emptiest.and_then(joins),
             // The ordinary way opens one, but not for each who comes meanwhile.
             None if self.may_open(&group, &place, want, now) && !self.must_slow_down(&group, want, now) => None,
             None => {
                 if !place.comes_last(want.user, now) {
                     lanes.give_up_for(&place, &group.places.borrow(), now);
                 }
-                let others = lanes.find(depth, now, |lane| lane.serves(want, now));
-                others.soonest.or(others.emptiest).map(joins)
+                let others = lanes.find(depth, now, request, |lane| lane.serves(want, now));
+                others.soonest.or(others.emptiest).and_then(joins)
             }
         }
     }
@@ -387,6 +518,9 @@ impl Pools {
             client: backend.key.client,
             state: backend.state.clone(),
             ways: backend.ways,
+            prepared: RefCell::new(std::mem::take(&mut backend.prepared)),
+            learning: RefCell::default(),
+            is_mariadb: backend.hello.is_mariadb(),
             outgoing: RefCell::default(),
             outgoing_n: Cell::new(0),
             flying: RefCell::default(),
@@ -415,6 +549,7 @@ fn answers_soon(before: usize, pace_ns: u64, head_waits: Duration) -> bool {
 
 fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
     backend.holds.is_empty()
+        && backend.unread.is_empty()
         // Others join it that have none, and a view's function may read them.
         && backend.state.user_variables().next().is_none()
         && !backend.several
@@ -442,6 +577,7 @@ impl Run {
     async fn on(&self, mut backend: Box<Backend>) {
         let healthy = self.fly(&mut backend).await;
         self.lane.closed.set(true);
+        backend.prepared = self.lane.prepared.take();
         if !healthy {
             backend.idle = Idle::Doubtful;
             let killing = self.lane.killing.take().filter(|_| self.lane.is_left());
@@ -564,23 +700,25 @@ impl Run {
             }
             let Some(head) = flying.pop_front() else { return false };
             drop(flying);
-            let response = head.response;
-            let unchanged = leaves_no_trace(&response);
-            let plain = head.drained == 0 && is_plain(&response);
+            let Flying { what, answer, response, bytes, drained, since } = head;
+            let unchanged = self.is_unchanged(backend, what, &response);
+            let plain = drained == 0 && is_plain(&response);
             let landed = if plain && unchanged {
                 self.pools.tally.up(Counter::StatementsInLanes);
-                Landed::Answer(head.bytes, Box::new(response))
+                Landed::Answer(bytes, Box::new(response))
             } else {
                 Landed::Alone { unfit: true }
             };
-            let _left_already = head.answer.send(landed);
+            #[cfg(feature = "planted")]
+            let answer = self.somebody_elses(answer);
+            let _left_already = answer.map(|answer| answer.send(landed));
             if !unchanged {
                 // What follows ran on another state than its session's.
                 return false;
             }
             // Each is measured from when it is the first.
             let now = self.pools.rt.now();
-            self.lane.took(now - head.since);
+            self.lane.took(now - since);
             if let Some(next) = self.lane.flying.borrow_mut().front_mut() {
                 next.since = now;
             } else {
@@ -594,11 +732,47 @@ impl Run {
         true
     }
 
+    /// Whose answer it is, if it is not that of the one who asked.
+    #[cfg(feature = "planted")]
+    fn somebody_elses(&self, answer: Option<Sender<Landed>>) -> Option<Sender<Landed>> {
+        let mut flying = self.lane.flying.borrow_mut();
+        match flying.front_mut().and_then(|next| next.answer.as_mut()) {
+            Some(next) if crate::planted::ANSWER_NEXT.get() => answer.map(|answer| std::mem::replace(next, answer)),
+            _ => answer,
+        }
+    }
+
     fn overflows(&self, head: Option<Flying>) -> bool {
-        if let Some(head) = head {
-            let _left_already = head.answer.send(Landed::Alone { unfit: true });
+        if let Some(answer) = head.and_then(|head| head.answer) {
+            let _left_already = answer.send(Landed::Alone { unfit: true });
         }
         false
+    }
+
+    /// Whether the connection is as it was, after what its answer tells of prepared statements.
+    fn is_unchanged(&self, backend: &mut Backend, what: What, response: &Response) -> bool {
+        // They are the connection's while it learns.
+        let with = |backend: &mut Backend, learn: &dyn Fn(&mut Backend)| {
+            let here = &mut *self.lane.prepared.borrow_mut();
+            std::mem::swap(here, &mut backend.prepared);
+            learn(backend);
+            std::mem::swap(here, &mut backend.prepared);
+        };
+        match (what, response.outcome()) {
+            (What::Execution(id), Outcome::Err { code: NEEDS_REPREPARE | UNKNOWN_STATEMENT, .. }) => {
+                with(backend, &|backend| backend.forget_statement(id));
+            }
+            (What::Preparing(statement, max), _) => {
+                if let Some(there) = response.prepared() {
+                    // One that was refused stays among those that are learnt, and is not tried again here.
+                    self.lane.learning.borrow_mut().retain(|number| *number != statement.number);
+                    with(backend, &|backend| backend.learn_prepared_beside(&statement, &there, max));
+                }
+                return !response.is_session_track_lost() && response.session_track().is_empty() && backend.holds.is_empty();
+            }
+            _ => {}
+        }
+        leaves_no_trace(response)
     }
 }
 
@@ -659,6 +833,9 @@ mod tests {
                         describes_on_demand: false,
                         tells_all: false,
                     },
+                    prepared: RefCell::default(),
+                    learning: RefCell::default(),
+                    is_mariadb: true,
                     outgoing: RefCell::default(),
                     outgoing_n: Cell::new(0),
                     flying: RefCell::default(),
@@ -669,14 +846,14 @@ mod tests {
                     news: Bell::new(),
                 });
                 for _ in 0..in_flight {
-                    drop(lane.join(b"SELECT 1", &Attributes::NONE, at(since)));
+                    drop(lane.join(&Request::Text(b"SELECT 1", &Attributes::NONE), at(since)));
                 }
                 lane
             };
             let found = |lanes: &[&Rc<Lane>], now| {
                 let all = Lanes::default();
                 all.all.borrow_mut().extend(lanes.iter().map(|lane| Rc::clone(lane)));
-                all.find(16, at(now), |_| true)
+                all.find(16, at(now), &Request::Text(b"SELECT 1", &Attributes::NONE), |_| true)
             };
             let (slow, busy) = (lane(1, 0), lane(6, 4_500));
             let one = found(&[&slow, &busy], 5_000);

@@ -44,7 +44,7 @@ pub use connect::{any_init_connect, init_connect, probe_when_silent};
 pub use failure::BackendFailed;
 pub use hold::{Answered, Hold, Holds, MODES, is_call, is_select};
 pub use kill::Killing;
-pub use lane::{ANSWER_LEN_MAX, Joined, Landed, Lane};
+pub use lane::{ANSWER_LEN_MAX, Execution, Joined, Landed, Lane, Request};
 pub use lend::{Speak, Word};
 pub use linger::Lingers;
 pub use own::{Owned, is_only_about_user_lock, is_only_user_lock};

@@ -61,6 +61,10 @@ thread_local! {
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
     /// A schema that a server does not have is passed over: what is said in it runs in the one before.
     pub static PASS_OVER: Cell<bool> = const { Cell::new(false) };
+    /// On a connection that is shared, what was prepared first is executed, whatever is asked for.
+    pub static ANOTHER_OF_LANE: Cell<bool> = const { Cell::new(false) };
+    /// An answer on a shared connection goes to the one behind.
+    pub static ANSWER_NEXT: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 

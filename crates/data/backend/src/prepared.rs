@@ -415,6 +415,11 @@ impl Here {
         self.0.iter().rfind(|entry| entry.id == id).map(|entry| entry.params)
     }
 
+    /// Parameters of the one that [`at`](Self::at) has found.
+    pub(crate) fn params_at(&self, at: usize) -> Option<usize> {
+        self.0.get(at).map(|entry| usize::from(entry.params))
+    }
+
     /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays. `beside`: and the same statement as others have executed it.
     pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, (id, params): (u32, u16), max: usize, beside: bool) -> Vec<u32> {
         let mut close = Vec::new();

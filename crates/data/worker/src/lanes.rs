@@ -2,11 +2,12 @@
 //! there is asked in the ordinary way, as if it had never been.
 
 use crate::answer::Complaint;
+use crate::finds::found_by;
 use crate::ready::sees;
 use crate::relay::Follower;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Joined, Landed, Names, Sees, Tracking, Want};
+use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Execution, Joined, Landed, Names, Request, Sees, Tracking, Want};
 use bridge::{Counter, Failure};
 use hashbrown::HashMap;
 use net::NetError;
@@ -106,7 +107,7 @@ impl Session {
     fn may_join(&self, job: &Job<'_>) -> bool {
         let (class, plan) = (job.class, job.plan);
         let text = job.sent();
-        matches!(job.what, What::Query(_))
+        self.may_go_there(job.what)
             && class.plain_read
             && class.reads.is_empty()
             && class.leaves.is_empty()
@@ -123,7 +124,31 @@ impl Session {
             && plan.mirror.as_ref().is_none_or(|mirror| !mirror.compare)
             && text.len() <= TEXT_LEN_MAX
             && sql::reads_alike(text)
+            && self.tells_found_rows(job)
             && !(caps::has(self.caps, caps::MULTI_STATEMENTS) && text.contains(&b';'))
+    }
+
+    /// A text, or an execution that is one command and means what it would mean if it were prepared now.
+    fn may_go_there(&self, what: What<'_>) -> bool {
+        match what {
+            What::Query(_) => true,
+            What::Execute(execution) => {
+                let prepared = execution.prepared;
+                !execution.is_bulk()
+                    && !execution.opens_cursor()
+                    && execution.long().next().is_none()
+                    && execution.params().len() <= TEXT_LEN_MAX
+                    && prepared.own().is_none()
+                    && *prepared.schema == *self.state.schema
+                    && prepared.means_as_now(&self.state)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether its rows tell what FOUND_ROWS() is: no connection of the session can be asked.
+    fn tells_found_rows(&self, job: &Job<'_>) -> bool {
+        !job.class.limits || found_by(job.class, job.sent(), 0, None).is_some()
     }
 
     /// Remembers how long it took, and how much came.
@@ -142,16 +167,33 @@ impl Session {
             _ => return Ok(ControlFlow::Continue(())),
         };
         let want = Want { remembered: None, tracking: Tracking::Any, new_connection: false, ..self.want(job) };
-        let attributes = match job.what {
-            What::Query(theirs) => self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES),
+        let theirs = match job.what {
+            What::Query(attributes) => attributes,
+            What::Execute(execution) => &execution.attributes,
             _ => return Ok(ControlFlow::Continue(())),
         };
+        let attributes = self.attributes_for(job, theirs, caps::QUERY_ATTRIBUTES);
         if attributes.bytes().len() > TEXT_LEN_MAX {
             return Ok(ControlFlow::Continue(()));
         }
-        let Some(joined) = self.core.pools.join(&want, job.sent(), &attributes, depth) else {
-            return Ok(ControlFlow::Continue(()));
+        let joined = match job.what {
+            What::Execute(execution) => {
+                let write = |out: &mut Vec<u8>, id: u32, caps: caps::Caps| execution.write(out, id, &attributes, caps);
+                let request = Execution {
+                    statement: execution.prepared,
+                    bindings: execution.bindings,
+                    params: execution.sent_params(),
+                    write: &write,
+                    max: job.epoch.snapshot.variables.mysql_max_stmts_per_connection,
+                };
+                self.core.pools.join(&want, &Request::Execution(request), depth)
+            }
+            _ => self.core.pools.join(&want, &Request::Text(job.sent(), &attributes), depth),
         };
+        let Some(joined) = joined else { return Ok(ControlFlow::Continue(())) };
+        if matches!(job.what, What::Execute(_)) {
+            self.core.tally.up(Counter::ComBackendStmtExecute);
+        }
         self.entry.uses(hostgroup, joined.place(), joined.local());
         let began = self.core.rt.now();
         let ended = Box::pin(self.fly(job, joined)).await;
@@ -192,7 +234,7 @@ impl Session {
             Event::Landed(Landed::Answer(bytes, response)) => {
                 let server = joined.caps();
                 self.recall_read(job, response.rows(), matches!(response.outcome(), Outcome::Err { .. }));
-                return self.give(bytes, *response, server).await.map(ControlFlow::Break);
+                return self.give(job, bytes, *response, server).await.map(ControlFlow::Break);
             }
             Event::Landed(Landed::Alone { unfit }) => return Ok(ControlFlow::Continue(unfit)),
             // Its server is taken away: another has the answer, too.
@@ -224,11 +266,28 @@ impl Session {
     }
 
     /// The client gets the answer, in its own dialect, and the cache, if it is to be kept.
-    async fn give(&mut self, bytes: Vec<u8>, response: Response, server: caps::Caps) -> Result<(Told, u64), Ended> {
+    async fn give(
+        &mut self,
+        job: &Job<'_>,
+        bytes: Vec<u8>,
+        response: Response,
+        server: caps::Caps,
+    ) -> Result<(Told, u64), Ended> {
         let len = bytes.len() as u64;
-        let (out, follower) = if Recode::is_needed(server, self.caps) {
-            let mut follower = Follower::new(Expect::Query, (server, self.caps), None, self.turn, 0, response.status());
+        let execution = if let What::Execute(execution) = job.what { Some(execution) } else { None };
+        let remembers = execution.is_some() && caps::has(self.caps, caps::MARIADB_CACHE_METADATA);
+        let (out, follower) = if remembers || Recode::is_needed(server, self.caps) {
+            let expect = if execution.is_some() { Expect::Execute } else { Expect::Query };
+            let mut follower = Follower::new(expect, (server, self.caps), None, self.turn, 0, response.status());
+            let before = execution.and_then(|execution| execution.outline.take());
+            if let Follower::Other(recode) = &mut follower {
+                // What is kept for others has to be whole.
+                recode.spare(before, self.cached.filling.is_none());
+            }
             let (out, _end) = follower.follow(Chunk::from(bytes)).map_err(NetError::Malformed)?;
+            if let Some(execution) = execution {
+                execution.outline.set(follower.outline(before));
+            }
             (out.into_vec(), follower)
         } else {
             (bytes, Follower::Same(response))

@@ -361,6 +361,11 @@ impl Execution<'_> {
         self.bound.fits(backend, id)
     }
 
+    /// Parameters that a server is sent.
+    pub(crate) const fn sent_params(&self) -> usize {
+        self.bound.params
+    }
+
     /// Flags, and types and values of the parameters.
     pub(crate) fn params(&self) -> &[u8] {
         self.bound.payload.get(5..).unwrap_or_default()
