@@ -257,7 +257,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         let database = login.database.as_deref().or(user.default_schema.as_deref());
         let like = Like { caps: login.caps, database };
         let said = Said { user: &user, secret: &entered.secret, collation: login.charset, attributes: &login.attributes, like };
-        match Box::pin(through::open(core, &epoch, &conn, &entry, &said)).await {
+        match Box::pin(through::open(core, &epoch, &conn, &entry, &said, entry.told_to_end())).await {
             Ok(backend) => through = backend.map(Through::new),
             Err(complaint) => {
                 core.session_ended(id);

@@ -198,7 +198,7 @@ impl Session {
         let schema = self.state.schema.clone();
         let like = Like { caps: self.caps & !(OF_STATEMENTS & !caps::MARIADB_BULK), database: Some(&schema) };
         let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, attributes: &self.attributes, like };
-        let opened = Box::pin(open(&self.core, epoch, &self.client, &self.entry, &said)).await?;
+        let opened = Box::pin(open(&self.core, epoch, &self.client, &self.entry, &said, self.entry.told_to_end())).await?;
         let words = "The server cannot do all that clients of this proxy are offered: its log is not followed here";
         let mut backend = opened.ok_or_else(|| Complaint::with(1047, "08S01", words))?;
         // It is nobody else's, whatever becomes of it; and nothing was sent there yet.

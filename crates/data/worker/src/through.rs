@@ -53,6 +53,15 @@ impl Through {
         let log = Some(Box::new(Log::new(backend.hello.caps)));
         Box::new(Self { backend, last: command, waits: false, is_due: false, log })
     }
+
+    fn close(mut self: Box<Self>, core: &Core) {
+        #[cfg(feature = "planted")]
+        if backend::planted::KEEP_THROUGH.get() {
+            return std::mem::forget(self);
+        }
+        self.backend.idle = Idle::Doubtful;
+        core.pools.release(self.backend);
+    }
 }
 
 /// Whether the server may have said all that it has to say to this command: no answer ends within a packet.
@@ -80,7 +89,8 @@ pub(crate) struct Said<'a> {
     pub(crate) like: Like<'a>,
 }
 
-/// The connection for a `fast_forward` user; none if its server has not all that clients are offered. Waits no longer than the client does.
+/// The connection for a `fast_forward` user; none if its server has not all that clients are offered. Waits no longer than the client does, and than `told`
+/// says that it may.
 ///
 /// # Errors
 /// What the client is to be told.
@@ -90,17 +100,18 @@ pub(crate) async fn open(
     client: &Conn,
     entry: &Entry,
     said: &Said<'_>,
+    told: impl Future<Output = ()>,
 ) -> Result<Option<Box<Backend>>, Complaint> {
     let state = State::new("", said.collation);
     let want = want(epoch, entry, said, &state);
-    let gone = rt::select(client.socket().closed(), entry.told_to_end());
+    let gone = rt::select(client.socket().closed(), told);
     match rt::select(core.pools.open_like(&want), gone).await {
-        Either::Left(opened) => opened.map_err(|failure| told(&failure)),
+        Either::Left(opened) => opened.map_err(|failure| complaint(&failure)),
         Either::Right(_) => Err(killed()),
     }
 }
 
-fn told(failure: &BackendFailed) -> Complaint {
+fn complaint(failure: &BackendFailed) -> Complaint {
     let (code, sqlstate, words) = failure.to_client();
     Complaint::with(code, sqlstate, words)
 }
@@ -185,23 +196,29 @@ impl Session {
 
     /// Closes the connection that was this client's.
     pub(crate) fn leave_through(&mut self) {
-        if let Some(mut through) = self.through.take() {
-            #[cfg(feature = "planted")]
-            if backend::planted::KEEP_THROUGH.get() {
-                return std::mem::forget(through);
-            }
-            through.backend.idle = Idle::Doubtful;
-            self.core.pools.release(through.backend);
+        if let Some(through) = self.through.take() {
+            through.close(&self.core);
         }
     }
 
-    /// A connection for who it becomes. The one that it has is given back first if the new one would have to wait for it: none is left then if there is an error.
+    /// A connection for who it becomes. The one that it has is given back first if the new one would have to wait for it, and closed at once if its server is
+    /// cut off: none is left then if there is an error.
     pub(crate) async fn change_through(&mut self, epoch: &Epoch, said: &Said<'_>) -> Result<Option<Box<Through>>, Complaint> {
         let is_there = |through: &Through| through.backend.place().server().hostgroup == said.user.default_hostgroup;
         if self.through.as_deref().is_some_and(is_there) && self.core.pools.is_full(said.user.default_hostgroup) {
             self.leave_through();
         }
-        let opened = open(&self.core, epoch, &self.client, &self.entry, said).await?;
+        let (core, entry) = (self.core.clone(), self.entry.clone());
+        let old = &mut self.through;
+        let told = async {
+            while !entry.killed.get() && !entry.interrupted.get() {
+                if let Some(cut) = old.take_if(|through| through.backend.place().is_cut_off()) {
+                    cut.close(&core);
+                }
+                entry.bell.heard().await;
+            }
+        };
+        let opened = open(&self.core, epoch, &self.client, &self.entry, said, told).await?;
         Ok(opened.map(Through::new))
     }
 
