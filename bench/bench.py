@@ -264,7 +264,7 @@ def millrace(folder, server, target, driver, workers, cached=False, pipelined=Fa
         text = text.replace(f'"127.0.0.1", port = {server.port}', f'"{server.socket}", port = 0') if unix else text
         file.write(text.replace("destination_hostgroup = 1,", "destination_hostgroup = 1, cache_ttl = 600000,") if cached else text)
         if pipelined:
-            file.write('mysql_hostgroup_attributes = ( { hostgroup_id = 1, hostgroup_settings = "{\\"pipelining\\":16}" } )\n')
+            file.write('mysql_hostgroup_attributes = ( { hostgroup_id = 1, hostgroup_settings = "{\\"pipelining\\":64}" } )\n')
     command = [os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", home, "--io-driver", driver]
     process = start(command, home, "millrace")
     wait_for(port, process, "Millrace")

@@ -47,6 +47,9 @@ const WIDTH: usize = 4;
 /// A statement joins those before it rather than another lane while they will be answered within this. A server spends least on a statement that it finds
 /// waiting when it has answered the one before, and sleeps between statements on lanes that are nearly empty.
 const WAIT_MAX: Duration = Duration::from_millis(1);
+/// So many times as long as it would take elsewhere a statement waits in lanes that are full: where that is longer than [`WAIT_MAX`], a busy server has it wait
+/// for others there, and spends so much less on it in a lane that all are answered sooner.
+const WORTH: u32 = 4;
 /// A statement that has taken so many times as long as they do on the average is one that is slow for once.
 const STUCK_AFTER: u64 = 4;
 /// The time that a statement of a lane takes is the mean of about so many.
@@ -67,7 +70,14 @@ const COM_STMT_PREPARE: u8 = 0x16;
 #[derive(Debug)]
 pub enum Landed {
     /// All of it: one result, without warnings, and nothing has changed.
-    Answer(Vec<u8>, Box<Response>),
+    Answer {
+        /// As the server sent it.
+        bytes: Vec<u8>,
+        /// What is known of it.
+        response: Box<Response>,
+        /// From when it was the first of its lane.
+        took: Duration,
+    },
     /// Ask in the ordinary way. `unfit`: the answer was none that may be given here, as the next will be.
     Alone {
         /// Whether the statement itself is the reason.
@@ -117,15 +127,19 @@ enum What {
     Preparing(Rc<Prepared>, u64),
 }
 
-/// A statement in flight.
+/// A statement in flight, or behind those that are.
 struct Flying {
     what: What,
+    /// What is still to be sent: as many as may be are in flight.
+    unsent: Option<Vec<u8>>,
+    joined: Instant,
     /// Whose it is; of what is prepared for the next time, nobody's.
     answer: Option<Sender<Landed>>,
     response: Response,
     bytes: Vec<u8>,
     /// Of an answer that is too long.
     drained: usize,
+    /// When it became the first.
     since: Instant,
 }
 
@@ -151,6 +165,8 @@ pub struct Lane {
     /// Commands in `outgoing`.
     outgoing_n: Cell<u64>,
     flying: RefCell<VecDeque<Flying>>,
+    /// So many of them are sent.
+    sent: Cell<usize>,
     /// Nanoseconds from answer to answer, as long as any is due.
     pace_ns: Cell<u64>,
     /// Nobody joins any more.
@@ -178,6 +194,15 @@ pub(crate) struct Lanes {
     pause_until: Cell<Option<Instant>>,
 }
 
+/// What a statement that would join may expect.
+struct May {
+    /// Statements in flight on each lane.
+    depth: usize,
+    /// How long it is kept waiting at most.
+    wait_max: Duration,
+    now: Instant,
+}
+
 /// Lanes that a statement may join.
 #[derive(Default)]
 struct Found {
@@ -187,6 +212,8 @@ struct Found {
     soonest: Option<Rc<Lane>>,
     /// The one that has fewest in flight.
     emptiest: Option<Rc<Lane>>,
+    /// Of those that are full, the one that will answer first; when.
+    shortest: Option<(Duration, Rc<Lane>)>,
     /// One that would serve it, and whose server does not know what is executed.
     ignorant: Option<Rc<Lane>>,
 }
@@ -206,7 +233,8 @@ impl Lanes {
     }
 
     /// Of those that serve.
-    fn find(&self, depth: usize, now: Instant, request: &Request<'_>, serves: impl Fn(&Lane) -> bool) -> Found {
+    fn find(&self, may: &May, request: &Request<'_>, serves: impl Fn(&Lane) -> bool) -> Found {
+        let &May { depth, wait_max, now } = may;
         let mut found = Found::default();
         for lane in self.all.borrow().iter().filter(|lane| serves(lane)) {
             if !lane.knows(request) {
@@ -216,12 +244,17 @@ impl Lanes {
             found.serving += 1;
             let len = lane.len();
             if len >= depth {
+                if let Some(wait) = lane.wait(now).filter(|wait| *wait <= wait_max)
+                    && found.shortest.as_ref().is_none_or(|(shortest, _)| wait < *shortest)
+                {
+                    found.shortest = Some((wait, lane.clone()));
+                }
                 continue;
             }
             if found.soonest.is_none() && answers_soon(len, lane.pace_ns.get(), lane.head_waits(now)) {
                 found.soonest = Some(lane.clone());
             }
-            if !lane.is_stuck(now) && found.emptiest.as_ref().is_none_or(|emptiest| len < emptiest.len()) {
+            if !lane.is_stuck(now, wait_max) && found.emptiest.as_ref().is_none_or(|emptiest| len < emptiest.len()) {
                 found.emptiest = Some(lane.clone());
             }
         }
@@ -329,9 +362,16 @@ impl Lane {
         self.flying.borrow().len()
     }
 
-    /// Whether the first has waited for clearly longer than one does there: who comes behind it waits with it.
-    fn is_stuck(&self, now: Instant) -> bool {
-        self.head_waits(now) > WAIT_MAX.max(Duration::from_nanos(self.pace_ns.get().saturating_mul(STUCK_AFTER)))
+    /// Whether the first has waited for clearly longer than one does there, and than anybody waits: who comes behind it waits with it.
+    fn is_stuck(&self, now: Instant, wait_max: Duration) -> bool {
+        let slow = Duration::from_nanos(self.pace_ns.get().saturating_mul(STUCK_AFTER));
+        self.head_waits(now) > wait_max.max(slow)
+    }
+
+    /// How long one that joins will wait, if that can be told.
+    fn wait(&self, now: Instant) -> Option<Duration> {
+        let pace = Some(self.pace_ns.get()).filter(|ns| *ns > 0)?;
+        Some(self.head_waits(now) + Duration::from_nanos((self.len() as u64).saturating_mul(pace)))
     }
 
     /// What decides whether an execution finds its statement there: MariaDB reads each by its own types.
@@ -352,7 +392,7 @@ impl Lane {
     }
 
     /// Has the server prepare it, once: the next execution finds it there.
-    fn learn(&self, execution: &Execution<'_>, now: Instant) {
+    fn learn(&self, execution: &Execution<'_>, depth: usize, now: Instant) {
         let Execution { statement, max, .. } = execution;
         let mut learning = self.learning.borrow_mut();
         let means_it = *statement.schema == *self.state.schema && statement.means_as_now(&self.state);
@@ -361,26 +401,73 @@ impl Lane {
         }
         learning.push(statement.number);
         let preparing = What::Preparing(Rc::clone(statement), *max);
-        self.send(preparing, Expect::Prepare, None, now, |out| {
+        self.send(preparing, Expect::Prepare, None, depth, now, |out| {
             out.push(COM_STMT_PREPARE);
             out.extend_from_slice(statement.behind());
         });
     }
 
-    fn send(&self, what: What, expect: Expect, answer: Option<Sender<Landed>>, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
-        wire::packet::append_with(&mut self.outgoing.borrow_mut(), &mut 0, write);
-        self.outgoing_n.set(self.outgoing_n.get() + 1);
+    /// Sends it, or puts it behind what is in flight, if that is as much as may be.
+    fn send(
+        &self,
+        what: What,
+        expect: Expect,
+        answer: Option<Sender<Landed>>,
+        depth: usize,
+        now: Instant,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let sent = self.sent.get();
+        let unsent = if sent < depth && sent == self.len() {
+            wire::packet::append_with(&mut self.outgoing.borrow_mut(), &mut 0, write);
+            self.count_sent();
+            None
+        } else {
+            let mut unsent = Vec::new();
+            wire::packet::append_with(&mut unsent, &mut 0, write);
+            Some(unsent)
+        };
         let response = Response::expect(expect, self.caps).to_packet(0);
-        self.flying.borrow_mut().push_back(Flying { what, answer, response, bytes: Vec::new(), drained: 0, since: now });
+        let one = Flying { what, unsent, joined: now, answer, response, bytes: Vec::new(), drained: 0, since: now };
+        self.flying.borrow_mut().push_back(one);
+    }
+
+    fn count_sent(&self) {
+        self.outgoing_n.set(self.outgoing_n.get() + 1);
+        self.sent.set(self.sent.get() + 1);
         self.news.ring();
     }
 
+    /// Sends the next, as one has been answered. Where that has waited for too long it leaves, and those behind it do: things are not as they seemed.
+    fn send_next(&self, depth: usize, now: Instant) {
+        loop {
+            let at = self.sent.get();
+            let mut flying = self.flying.borrow_mut();
+            let Some(next) = flying.get_mut(at).filter(|_| at < depth) else { return };
+            if now - next.joined >= PATIENCE {
+                drop(flying);
+                self.send_away(at);
+                return;
+            }
+            if next.answer.as_ref().is_some_and(Sender::is_closed) {
+                // Nobody waits for it any more.
+                flying.remove(at);
+                continue;
+            }
+            if at == 0 {
+                next.since = now;
+            }
+            self.outgoing.borrow_mut().append(&mut next.unsent.take().unwrap_or_default());
+            self.count_sent();
+        }
+    }
+
     /// Of what the server [`knows`](Self::knows).
-    fn join(self: &Rc<Self>, request: &Request<'_>, now: Instant) -> Option<Joined> {
+    fn join(self: &Rc<Self>, request: &Request<'_>, depth: usize, now: Instant) -> Option<Joined> {
         let (tell, answer) = oneshot();
         match request {
             Request::Text(text, attributes) => {
-                self.send(What::Text, Expect::Query, Some(tell), now, |out| {
+                self.send(What::Text, Expect::Query, Some(tell), depth, now, |out| {
                     wire::attributes::write_query(out, text, attributes, self.caps);
                 });
             }
@@ -389,22 +476,28 @@ impl Lane {
                 let id = self.prepared.borrow_mut().id(execution.statement.number, NO_CURSOR, bindings)?;
                 #[cfg(feature = "planted")]
                 let id = if crate::planted::ANOTHER_OF_LANE.get() { self.prepared.borrow().ids()[0] } else { id };
-                self.send(What::Execution(id), Expect::Execute, Some(tell), now, |out| (execution.write)(out, id, self.caps));
+                self.send(What::Execution(id), Expect::Execute, Some(tell), depth, now, |out| {
+                    (execution.write)(out, id, self.caps)
+                });
             }
         }
         Some(Joined { answer, lane: self.clone() })
     }
 
-    /// Those from this place of the row on ask elsewhere.
+    /// Those from this place of the row on ask elsewhere. How many of them had been sent.
     fn send_away(&self, from: usize) -> usize {
         let gone: Vec<Flying> = {
             let mut flying = self.flying.borrow_mut();
             let from = from.min(flying.len());
             flying.drain(from..).collect()
         };
-        let n = gone.len();
-        for answer in gone.into_iter().filter_map(|one| one.answer) {
-            let _gone_already = answer.send(Landed::Alone { unfit: false });
+        let n = self.sent.get().saturating_sub(from);
+        self.sent.set(self.sent.get() - n);
+        for one in gone {
+            if let What::Preparing(statement, _) = &one.what {
+                self.learning.borrow_mut().retain(|number| *number != statement.number);
+            }
+            let _gone_already = one.answer.map(|answer| answer.send(Landed::Alone { unfit: false }));
         }
         n
     }
@@ -430,9 +523,9 @@ impl Lane {
 
 impl Pools {
     /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`: the statements that may be in flight on a
-    /// connection at once at most.
+    /// connection at once at most. `elsewhere`: how long it takes on a connection of its own, if that is known: it waits here for clearly longer only if the other is short.
     #[must_use]
-    pub fn join(self: &Rc<Self>, want: &Want<'_>, request: &Request<'_>, depth: u32) -> Option<Joined> {
+    pub fn join(self: &Rc<Self>, want: &Want<'_>, request: &Request<'_>, depth: u32, elsewhere: Duration) -> Option<Joined> {
         let group = self.group(want.hostgroup);
         let now = self.rt.now();
         let lanes = &group.lanes;
@@ -444,16 +537,17 @@ impl Pools {
         let depth = lanes.depth.get().min(depth) as usize;
         // Servers by their weights, as for any statement; lanes of one server one after the other.
         let place = self.chosen(&group, now)?;
-        let joins = |lane: Rc<Lane>| lane.join(request, now);
-        let found = lanes.find(depth, now, request, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
+        let may = May { depth, wait_max: WAIT_MAX.max(elsewhere * WORTH), now };
+        let joins = |lane: Rc<Lane>| lane.join(request, depth, now);
+        let found = lanes.find(&may, request, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
         if let (Some(lane), Request::Execution(execution)) = (&found.ignorant, request) {
-            lane.learn(execution, now);
+            lane.learn(execution, depth, now);
         }
         if let Some(lane) = found.soonest {
             return joins(lane);
         }
         if found.serving >= WIDTH {
-            return found.emptiest.and_then(joins);
+            return found.emptiest.or(found.shortest.map(|(_, lane)| lane)).and_then(joins);
         }
         if found.ignorant.is_some() {
             // Soon that one knows it: no other connection becomes a lane for it.
@@ -464,7 +558,7 @@ impl Pools {
             Some(backend) if may_be_lane(&backend, want) => {
                 let lane = self.begin(&group, backend);
                 if let (Request::Execution(execution), false) = (request, lane.knows(request)) {
-                    lane.learn(execution, now);
+                    lane.learn(execution, depth, now);
                     return None;
                 }
                 joins(lane)
@@ -480,7 +574,7 @@ impl Pools {
                 if !place.comes_last(want.user, now) {
                     lanes.give_up_for(&place, &group.places.borrow(), now);
                 }
-                let others = lanes.find(depth, now, request, |lane| lane.serves(want, now));
+                let others = lanes.find(&may, request, |lane| lane.serves(want, now));
                 others.soonest.or(others.emptiest).and_then(joins)
             }
         }
@@ -524,6 +618,7 @@ impl Pools {
             outgoing: RefCell::default(),
             outgoing_n: Cell::new(0),
             flying: RefCell::default(),
+            sent: Cell::new(0),
             pace_ns: Cell::new(0),
             closed: Cell::new(false),
             left_behind: Cell::new(false),
@@ -667,10 +762,12 @@ impl Run {
         let late = self.lane.flying.borrow().front().is_some_and(|head| now - head.since >= PATIENCE);
         if late {
             self.lane.closed.set(true);
+            if self.lane.len() > 1 {
+                self.group.lanes.went_badly(now);
+            }
             // What they have sent is on its way already: the connection is closed behind the first.
             if self.lane.send_away(1) > 0 {
                 self.lane.left_behind.set(true);
-                self.group.lanes.went_badly(now);
             }
         }
     }
@@ -680,7 +777,8 @@ impl Run {
         let mut rest = chunk;
         while !rest.is_empty() {
             let mut flying = self.lane.flying.borrow_mut();
-            let Some(head) = flying.front_mut() else { return false };
+            // What nobody has asked is nobody's.
+            let Some(head) = flying.front_mut().filter(|head| head.unsent.is_none()) else { return false };
             let Ok(follow) = head.response.follow(rest) else { return false };
             let (used, ended) = match follow {
                 Follow::More => (rest.len(), false),
@@ -700,12 +798,16 @@ impl Run {
             }
             let Some(head) = flying.pop_front() else { return false };
             drop(flying);
-            let Flying { what, answer, response, bytes, drained, since } = head;
+            self.lane.sent.set(self.lane.sent.get() - 1);
+            let Flying { what, answer, response, bytes, drained, since, .. } = head;
             let unchanged = self.is_unchanged(backend, what, &response);
             let plain = drained == 0 && is_plain(&response);
+            // Each is measured from when it is the first.
+            let now = self.pools.rt.now();
+            let took = now - since;
             let landed = if plain && unchanged {
                 self.pools.tally.up(Counter::StatementsInLanes);
-                Landed::Answer(bytes, Box::new(response))
+                Landed::Answer { bytes, response: Box::new(response), took }
             } else {
                 Landed::Alone { unfit: true }
             };
@@ -716,9 +818,7 @@ impl Run {
                 // What follows ran on another state than its session's.
                 return false;
             }
-            // Each is measured from when it is the first.
-            let now = self.pools.rt.now();
-            self.lane.took(now - since);
+            self.lane.took(took);
             if let Some(next) = self.lane.flying.borrow_mut().front_mut() {
                 next.since = now;
             } else {
@@ -728,6 +828,7 @@ impl Run {
                 return false;
             }
             self.group.lanes.went_well();
+            self.lane.send_next(self.group.lanes.depth.get() as usize, now);
         }
         true
     }
@@ -813,6 +914,7 @@ mod tests {
     fn nobody_joins_behind_one_that_is_slow_for_once_while_another_lane_answers() {
         crate::testing::with_several(|_rt, _pools, place| async move {
             let at = |us: u64| Instant::from_ns(us * 1000);
+            let text = Request::Text(b"SELECT 1", &Attributes::NONE);
             let lane = |in_flight: u64, since: u64| {
                 let lane = Rc::new(Lane {
                     place: place.clone(),
@@ -839,6 +941,7 @@ mod tests {
                     outgoing: RefCell::default(),
                     outgoing_n: Cell::new(0),
                     flying: RefCell::default(),
+                    sent: Cell::new(0),
                     pace_ns: Cell::new(300_000),
                     closed: Cell::new(false),
                     left_behind: Cell::new(false),
@@ -846,21 +949,50 @@ mod tests {
                     news: Bell::new(),
                 });
                 for _ in 0..in_flight {
-                    drop(lane.join(&Request::Text(b"SELECT 1", &Attributes::NONE), at(since)));
+                    drop(lane.join(&text, 16, at(since)));
                 }
                 lane
             };
-            let found = |lanes: &[&Rc<Lane>], now| {
+            let found_when = |lanes: &[&Rc<Lane>], now, wait_us| {
                 let all = Lanes::default();
                 all.all.borrow_mut().extend(lanes.iter().map(|lane| Rc::clone(lane)));
-                all.find(16, at(now), &Request::Text(b"SELECT 1", &Attributes::NONE), |_| true)
+                let may = May { depth: 16, wait_max: Duration::from_micros(wait_us), now: at(now) };
+                all.find(&may, &text, |_| true)
             };
+            let found = |lanes: &[&Rc<Lane>], now| found_when(lanes, now, 1_000);
             let (slow, busy) = (lane(1, 0), lane(6, 4_500));
             let one = found(&[&slow, &busy], 5_000);
             assert!(one.soonest.is_none() && one.serving == 2);
             assert!(one.emptiest.is_some_and(|lane| Rc::ptr_eq(&lane, &busy)));
             assert!(found(&[&slow], 5_000).emptiest.is_none());
             assert!(found(&[&slow], 1_100).emptiest.is_some());
+            // It is no faster elsewhere.
+            assert!(found_when(&[&slow], 5_000, 6_000).emptiest.is_some());
+            // What is full is waited for as long as the statement may: 17 at 300 us each, or 20.
+            let (full, fuller) = (lane(17, 5_000), lane(20, 5_000));
+            let both = |elsewhere| found_when(&[&fuller, &full], 5_000, elsewhere);
+            assert!(both(5_000).shortest.is_none() && both(5_100).soonest.is_none() && both(5_100).emptiest.is_none());
+            assert!(
+                both(9_000).shortest.is_some_and(|(wait, lane)| wait == Duration::from_micros(5_100) && Rc::ptr_eq(&lane, &full))
+            );
+            full.pace_ns.set(0);
+            assert!(
+                both(9_000).shortest.is_some_and(|(_, lane)| Rc::ptr_eq(&lane, &fuller)),
+                "nobody knows how long the other takes"
+            );
+            // Of 17, one is not sent before another is answered; and what has waited for too long is not sent at all.
+            let unsent = |lane: &Lane| lane.flying.borrow().iter().filter(|one| one.unsent.is_some()).count();
+            assert_eq!((unsent(&full), full.sent.get(), unsent(&fuller), fuller.sent.get()), (1, 16, 4, 16));
+            fuller.flying.borrow_mut().pop_front();
+            fuller.sent.set(15);
+            fuller.flying.borrow_mut().iter_mut().for_each(|one| one.answer = None);
+            // A deeper lane has nobody go before those who wait.
+            drop(fuller.join(&text, 32, at(5_100)));
+            assert_eq!((unsent(&fuller), fuller.sent.get()), (5, 15));
+            fuller.send_next(16, at(5_200));
+            assert_eq!((unsent(&fuller), fuller.sent.get()), (4, 16));
+            fuller.send_next(17, at(60_000));
+            assert_eq!((unsent(&fuller), fuller.sent.get(), fuller.len()), (0, 16, 16));
         });
     }
 }

@@ -28,6 +28,8 @@ const QUICK_US: u64 = 10_000;
 const BRIEF_LEN_MAX: u64 = ANSWER_LEN_MAX as u64 / 4;
 /// After one that was not as expected, a statement stays alone for so long.
 const ALONE: Duration = Duration::from_secs(10);
+/// What a statement takes on a connection of its own is looked at again after so long.
+const FRESH: Duration = Duration::from_secs(1);
 /// Digests that are remembered.
 const DIGESTS_MAX: usize = 4096;
 
@@ -39,7 +41,20 @@ pub(crate) struct Brief(RefCell<HashMap<(u64, u32), Habit, foldhash::fast::Rando
 struct Habit {
     times: u32,
     average_us: u64,
+    /// When it was last answered in a lane.
+    in_lane: Option<Instant>,
+    /// How long it takes on a connection of its own, in microseconds, and when that was looked at.
+    elsewhere: Option<(u64, Instant)>,
     alone_until: Option<Instant>,
+}
+
+/// How long a statement took, where.
+#[derive(Clone, Copy)]
+enum Took {
+    /// In a lane, from when it was the first: it kept the others waiting for so long.
+    InLane(Duration),
+    /// On a connection of its own. A busy server has it wait for many others meanwhile.
+    Alone(Duration),
 }
 
 impl Brief {
@@ -49,7 +64,8 @@ impl Brief {
         })
     }
 
-    fn answered(&self, key: (u64, u32), took: Duration, bytes: u64, now: Instant) {
+    /// What lanes tell counts more than what a busy server needs elsewhere, or statements would leave them when they help most.
+    fn answered(&self, key: (u64, u32), took: Took, bytes: u64, now: Instant) {
         let mut all = self.0.borrow_mut();
         if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {
             // Rare, and those that matter are soon known again.
@@ -60,9 +76,35 @@ impl Brief {
             habit.alone_until = Some(now + ALONE);
             return;
         }
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        habit.average_us = if habit.times == 0 { us } else { habit.average_us - habit.average_us / 8 + us / 8 };
+        let took = match took {
+            Took::InLane(took) => {
+                habit.in_lane = Some(now);
+                took
+            }
+            Took::Alone(took) => {
+                let us = micros(took);
+                habit.elsewhere = Some((habit.elsewhere.map_or(us, |(mean, _)| mean_with(mean, us)), now));
+                if habit.in_lane.is_some_and(|at| now - at < ALONE) {
+                    return;
+                }
+                took
+            }
+        };
+        let us = micros(took);
+        habit.average_us = if habit.times == 0 { us } else { mean_with(habit.average_us, us) };
         habit.times = habit.times.saturating_add(1);
+    }
+
+    /// How long it takes on a connection of its own, if that is known. Where it was not seen lately one statement is told nothing: it waits for no lane that is
+    /// busy, and is seen.
+    fn elsewhere(&self, key: (u64, u32), now: Instant) -> Duration {
+        let mut all = self.0.borrow_mut();
+        let Some((us, at)) = all.get_mut(&key).and_then(|habit| habit.elsewhere.as_mut()) else { return Duration::ZERO };
+        if now - *at >= FRESH {
+            *at = now;
+            return Duration::ZERO;
+        }
+        Duration::from_micros(*us)
     }
 
     fn was_unfit(&self, key: (u64, u32), now: Instant) {
@@ -70,6 +112,15 @@ impl Brief {
             habit.alone_until = Some(now + ALONE);
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The mean of about eight.
+fn mean_with(mean: u64, one: u64) -> u64 {
+    mean - mean / 8 + one / 8
 }
 
 /// How its wait in a lane ended.
@@ -154,7 +205,7 @@ impl Session {
     /// Remembers how long it took, and how much came.
     pub(crate) fn note_habit(&self, job: &Job<'_>, took: Duration, bytes: u64) {
         if let Some(digest) = job.digest {
-            self.core.brief.answered((digest, job.plan.hostgroup()), took, bytes, self.core.rt.now());
+            self.core.brief.answered((digest, job.plan.hostgroup()), Took::Alone(took), bytes, self.core.rt.now());
         }
     }
 
@@ -176,6 +227,7 @@ impl Session {
         if attributes.bytes().len() > TEXT_LEN_MAX {
             return Ok(ControlFlow::Continue(()));
         }
+        let elsewhere = self.core.brief.elsewhere(key, self.core.rt.now());
         let joined = match job.what {
             What::Execute(execution) => {
                 let write = |out: &mut Vec<u8>, id: u32, caps: caps::Caps| execution.write(out, id, &attributes, caps);
@@ -186,9 +238,9 @@ impl Session {
                     write: &write,
                     max: job.epoch.snapshot.variables.mysql_max_stmts_per_connection,
                 };
-                self.core.pools.join(&want, &Request::Execution(request), depth)
+                self.core.pools.join(&want, &Request::Execution(request), depth, elsewhere)
             }
-            _ => self.core.pools.join(&want, &Request::Text(job.sent(), &attributes), depth),
+            _ => self.core.pools.join(&want, &Request::Text(job.sent(), &attributes), depth, elsewhere),
         };
         let Some(joined) = joined else { return Ok(ControlFlow::Continue(())) };
         if matches!(job.what, What::Execute(_)) {
@@ -202,8 +254,8 @@ impl Session {
             self.core.tally.add(Counter::BackendQueryTimeNsec, u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX));
         }
         match ended? {
-            ControlFlow::Break((told, bytes)) => {
-                self.core.brief.answered(key, now - began, bytes, now);
+            ControlFlow::Break((told, took, bytes)) => {
+                self.core.brief.answered(key, Took::InLane(took), bytes, now);
                 Ok(ControlFlow::Break(told))
             }
             ControlFlow::Continue(unfit) => {
@@ -216,8 +268,9 @@ impl Session {
         }
     }
 
-    /// Waits for the answer. Continue: whether the statement shall stay alone.
-    async fn fly(&mut self, job: &Job<'_>, mut joined: Joined) -> Result<ControlFlow<(Told, u64), bool>, Ended> {
+    /// Waits for the answer; with it come how long it took and how many bytes it was. Continue: whether the statement shall stay alone.
+    async fn fly(&mut self, job: &Job<'_>, mut joined: Joined) -> Result<ControlFlow<(Told, Duration, u64), bool>, Ended> {
+        let began = self.core.rt.now();
         let limit_ms = self.limit_ms(job);
         let wait = {
             let gone = rt::select(self.client.socket().closed(), self.entry.told(false));
@@ -231,10 +284,11 @@ impl Session {
             Err(_late) => Event::Late,
         };
         let complaint = match event {
-            Event::Landed(Landed::Answer(bytes, response)) => {
-                let server = joined.caps();
+            Event::Landed(Landed::Answer { bytes, response, took }) => {
+                let (server, len) = (joined.caps(), bytes.len() as u64);
                 self.recall_read(job, response.rows(), matches!(response.outcome(), Outcome::Err { .. }));
-                return self.give(job, bytes, *response, server).await.map(ControlFlow::Break);
+                let told = self.give(job, bytes, *response, server).await?;
+                return Ok(ControlFlow::Break((told, took, len)));
             }
             Event::Landed(Landed::Alone { unfit }) => return Ok(ControlFlow::Continue(unfit)),
             // Its server is taken away: another has the answer, too.
@@ -262,18 +316,11 @@ impl Session {
         }
         self.doubt_found_rows(job);
         self.refuse(&complaint).await?;
-        Ok(ControlFlow::Break((Told::default(), 0)))
+        Ok(ControlFlow::Break((Told::default(), self.core.rt.now() - began, 0)))
     }
 
     /// The client gets the answer, in its own dialect, and the cache, if it is to be kept.
-    async fn give(
-        &mut self,
-        job: &Job<'_>,
-        bytes: Vec<u8>,
-        response: Response,
-        server: caps::Caps,
-    ) -> Result<(Told, u64), Ended> {
-        let len = bytes.len() as u64;
+    async fn give(&mut self, job: &Job<'_>, bytes: Vec<u8>, response: Response, server: caps::Caps) -> Result<Told, Ended> {
         let execution = if let What::Execute(execution) = job.what { Some(execution) } else { None };
         let remembers = execution.is_some() && caps::has(self.caps, caps::MARIADB_CACHE_METADATA);
         let (out, follower) = if remembers || Recode::is_needed(server, self.caps) {
@@ -303,7 +350,7 @@ impl Session {
         let told = Told { rows_sent: follower.response().rows(), row_count: follower.response().row_count(), ..Told::default() };
         self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
-        Ok((told, len))
+        Ok(told)
     }
 }
 
@@ -322,26 +369,54 @@ mod tests {
         let at = |s: u64| Instant::from_ns(s * 1_000_000_000);
         for _ in 0..KNOWN {
             assert!(!brief.is_known(key, at(0)));
-            brief.answered(key, Duration::from_micros(200), 100, at(0));
+            brief.answered(key, Took::Alone(Duration::from_micros(200)), 100, at(0));
         }
         assert!(brief.is_known(key, at(0)));
         assert!(!brief.is_known((7, 2), at(0)));
         // One long answer, and it stays alone for a while.
-        brief.answered(key, Duration::from_micros(200), BRIEF_LEN_MAX + 1, at(1));
+        brief.answered(key, Took::Alone(Duration::from_micros(200)), BRIEF_LEN_MAX + 1, at(1));
         assert!(!brief.is_known(key, at(2)));
         assert!(brief.is_known(key, at(60)));
         brief.was_unfit(key, at(60));
         assert!(!brief.is_known(key, at(61)));
         // Slow ones make it slow.
-        (0..50).for_each(|_| brief.answered(key, Duration::from_millis(100), 100, at(100)));
+        (0..50).for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(100)), 100, at(100)));
         assert!(!brief.is_known(key, at(200)));
+    }
+
+    #[test]
+    fn a_busy_server_makes_nothing_slow_that_lanes_answer_quickly() {
+        let (brief, key) = (Brief::default(), (7, 1));
+        let at = |s: u64| Instant::from_ns(s * 1_000_000_000);
+        (0..KNOWN).for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(9)), 100, at(0)));
+        brief.answered(key, Took::InLane(Duration::from_micros(50)), 100, at(1));
+        let alone = |s| (0..50).for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(30)), 100, at(s)));
+        alone(2);
+        assert!(brief.is_known(key, at(2)));
+        // A long answer counts wherever it came.
+        brief.answered(key, Took::Alone(Duration::ZERO), BRIEF_LEN_MAX + 1, at(2));
+        assert!(!brief.is_known(key, at(3)));
+        // So long others wait for a lane; and one looks now and then whether that is still true.
+        let slow = brief.elsewhere(key, at(2));
+        assert!(slow > Duration::from_millis(25) && slow <= Duration::from_millis(30), "{slow:?}");
+        assert_eq!(brief.elsewhere(key, at(4)), Duration::ZERO);
+        assert_eq!(brief.elsewhere(key, at(4)), slow);
+        assert_eq!(brief.elsewhere((7, 2), at(4)), Duration::ZERO);
+        // Lanes have told nothing for a while.
+        alone(40);
+        assert!(!brief.is_known(key, at(40)));
+        // What keeps others waiting is slow in lanes, too.
+        (0..200).for_each(|_| brief.answered(key, Took::InLane(Duration::from_micros(50)), 100, at(50)));
+        assert!(brief.is_known(key, at(50)));
+        (0..50).for_each(|_| brief.answered(key, Took::InLane(Duration::from_millis(30)), 100, at(51)));
+        assert!(!brief.is_known(key, at(51)));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let brief = Brief::default();
         for digest in 0..3 * DIGESTS_MAX as u64 {
-            brief.answered((digest, 0), Duration::ZERO, 1, Instant::from_ns(0));
+            brief.answered((digest, 0), Took::Alone(Duration::ZERO), 1, Instant::from_ns(0));
         }
         assert!(brief.0.borrow().len() <= DIGESTS_MAX);
     }
