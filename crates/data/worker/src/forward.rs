@@ -132,9 +132,7 @@ impl Session {
             let asked = Box::pin(self.ask_id_elsewhere(job)).await;
             asked.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
         }
-        if self.leave_cut_off() {
-            return Err(Trouble::cut_off());
-        }
+        self.leave_cut_off_for(job)?;
         let mut backend = match self.held.take(hostgroup) {
             Some(backend) => backend,
             None => match self.core.pools.at_once(&self.want(job)) {
@@ -218,10 +216,19 @@ impl Session {
             if self.entry.killed.get() || self.entry.interrupted.get() {
                 return Err(Trouble::before(Failed::Killed));
             }
-            if self.leave_cut_off() {
-                return Err(Trouble::cut_off());
-            }
+            self.leave_cut_off_for(job)?;
         }
+    }
+
+    /// Closes what is cut off. Nobody else knows warnings that went with it.
+    fn leave_cut_off_for(&mut self, job: &Job<'_>) -> Result<(), Trouble> {
+        if self.leave_cut_off() {
+            return Err(Trouble::cut_off());
+        }
+        if self.asks_for_lost_warnings(job) {
+            return Err(Trouble::before(Failed::Backend(BackendFailed::CutOff)));
+        }
+        Ok(())
     }
 
     /// Resolves when the session, or its statement, is to end, or a connection that it keeps is cut off.
