@@ -54,7 +54,7 @@ impl Through {
         Box::new(Self { backend, last: command, waits: false, is_due: false, log })
     }
 
-    fn close(mut self: Box<Self>, core: &Core) {
+    fn close(mut self, core: &Core) {
         #[cfg(feature = "planted")]
         if backend::planted::KEEP_THROUGH.get() {
             return std::mem::forget(self);
