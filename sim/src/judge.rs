@@ -18,8 +18,9 @@ pub struct Verdict {
     pub answered: u64,
     /// Errors that a fault explains, and connections that broke.
     pub excused: u64,
-    /// Statements that shared a connection in flight, connections that one core lent to another, and clients that it handed over.
-    pub between: [u64; 3],
+    /// Statements that shared a connection in flight, connections that one core lent to another, clients that it handed over, and statements that waited for a place
+    /// in flight.
+    pub between: [u64; 4],
     /// Transactions and single inserts that were acknowledged.
     pub committed: u64,
     /// How often what happened of which a world without would prove little: among others, how often a connection went from one client to
@@ -48,7 +49,7 @@ pub(crate) struct Judge {
     answered: Cell<u64>,
     excused: Cell<u64>,
     /// As in the verdict.
-    pub(crate) between: Cell<[u64; 3]>,
+    pub(crate) between: Cell<[u64; 4]>,
     hits: RefCell<BTreeMap<&'static str, u64>>,
     fates: RefCell<BTreeMap<String, (Fate, Instant)>>,
     /// What a session had when it said what this tag is of, as its copy has to find it.

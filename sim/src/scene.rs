@@ -10,6 +10,8 @@ use wire::caps;
 
 /// Nothing takes so long where nobody waits for ever.
 const SOON: Duration = Duration::from_secs(1);
+/// Clients of a crowd.
+const CROWD: usize = 24;
 
 fn small(cores: u32) -> World {
     let calm = World::with(1, Weather::Calm);
@@ -60,6 +62,24 @@ impl Stage {
             rt.sleep(pause).await;
             let said = client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text).await;
             let _nobody = tell.send(said.is_ok());
+        });
+        done
+    }
+
+    /// One of a crowd: it asks, and is answered, many times.
+    fn asks_on(&self, number: usize, mut client: Client) -> Receiver<()> {
+        let (tell, done) = oneshot();
+        let stage = self.clone();
+        self.rt.spawn(async move {
+            for time in 0..40 {
+                let tag = format!("c{number}-{time}");
+                let sql = format!("SELECT '{tag}' FROM few");
+                let reply = stage.rt.timeout(SOON, client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text)).await;
+                let own = |row: &Row| row.iter().flatten().any(|value| *value == tag);
+                let well = matches!(&reply, Ok(Ok(Reply::Rows(rows))) if !rows.is_empty() && rows.iter().all(own));
+                stage.judge.check(well, "client", || format!("{sql}: {reply:?}"));
+            }
+            let _nobody = tell.send(());
         });
         done
     }
@@ -264,5 +284,26 @@ pub fn a_successor_has_the_number() -> Verdict {
         stage.rt.sleep(Duration::from_millis(500)).await;
         stage.done(&mut other, "SELECT 'c1-2' FROM few").await;
         stage.done(&mut other, "COMMIT").await;
+    })
+}
+
+/// Many ask briefly before two connections, on each of which two statements may be in flight, and each is answered what it has asked.
+#[must_use]
+pub fn a_crowd_asks_briefly(seed: u64) -> Verdict {
+    let mut world = World { seed, connections: 2, depth: 2, ..small(1) };
+    world.faults.latency_max = Duration::from_micros(300);
+    perform(&world, |stage| async move {
+        let mut all = Vec::new();
+        for _ in 0..CROWD {
+            all.push(stage.enter().await);
+        }
+        // It is known to be brief.
+        for _ in 0..8 {
+            stage.done(&mut all[0], "SELECT 'c0-1' FROM few").await;
+        }
+        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client)).collect();
+        for one in busy {
+            let _until_it_is_done = one.await;
+        }
     })
 }

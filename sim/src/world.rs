@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
 use crate::server::{COURIER, MIRROR, Nature, PASSWORD, SLEEPER, Server, judge_copies};
-use bridge::{Ask, Counter, Report, ToCore};
+use bridge::{Ask, Counter, Counts, Report, ToCore};
 use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users, Variables};
 use rt::permits::Registry;
 use rt::sim::{Faults, Limits};
@@ -258,8 +258,11 @@ impl Stage {
 /// Plays a plot in a world to its end.
 pub(crate) fn perform<F: Future<Output = ()>>(world: &World, plot: impl FnOnce(Stage) -> F) -> Verdict {
     rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move {
-        let (stage, _cores) = Stage::set(&rt, world).await;
+        let (stage, cores) = Stage::set(&rt, world).await;
         plot(stage.clone()).await;
+        if let Some(Report::Global(counts)) = ask_all(&rt, &stage.judge, &cores.tells, Ask::Global).await {
+            stage.judge.between.set(between(&counts));
+        }
         stage.judge.verdict(world.seed)
     })
 }
@@ -456,28 +459,43 @@ async fn expire(rt: Rt, judge: Rc<Judge>, mut chance: Chance) {
     }
 }
 
+/// What all cores say of this together.
+async fn ask_all(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], what: Ask) -> Option<Report> {
+    let mut merged: Option<Report> = None;
+    for tell in tells {
+        let (answer, answered) = mailbox::channel(1);
+        let reply = Box::new(move |report| drop(answer.try_send(report)));
+        let _full = tell.try_send(ToCore::Ask { what, reset: false, reply });
+        let Ok(Some(report)) = rt.timeout(Duration::from_secs(1), answered.recv()).await else {
+            judge.accuse("core", &format!("{what:?} is not answered"));
+            continue;
+        };
+        match &mut merged {
+            Some(merged) => merged.merge(report),
+            None => merged = Some(report),
+        }
+    }
+    merged
+}
+
+/// As [`Verdict::between`].
+fn between(counts: &Counts) -> [u64; 4] {
+    let all = [
+        Counter::StatementsInLanes,
+        Counter::ServerConnectionsLent,
+        Counter::ClientsHandedOver,
+        Counter::StatementsWaitedForLane,
+    ];
+    all.map(|counter| counts.value(counter))
+}
+
 /// What the cores say of themselves when all clients have left.
 async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], max: u32) {
     for what in [Ask::Global, Ask::Pool, Ask::Processes] {
-        let mut merged: Option<Report> = None;
-        for tell in tells {
-            let (answer, answered) = mailbox::channel(1);
-            let reply = Box::new(move |report| drop(answer.try_send(report)));
-            let _full = tell.try_send(ToCore::Ask { what, reset: false, reply });
-            let Ok(Some(report)) = rt.timeout(Duration::from_secs(1), answered.recv()).await else {
-                judge.accuse("core", &format!("{what:?} is not answered"));
-                continue;
-            };
-            match &mut merged {
-                Some(merged) => merged.merge(report),
-                None => merged = Some(report),
-            }
-        }
-        let Some(report) = merged else { continue };
+        let Some(report) = ask_all(rt, judge, tells, what).await else { continue };
         match report {
             Report::Global(counts) => {
-                let between = [Counter::StatementsInLanes, Counter::ServerConnectionsLent, Counter::ClientsHandedOver];
-                judge.between.set(between.map(|counter| counts.value(counter)));
+                judge.between.set(between(&counts));
                 for counter in [
                     Counter::ClientConnectionsConnected,
                     Counter::ClientConnectionsNonIdle,

@@ -3,7 +3,7 @@
 
 use sim::Verdict;
 use sim::scene::{
-    a_fetch_is_refused, a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was,
+    a_crowd_asks_briefly, a_fetch_is_refused, a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was,
     a_password_is_set_where_nothing_was_refused, a_successor_has_the_number, a_transaction_begins_before_it_is_ended,
     an_id_is_asked_for_on_a_reader, each_has_what_the_other_wants, nothing_is_lost_with_a_connection,
     two_questions_are_interrupted, what_is_spare_is_broken,
@@ -93,4 +93,17 @@ fn what_a_trigger_has_set_stays_where_a_name_comes() {
 #[test]
 fn a_kill_hits_nobody_at_a_servers_successor() {
     hold(a_successor_has_the_number);
+}
+
+#[test]
+fn a_crowd_waits_for_lanes_that_are_full() {
+    let (mut shared, mut waited) = (0, 0);
+    for seed in 0..30 {
+        let verdict = a_crowd_asks_briefly(seed);
+        assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.violations);
+        shared += verdict.between[0];
+        waited += verdict.between[3];
+    }
+    println!("{shared} in lanes, {waited} of them had waited");
+    assert!(shared > 10_000 && waited > 1_000, "{shared} in lanes, {waited} had waited");
 }

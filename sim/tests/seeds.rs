@@ -48,7 +48,7 @@ const HITS: [(&str, u64); 35] = [
 
 /// Plays seeds and asks that no oracle complains, and that it was no idle play.
 fn hold(weather: Weather, first: u64) {
-    let (mut answered, mut excused, mut committed, mut between) = (0, 0, 0, [0; 3]);
+    let (mut answered, mut excused, mut committed, mut between) = (0, 0, 0, [0; 4]);
     let mut failing = Vec::new();
     let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in first..first + SEEDS {
@@ -67,7 +67,7 @@ fn hold(weather: Weather, first: u64) {
             Err(_) => failing.push(format!("{weather:?} {seed}: it never ends, or the world broke")),
         }
     }
-    let [shared, lent, handed] = between;
+    let [shared, lent, handed, _waited] = between;
     println!("{weather:?}: {answered} answered, {excused} excused by faults, {committed} committed");
     println!("{shared} answered in lanes, {lent} connections lent, {handed} clients handed over");
     println!("{hits:?}");

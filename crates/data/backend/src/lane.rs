@@ -214,8 +214,8 @@ struct Found {
     soonest: Option<Rc<Lane>>,
     /// The one that has fewest in flight.
     emptiest: Option<Rc<Lane>>,
-    /// Of those that are full, the one that will answer first; when.
-    shortest: Option<(Duration, Rc<Lane>)>,
+    /// Of those that are full, the one that will answer first.
+    shortest: Option<Rc<Lane>>,
     /// One that would serve it, and whose server does not know what is executed.
     ignorant: Option<Rc<Lane>>,
 }
@@ -246,10 +246,9 @@ impl Lanes {
             found.serving += 1;
             let len = lane.len();
             if len >= depth {
-                if let Some(wait) = lane.wait(now).filter(|wait| *wait <= wait_max)
-                    && found.shortest.as_ref().is_none_or(|(shortest, _)| wait < *shortest)
-                {
-                    found.shortest = Some((wait, lane.clone()));
+                let best = found.shortest.as_ref().and_then(|shortest: &Rc<Lane>| shortest.wait(now));
+                if lane.wait(now).is_some_and(|wait| wait <= wait_max && best.is_none_or(|best| wait < best)) {
+                    found.shortest = Some(lane.clone());
                 }
                 continue;
             }
@@ -540,7 +539,13 @@ impl Pools {
         // Servers by their weights, as for any statement; lanes of one server one after the other.
         let place = self.chosen(&group, now)?;
         let may = May { depth, wait_max: WAIT_MAX.max(elsewhere * WORTH), now };
-        let joins = |lane: Rc<Lane>| lane.join(request, depth, now);
+        let joins = |lane: Rc<Lane>| {
+            let joined = lane.join(request, depth, now);
+            if joined.is_some() && lane.sent.get() < lane.len() {
+                self.tally.up(Counter::StatementsWaitedForLane);
+            }
+            joined
+        };
         let found = lanes.find(&may, request, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
         if let (Some(lane), Request::Execution(execution)) = (&found.ignorant, request) {
             lane.learn(execution, depth, now);
@@ -549,7 +554,7 @@ impl Pools {
             return joins(lane);
         }
         if found.serving >= WIDTH {
-            return found.emptiest.or_else(|| found.shortest.map(|(_, lane)| lane)).and_then(joins);
+            return found.emptiest.or(found.shortest).and_then(joins);
         }
         if found.ignorant.is_some() {
             // Soon that one knows it: no other connection becomes a lane for it.
@@ -569,15 +574,17 @@ impl Pools {
                 self.release(backend);
                 None
             }
-            None if found.serving > 0 => found.emptiest.and_then(joins),
+            None if found.emptiest.is_some() => found.emptiest.and_then(joins),
             // The ordinary way opens one, but not for each who comes meanwhile.
             None if self.may_open(&group, &place, want, now) && !self.must_slow_down(&group, want, now) => None,
             None => {
-                if !place.comes_last(want.user, now) {
+                if found.serving == 0 && !place.comes_last(want.user, now) {
                     lanes.give_up_for(&place, &group.places.borrow(), now);
                 }
+                // Elsewhere it would wait for a connection: for the lanes, too.
+                let may = May { wait_max: PATIENCE, ..may };
                 let others = lanes.find(&may, request, |lane| lane.serves(want, now));
-                others.soonest.or(others.emptiest).and_then(joins)
+                others.soonest.or(others.emptiest).or(others.shortest).and_then(joins)
             }
         }
     }
@@ -733,14 +740,10 @@ mod tests {
             let (full, fuller) = (lane(17, 5_000), lane(20, 5_000));
             let both = |elsewhere| found_when(&[&fuller, &full], 5_000, elsewhere);
             assert!(both(5_000).shortest.is_none() && both(5_100).soonest.is_none() && both(5_100).emptiest.is_none());
-            assert!(
-                both(9_000).shortest.is_some_and(|(wait, lane)| wait == Duration::from_micros(5_100) && Rc::ptr_eq(&lane, &full))
-            );
+            assert!(both(9_000).shortest.is_some_and(|lane| Rc::ptr_eq(&lane, &full)));
+            assert_eq!(full.wait(at(5_000)), Some(Duration::from_micros(5_100)));
             full.pace_ns.set(0);
-            assert!(
-                both(9_000).shortest.is_some_and(|(_, lane)| Rc::ptr_eq(&lane, &fuller)),
-                "nobody knows how long the other takes"
-            );
+            assert!(both(9_000).shortest.is_some_and(|lane| Rc::ptr_eq(&lane, &fuller)), "nobody knows how long the other takes");
             // Of 17, one is not sent before another is answered; and what has waited for too long is not sent at all.
             let unsent = |lane: &Lane| lane.flying.borrow().iter().filter(|one| one.unsent.is_some()).count();
             assert_eq!((unsent(&full), full.sent.get(), unsent(&fuller), fuller.sent.get()), (1, 16, 4, 16));

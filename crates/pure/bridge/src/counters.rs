@@ -44,6 +44,7 @@ counters! {
     ServerConnectionsLent, "Millrace_server_connections_lent", "Idle connections to servers that one core sent to another, which needed one.";
     LanesOpened, "Millrace_lanes_opened", "Connections to servers that began to be shared by statements in flight, where hostgroup_settings.pipelining allows it.";
     StatementsInLanes, "Millrace_statements_pipelined", "Statements that were answered over such a connection.";
+    StatementsWaitedForLane, "Millrace_statements_waited_for_pipeline", "Statements that joined one which had as many in flight as may be, and were sent when it had answered some.";
     StatementsLeftLane, "Millrace_statements_left_pipeline", "Statements that had joined such a connection and were asked again alone.";
     ComAutocommit, "Com_autocommit", "SET statements received that begin with autocommit.";
     ComAutocommitFiltered, "Com_autocommit_filtered", "Those of them that were answered without a server.";
