@@ -43,9 +43,17 @@ struct Habit {
     average_us: u64,
     /// When it was last answered in a lane.
     in_lane: Option<Instant>,
-    /// How long it takes on a connection of its own, in microseconds, and when that was looked at.
-    elsewhere: Option<(u64, Instant)>,
+    elsewhere: Option<Elsewhere>,
     alone_until: Option<Instant>,
+}
+
+/// How long it takes on a connection of its own.
+#[derive(Clone, Copy)]
+struct Elsewhere {
+    average_us: u64,
+    seen: Instant,
+    /// When one was last sent to see.
+    looked: Instant,
 }
 
 /// How long a statement took, where.
@@ -83,7 +91,9 @@ impl Brief {
             }
             Took::Alone(took) => {
                 let us = micros(took);
-                habit.elsewhere = Some((habit.elsewhere.map_or(us, |(mean, _)| mean_with(mean, us)), now));
+                let before = habit.elsewhere.filter(|elsewhere| now - elsewhere.seen < ALONE);
+                let average_us = before.map_or(us, |elsewhere| mean_with(elsewhere.average_us, us));
+                habit.elsewhere = Some(Elsewhere { average_us, seen: now, looked: now });
                 if habit.in_lane.is_some_and(|at| now - at < ALONE) {
                     return;
                 }
@@ -95,16 +105,19 @@ impl Brief {
         habit.times = habit.times.saturating_add(1);
     }
 
-    /// How long it takes on a connection of its own, if that is known. Where it was not seen lately one statement is told nothing: it waits for no lane that is
-    /// busy, and is seen.
+    /// How long it takes on a connection of its own, if that was seen lately. Where that was a second ago one statement is told nothing: it waits for no lane that is
+    /// full, and is seen.
     fn elsewhere(&self, key: (u64, u32), now: Instant) -> Duration {
         let mut all = self.0.borrow_mut();
-        let Some((us, at)) = all.get_mut(&key).and_then(|habit| habit.elsewhere.as_mut()) else { return Duration::ZERO };
-        if now - *at >= FRESH {
-            *at = now;
+        let Some(elsewhere) = all.get_mut(&key).and_then(|habit| habit.elsewhere.as_mut()) else { return Duration::ZERO };
+        if now - elsewhere.seen >= ALONE {
             return Duration::ZERO;
         }
-        Duration::from_micros(*us)
+        if now - elsewhere.looked >= FRESH {
+            elsewhere.looked = now;
+            return Duration::ZERO;
+        }
+        Duration::from_micros(elsewhere.average_us)
     }
 
     fn was_unfit(&self, key: (u64, u32), now: Instant) {
@@ -402,6 +415,10 @@ mod tests {
         assert_eq!(brief.elsewhere(key, at(4)), Duration::ZERO);
         assert_eq!(brief.elsewhere(key, at(4)), slow);
         assert_eq!(brief.elsewhere((7, 2), at(4)), Duration::ZERO);
+        // Nobody has gone there for long: the server may be idle by now.
+        assert_eq!(brief.elsewhere(key, at(5)), Duration::ZERO);
+        assert_eq!(brief.elsewhere(key, at(5)), slow);
+        assert_eq!([brief.elsewhere(key, at(12)), brief.elsewhere(key, at(12))], [Duration::ZERO; 2]);
         // Lanes have told nothing for a while.
         alone(40);
         assert!(!brief.is_known(key, at(40)));
