@@ -194,6 +194,8 @@ struct Session<'a> {
     keeps: u32,
     /// The last statement that was answered has left something of which a server has to be asked.
     leaves: bool,
+    /// Statements since one that may have made an id.
+    since_insert: u32,
     /// It was told that its connection to a server is gone.
     told: bool,
     /// What it ran was ended. If that was on the way to its connection, what it had there went with it.
@@ -290,6 +292,7 @@ async fn session(
         through,
         keeps: 0,
         leaves: false,
+        since_insert: u32::MAX,
         told: false,
         interrupted: false,
         refused: None,
@@ -402,8 +405,9 @@ impl Session<'_> {
                     self.judge.was_answered();
                     (self.told, self.interrupted) = (false, false);
                 }
-                // In a transaction, and while the connection is kept for something else, nobody asks what became of it before the end.
-                let kept = self.own.in_transaction || self.keeps > 0;
+                // In a transaction, and while the connection is kept for something else, be it an insert's id, nobody asks what became of it before the end.
+                self.since_insert = if may_insert(words) { 0 } else { self.since_insert.saturating_add(1) };
+                let kept = self.own.in_transaction || self.keeps > 0 || self.since_insert <= KEPT_FOR_AN_ID;
                 self.leaves = failed || leaves_something(words) || self.leaves && kept;
                 self.lost |= self.client.dismissed;
                 self.count(words, &reply);
@@ -900,6 +904,13 @@ impl Session<'_> {
         }
         Err(Over)
     }
+}
+
+/// `mysql-auto_increment_delay_multiplex`, with the one behind which the id is asked for.
+const KEPT_FOR_AN_ID: u32 = 5 + 1;
+
+fn may_insert(words: &str) -> bool {
+    words.starts_with("INSERT ") || words.starts_with("EXECUTE ")
 }
 
 /// Whether a server has to be asked what came of it.

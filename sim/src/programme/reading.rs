@@ -59,15 +59,17 @@ impl Session<'_> {
             3 | 4 => self.roll_back().await?,
             5 | 6 => {
                 // What is behind it is one that writes.
-                self.ends_by("BEGIN", Own::begin).await?;
-                self.reading &= !self.own.in_transaction;
-                if !self.reading && self.own.in_transaction {
+                let done = self.ends_by("BEGIN", Own::begin).await?;
+                self.reading = !done;
+                if done && self.own.in_transaction {
                     self.insert().await?;
                     self.lines().await?;
                     return Ok(());
                 }
             }
-            7 => self.ends_by(BEGIN, Own::begin_to_read).await?,
+            7 => {
+                self.ends_by(BEGIN, Own::begin_to_read).await?;
+            }
             8 => {
                 let tag = self.tag();
                 self.ends_by(&format!("LOCK TABLES log WRITE /* '{tag}' */"), Own::end).await?;
@@ -88,12 +90,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// It ends the transaction by itself. What else its connection has may be a reason against that.
-    async fn ends_by(&mut self, sql: &str, change: impl FnOnce(&mut Own)) -> Goes {
+    /// It ends the transaction by itself. What else its connection has may be a reason against that: whether it was done.
+    async fn ends_by(&mut self, sql: &str, change: impl FnOnce(&mut Own)) -> Goes<bool> {
         let reply = self.query(sql).await?;
         match reply {
             Some(Reply::Err { code: 1235, message }) if self.pinned || !self.prepared.is_empty() => {
-                self.twin.fail(&Complaint(1235, message))
+                self.twin.fail(&Complaint(1235, message));
+                return Ok(false);
             }
             Some(Reply::Err { code, message }) => {
                 // Whether it has ended what was open is not known.
@@ -102,7 +105,7 @@ impl Session<'_> {
             }
             reply => self.ran(sql, (true, Vec::new()), change, reply),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// It is not done, and this is said.
