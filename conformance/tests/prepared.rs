@@ -6,7 +6,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::process::resident_kib;
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw;
-use conformance::servers::Vendor;
+use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
 use std::io;
 use std::thread;
@@ -40,6 +40,7 @@ fn main() {
         ("a_user_variable_that_a_function_has_set_is_not_overwritten", by_a_function),
         ("a_user_variable_that_is_null_keeps_its_type", typed_null),
         ("a_type_that_cannot_be_brought_back_is_nobody_elses", typed_elsewhere),
+        ("a_meaning_that_cannot_be_brought_back_is_nobody_elses", meant_elsewhere),
         ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
         ("what_is_prepared_is_about_the_rows_that_were_found", found_before_it),
         ("kill_query_of_the_last_rows_of_a_cursor_leaves_the_session", killed_at_the_end),
@@ -820,33 +821,56 @@ fn typed_null(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// On a connection that is held a variable is not made unset again: what is prepared there has another type, and is its own session's only.
+/// On a connection that is held a variable is not made unset again: what is prepared there has another type, and is its own session's only, until it gives
+/// the connection back.
 fn typed_elsewhere(driver: Driver) -> Outcome {
     for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
         let (server, proxy) = by_hand::one(driver, vendor)?;
-        proxy.admin("UPDATE mysql_servers SET max_connections = 3; LOAD MYSQL SERVERS TO RUNTIME")?;
-        let play = |port: u16| {
-            let another = |first: &Raw| if port == proxy.port { beside(&proxy, first) } else { Raw::log_in(port).map_err(said) };
-            let mut first = Raw::log_in(port).map_err(said)?;
-            let (mut second, mut third, mut fourth) = (another(&first)?, another(&first)?, another(&first)?);
-            let stays =
-                |client: &mut Raw| asked(client, "BEGIN").and_then(|_| asked(client, "SELECT id FROM conf.numbers LIMIT 1"));
-            let id = prepare(&mut first, b"SELECT @rate + 1")?;
-            asked(&mut first, "SET @rate = 1.5")?;
-            // Where it is prepared there is somebody else now.
-            stays(&mut second)?;
-            asked(&mut first, "BEGIN")?;
-            asked(&mut first, "SELECT @rate")?;
-            rows_of(&mut first, id)?;
-            // Who prepares the same before it is set counts as a server does, also where another session has executed it.
-            let id = prepare(&mut third, b"SELECT @rate + 1")?;
-            stays(&mut fourth)?;
-            asked(&mut first, "COMMIT")?;
+        prepared_otherwise(vendor, &server, &proxy, b"SELECT @rate + 1", "SET @rate = 1.5")?;
+    }
+    Ok(())
+}
+
+/// The same of a variable of the session's, where `init_connect` has set what a connection begins with.
+fn meant_elsewhere(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        set(&proxy, "SET mysql-init_connect='SET div_precision_increment=5'")?;
+        let text = b"SELECT \"a\" FROM (SELECT 'of the column' AS a) AS t";
+        prepared_otherwise(vendor, &server, &proxy, text, "SET sql_mode = 'ANSI_QUOTES'")?;
+    }
+    Ok(())
+}
+
+/// A statement that was prepared before something was set, which cannot be taken back where it is prepared once more.
+fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8], sets: &str) -> Outcome {
+    proxy.admin("UPDATE mysql_servers SET max_connections = 3; LOAD MYSQL SERVERS TO RUNTIME")?;
+    let play = |port: u16, leaves: bool| {
+        let another = |first: &Raw| if port == proxy.port { beside(proxy, first) } else { Raw::log_in(port).map_err(said) };
+        let mut first = Raw::log_in(port).map_err(said)?;
+        let (mut second, mut third, mut fourth) = (another(&first)?, another(&first)?, another(&first)?);
+        let stays = |client: &mut Raw| asked(client, "BEGIN").and_then(|_| asked(client, "SELECT id FROM conf.numbers LIMIT 1"));
+        let id = prepare(&mut first, text)?;
+        asked(&mut first, sets)?;
+        // Where it is prepared there is somebody else now.
+        stays(&mut second)?;
+        asked(&mut first, "BEGIN")?;
+        asked(&mut first, "SELECT @rate")?;
+        rows_of(&mut first, id)?;
+        // Who prepares the same before it is set reads it as a server does, also where another session has executed it.
+        let id = prepare(&mut third, text)?;
+        asked(&mut third, sets)?;
+        stays(&mut fourth)?;
+        asked(&mut first, "COMMIT")?;
+        if leaves {
             drop(first);
-            asked(&mut third, "SET @rate = 1.5")?;
-            rows_of(&mut third, id)
-        };
-        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+        } else if port == proxy.port {
+            same(&held(proxy, &first)?, "")?;
+        }
+        rows_of(&mut third, id)
+    };
+    for leaves in [false, true] {
+        same(&play(proxy.port, leaves)?, &play(server.port, leaves)?).map_err(|words| format!("{vendor}, {leaves}: {words}"))?;
     }
     Ok(())
 }

@@ -127,6 +127,8 @@ pub struct Backend {
     pub(crate) tracking: Option<Arc<crate::track::Told>>,
     /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.
     pub strange_variables: bool,
+    /// Something is prepared here otherwise than its session has meant it.
+    pub(crate) meant_otherwise: bool,
     /// What is known of the programs of users that have run there.
     pub(crate) programs: crate::left::Programs,
     /// What the server has still to tell: an error tells nothing of what its statement has changed.
@@ -616,8 +618,7 @@ impl Backend {
         // MySQL takes the types that they have now, and where it is held nothing makes a variable again what it was before it was first set.
         let is_typed = || user && !self.holds.is_empty() && !self.hello.is_mariadb() && sync::has_others_variables(&now, &then);
         if is_typed() {
-            self.holds.add(Hold::UnknownState);
-            return self.prepare_in_schema(statement, way, max).await;
+            return self.prepare_otherwise(statement, way, max).await;
         }
         let back = sync::whole_need(
             &then,
@@ -627,17 +628,13 @@ impl Backend {
             self.ways_for(Tracking::Any),
         );
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
-            // A reset would take the statement away again. Prepared as things are now, it is this session's only.
-            self.holds.add(Hold::UnknownState);
-            return self.prepare_in_schema(statement, way, max).await;
+            // A reset would take the statement away again.
+            return self.prepare_otherwise(statement, way, max).await;
         }
         match self.sync(&then, sees, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
-            Err(BackendFailed::Unfit | BackendFailed::Kept) => {
-                self.holds.add(Hold::UnknownState);
-                return self.prepare_in_schema(statement, way, max).await;
-            }
+            Err(BackendFailed::Unfit | BackendFailed::Kept) => return self.prepare_otherwise(statement, way, max).await,
             Err(failed) => return Err(failed),
         }
         let prepared = self.prepare_in_schema(statement, way, max).await;
@@ -646,6 +643,26 @@ impl Backend {
             self.sync(&State { schema, ..now }, sees, None, Tracking::Any).await?;
         }
         prepared
+    }
+
+    /// As things are now, and for this session only: until it gives the connection back. A name cannot be taken away from it without being asked.
+    async fn prepare_otherwise(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+        if !matches!(way, Way::Id) {
+            self.holds.add(Hold::UnknownState);
+        }
+        let prepared = self.prepare_in_schema(statement, way, max).await;
+        if let (Way::Id, Ok(id)) = (way, &prepared) {
+            self.prepared.is_meant_otherwise(*id);
+            self.meant_otherwise = true;
+        }
+        prepared
+    }
+
+    /// The session has given it back: what was prepared for it alone is closed.
+    pub(crate) fn close_meant_otherwise(&mut self) {
+        if std::mem::take(&mut self.meant_otherwise) {
+            self.prepared.take_meant_otherwise().into_iter().for_each(|id| self.close_statement(id));
+        }
     }
 
     /// In the schema that it was prepared in, wherever its session is now.

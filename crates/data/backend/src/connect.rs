@@ -161,6 +161,7 @@ impl Pools {
                     tracking: None,
                     unreported: Unreported::Nothing,
                     strange_variables: false,
+                    meant_otherwise: false,
                     programs: crate::left::Programs::default(),
                     opened: now,
                     since: now,

@@ -534,6 +534,7 @@ impl Pools {
                 tracking: lent.tracking.take(),
                 unreported: Unreported::Nothing,
                 strange_variables: false,
+                meant_otherwise: false,
                 programs: crate::left::Programs { told_of_transactions: lent.told_of_transactions, ..Default::default() },
                 retired: false,
                 opened: lent.opened,

@@ -271,6 +271,7 @@ impl Pools {
         backend.in_use = false;
         backend.strays = false;
         backend.place.end_use();
+        backend.close_meant_otherwise();
         backend.since = self.rt.now();
         let place = backend.place.clone();
         let shareable = backend.idle == Idle::Proven

@@ -361,11 +361,13 @@ struct Entry {
     params: u16,
     /// The client statement whose cursor is open here.
     cursor: Option<u32>,
+    /// It was prepared otherwise than its session has meant it.
+    otherwise: bool,
 }
 
 impl Entry {
     fn new(statement: &Rc<Prepared>, id: u32, params: u16) -> Self {
-        Self { statement: Known::new(statement), id, bound: 0, params, cursor: None }
+        Self { statement: Known::new(statement), id, bound: 0, params, cursor: None, otherwise: false }
     }
 
     /// Whether these would be read there as on a connection of the client's own.
@@ -408,6 +410,20 @@ impl Here {
         if let Some(entry) = self.0.iter_mut().rfind(|entry| entry.id == id) {
             entry.bind(by);
         }
+    }
+
+    /// What was prepared by this id was prepared otherwise than its session has meant it.
+    pub(crate) fn is_meant_otherwise(&mut self, id: u32) {
+        for entry in self.0.iter_mut().filter(|entry| entry.id == id) {
+            entry.otherwise = true;
+        }
+    }
+
+    /// All of those; they are to be closed.
+    pub(crate) fn take_meant_otherwise(&mut self) -> Vec<u32> {
+        let ids = self.0.iter().filter(|entry| entry.otherwise).map(|entry| entry.id).collect();
+        self.0.retain(|entry| !entry.otherwise);
+        ids
     }
 
     /// Parameters of the statement that the server knows by this id.
