@@ -826,24 +826,28 @@ fn typed_null(driver: Driver) -> Outcome {
 fn typed_elsewhere(driver: Driver) -> Outcome {
     for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
         let (server, proxy) = by_hand::one(driver, vendor)?;
-        prepared_otherwise(vendor, &server, &proxy, b"SELECT @rate + 1", "SET @rate = 1.5")?;
+        let seen = prepared_otherwise(vendor, &server, &proxy, b"SELECT @rate + 1", "SET @rate = 1.5")?;
+        expect(seen.contains("2.5"), || format!("{vendor}: {seen}"))?;
     }
     Ok(())
 }
 
-/// The same of a variable of the session's, where `init_connect` has set what a connection begins with.
+/// The same of a variable of the session's that `init_connect` has set, too. Another is brought back.
 fn meant_elsewhere(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let (server, proxy) = by_hand::one(driver, vendor)?;
-        set(&proxy, "SET mysql-init_connect='SET div_precision_increment=5'")?;
-        let text = b"SELECT \"a\" FROM (SELECT 'of the column' AS a) AS t";
-        prepared_otherwise(vendor, &server, &proxy, text, "SET sql_mode = 'ANSI_QUOTES'")?;
+        for (begins, elsewhere) in [("SET sql_mode=\"\"", "of the column"), ("SET div_precision_increment=5", "a")] {
+            let (server, proxy) = by_hand::one(driver, vendor)?;
+            set(&proxy, &format!("SET mysql-init_connect='{begins}'"))?;
+            let text = b"SELECT \"a\" FROM (SELECT 'of the column' AS a) AS t";
+            let seen = prepared_otherwise(vendor, &server, &proxy, text, "SET sql_mode = 'ANSI_QUOTES'")?;
+            expect(seen.ends_with(elsewhere), || format!("{vendor}, {begins}: {seen}"))?;
+        }
     }
     Ok(())
 }
 
-/// A statement that was prepared before something was set, which cannot be taken back where it is prepared once more.
-fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8], sets: &str) -> Outcome {
+/// A statement that was prepared before something was set, which cannot be taken back where it is prepared once more: what it gives there.
+fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8], sets: &str) -> Result<String, String> {
     proxy.admin("UPDATE mysql_servers SET max_connections = 3; LOAD MYSQL SERVERS TO RUNTIME")?;
     let play = |port: u16, leaves: bool| {
         let another = |first: &Raw| if port == proxy.port { beside(proxy, first) } else { Raw::log_in(port).map_err(said) };
@@ -856,7 +860,7 @@ fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8
         stays(&mut second)?;
         asked(&mut first, "BEGIN")?;
         asked(&mut first, "SELECT @rate")?;
-        rows_of(&mut first, id)?;
+        let elsewhere = rows_of(&mut first, id)?;
         // Who prepares the same before it is set reads it as a server does, also where another session has executed it.
         let id = prepare(&mut third, text)?;
         asked(&mut third, sets)?;
@@ -867,12 +871,18 @@ fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8
         } else if port == proxy.port {
             same(&held(proxy, &first)?, "")?;
         }
-        rows_of(&mut third, id)
+        Ok::<_, String>((rows_of(&mut third, id)?, elsewhere))
     };
+    let mut seen = None;
     for leaves in [false, true] {
-        same(&play(proxy.port, leaves)?, &play(server.port, leaves)?).map_err(|words| format!("{vendor}, {leaves}: {words}"))?;
+        let (others, elsewhere) = play(proxy.port, leaves)?;
+        let (wanted, meant) = play(server.port, leaves)?;
+        same(&others, &wanted).map_err(|words| format!("{vendor}, {leaves}: {words}"))?;
+        same(&meant, &wanted)?;
+        // Later there may be connections that know it.
+        seen.get_or_insert(elsewhere);
     }
-    Ok(())
+    Ok(seen.unwrap_or_default())
 }
 
 /// What a function has set no server tells. A statement that was prepared when the variable had another type is prepared where the function has run.

@@ -518,6 +518,8 @@ impl Mind {
                             self.tracks = value.is_some_and(|names| names.contains("sql_mode"))
                         }
                         ("session_track_schema" | "session_track_state_change" | "session_track_transaction_info", _) => {}
+                        // Of init_connect.
+                        ("div_precision_increment", _) => {}
                         ("last_insert_id", value) => self.has.insert_id = value.and_then(|id| id.parse().ok()).unwrap_or(0),
                         (name, _) => return Err(Complaint(1193, format!("Unknown system variable '{name}'"))),
                     }

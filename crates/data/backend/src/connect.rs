@@ -9,7 +9,7 @@ use crate::pools::{Pools, Want};
 use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::state::Collations;
-use crate::sync::Ways;
+use crate::sync::{Begun, Ways};
 use crate::{BackendFailed, Holds, Like, State};
 use bridge::Counter;
 use config::{Server, Snapshot, Variables};
@@ -112,7 +112,7 @@ impl Pools {
                 let is_its_own = state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
                 let ways = Ways {
                     knows,
-                    begun: false,
+                    begun: Begun::WITH_NOTHING,
                     after_reset: None,
                     set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE),
                     describes_on_demand: caps::has(hello.caps, caps::OPTIONAL_METADATA),

@@ -697,7 +697,7 @@ mod tests {
                     state: State::new("", 45),
                     ways: Ways {
                         knows: crate::state::Collations::Mysql,
-                        begun: false,
+                        begun: sync::Begun::WITH_NOTHING,
                         after_reset: None,
                         set_by_login: 0,
                         describes_on_demand: false,

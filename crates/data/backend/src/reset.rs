@@ -166,11 +166,11 @@ impl Backend {
     /// # Errors
     /// [`BackendFailed::Sync`] with the server's words when it refuses.
     pub(crate) async fn begin(&mut self, text: Rc<str>) -> Result<(), BackendFailed> {
-        self.ways.begun = true;
         self.init_connect = Some(text.clone());
         let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
         for piece in pieces {
             let piece = &text.as_bytes()[piece];
+            self.ways.begun = self.ways.begun.and(piece);
             let mut payload = Vec::with_capacity(piece.len() + 1);
             wire::command::write_query(&mut payload, piece, self.hello.caps);
             let response = self.command(&payload, Expect::Query).await?;

@@ -1,6 +1,7 @@
 //! From the state that a connection has to the state that a session wants: as few commands as can be.
 
 use crate::state::{BIG_SELECTS, CHARSET_VARIABLES, Collations, JOIN_MAX, Names, State};
+use sql::set::{Assignment, Scope, Setting, Value};
 use wire::caps::{self, Caps};
 
 /// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between servers, its statement does not.
@@ -61,13 +62,85 @@ pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str,
     })
 }
 
+/// Variables that `init_connect` has set: of each of [`PLAIN`] a bit, and one for those of the character set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Begun(u64);
+
+/// Variables that nothing sets but a SET by this name.
+const PLAIN: [&str; 28] = [
+    "cte_max_recursion_depth",
+    "default_week_format",
+    "div_precision_increment",
+    "explicit_defaults_for_timestamp",
+    "foreign_key_checks",
+    "group_concat_max_len",
+    "innodb_lock_wait_timeout",
+    "innodb_strict_mode",
+    "interactive_timeout",
+    "join_buffer_size",
+    "lc_time_names",
+    "lock_wait_timeout",
+    "max_error_count",
+    "max_execution_time",
+    "max_heap_table_size",
+    "max_sort_length",
+    "max_statement_time",
+    "net_read_timeout",
+    "net_write_timeout",
+    "optimizer_switch",
+    "sort_buffer_size",
+    "sql_mode",
+    "sql_notes",
+    "sql_safe_updates",
+    "time_zone",
+    "tmp_table_size",
+    "unique_checks",
+    "wait_timeout",
+];
+
+impl Begun {
+    pub(crate) const WITH_NOTHING: Self = Self(0);
+    /// Whatever it was.
+    pub(crate) const WITH_ANYTHING: Self = Self(u64::MAX);
+    const CHARSET: u64 = 1 << 63;
+
+    /// With this statement, too.
+    pub(crate) fn and(self, statement: &[u8]) -> Self {
+        let Ok(settings) = sql::set::parse(statement) else { return Self::WITH_ANYTHING };
+        let all = settings.iter().try_fold(self.0, |all, setting| Some(all | Self::bit(setting)?));
+        all.map_or(Self::WITH_ANYTHING, Self)
+    }
+
+    fn bit(setting: &Setting<'_>) -> Option<u64> {
+        match setting {
+            // An expression may call what sets something else.
+            Setting::Variable(Assignment { value: Value::Expression(_), .. }) => None,
+            Setting::Variable(Assignment { scope: Scope::User, .. }) => Some(0),
+            Setting::Variable(Assignment { scope: Scope::Session, name, .. }) => {
+                PLAIN.iter().position(|plain| plain == name).map(|at| 1 << at)
+            }
+            Setting::Names { .. } | Setting::CharacterSet(_) => Some(Self::CHARSET),
+            _ => None,
+        }
+    }
+
+    fn sets(self, name: &str) -> bool {
+        let bit = match PLAIN.iter().position(|plain| *plain == name) {
+            Some(at) => 1 << at,
+            None if CHARSET_VARIABLES.contains(&name) => Self::CHARSET,
+            None => 1 << PLAIN.len(),
+        };
+        self.0 & bit != 0
+    }
+}
+
 /// What is true of one connection, whatever is set on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ways {
     /// What can be said of character sets there.
     pub(crate) knows: Collations,
-    /// It began with init_connect: the default of a variable is what that has set, and only a reset brings it back.
-    pub(crate) begun: bool,
+    /// What init_connect has set: only a reset brings that back.
+    pub(crate) begun: Begun,
     /// The character set that a reset leaves, if that is known.
     pub(crate) after_reset: Option<u16>,
     /// Capabilities of its login that have set a variable there: its default is another then, which only a reset brings back.
@@ -81,7 +154,7 @@ pub(crate) struct Ways {
 impl Ways {
     /// As [`begins_otherwise`], on this connection.
     pub(crate) fn begins_otherwise(self, name: &str) -> bool {
-        begins_otherwise(name, self.begun, self.set_by_login)
+        begins_otherwise(name, self.begun.sets(name), self.set_by_login)
     }
 }
 
@@ -286,7 +359,7 @@ mod tests {
 
     const MYSQL: Ways = Ways {
         knows: Collations::Mysql,
-        begun: false,
+        begun: Begun::WITH_NOTHING,
         after_reset: None,
         set_by_login: 0,
         describes_on_demand: false,
@@ -390,7 +463,7 @@ mod tests {
         one.set("session_track_schema", "1");
         one.set("session_track_gtids", "OWN_GTID");
         assert_eq!(steps(&plain, &one), "SET @@SESSION.session_track_gtids=OWN_GTID, @@SESSION.session_track_schema=1");
-        let all = Ways { tells_all: true, begun: true, ..MYSQL };
+        let all = Ways { tells_all: true, begun: Begun::WITH_ANYTHING, ..MYSQL };
         assert_eq!(steps_on(all, &plain, &one), "SET @@SESSION.session_track_gtids=OWN_GTID");
         one.unset("session_track_gtids");
         assert_eq!((steps_on(all, &plain, &one), steps_on(all, &one, &plain)), (String::new(), String::new()));
@@ -439,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_could_not_be_put_right_after_a_reset_is_not_reset() {
-        let begun = |ways| Ways { begun: true, ..ways };
+        let begun = |ways| Ways { begun: Begun::WITH_ANYTHING, ..ways };
         let mut have = State::new("a", 255);
         have.set("sql_mode", "'ANSI'");
         let want = State::new("b", 255);
@@ -461,10 +534,52 @@ mod tests {
     fn where_init_connect_has_set_something_a_default_is_found_by_a_reset() {
         let mut have = State::new("a", 45);
         have.set("sql_mode", "''");
-        assert_eq!(steps_on(Ways { begun: true, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
+        assert_eq!(steps_on(Ways { begun: Begun::WITH_ANYTHING, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
         assert_eq!(steps_on(Ways { set_by_login: caps::IGNORE_SPACE, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
         assert_ne!(steps_on(Ways { set_by_login: caps::INTERACTIVE, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
         assert_eq!(steps_on(MYSQL, &have, &State::new("a", 45)), "SET @@SESSION.sql_mode=DEFAULT");
+    }
+
+    #[test]
+    fn what_init_connect_does_not_set_has_its_default() {
+        let begun = |text: &str| {
+            sql::words::statements(text.as_bytes()).fold(Begun::WITH_NOTHING, |begun, at| begun.and(&text.as_bytes()[at]))
+        };
+        let undone = |text: &str, name: &str| {
+            let mut have = State::new("a", 45);
+            have.set(name, "1");
+            steps_on(Ways { begun: begun(text), ..MYSQL }, &have, &State::new("a", 45))
+        };
+        for (text, kept) in [
+            ("SET time_zone = '+01:00', @@SESSION.wait_timeout = 60", &["time_zone", "wait_timeout"][..]),
+            ("SET sql_mode = 'ANSI'; SET @x = 1; set names utf8mb4", &["sql_mode"]),
+            ("/* ours */ SET SESSION innodb_lock_wait_timeout = DEFAULT;", &["innodb_lock_wait_timeout"]),
+        ] {
+            for name in PLAIN.iter().copied().chain(["sql_auto_is_null", "tx_priority"]) {
+                let wanted = if kept.contains(&name) { "Reset".to_owned() } else { format!("SET @@SESSION.{name}=DEFAULT") };
+                assert_eq!(undone(text, name), wanted, "{text}");
+            }
+        }
+        // Names that have others, what an expression calls, what nobody reads.
+        for text in [
+            "SET storage_engine = 'InnoDB'",
+            "SET tx_isolation = 'SERIALIZABLE'",
+            "SET TRANSACTION READ ONLY",
+            "SET time_zone = (SELECT f())",
+            "SET sql_mode = CONCAT(@@sql_mode, ',ANSI')",
+            "SET @x = f()",
+            "SET GLOBAL time_zone = '+01:00'",
+            "SET ROLE ALL",
+            "CALL begins()",
+            "SET time_zone = '+01:00'; DO f()",
+            "SET time_zone = '\\0'",
+            "SET /*!99999 wait_timeout = 1, */ time_zone = '+01:00'",
+        ] {
+            assert_eq!([undone(text, "wait_timeout"), undone(text, "tx_priority")], ["Reset", "Reset"], "{text}");
+        }
+        // The character set that the session has is said anyway, and may bring these back.
+        assert_eq!(undone("SET CHARACTER SET latin1", "character_set_results"), "Reset");
+        assert_ne!(undone("SET time_zone = SYSTEM", "character_set_results"), "Reset");
     }
 
     fn written(literal: &str, names: Option<Names>) -> crate::UserValue {
@@ -569,7 +684,7 @@ mod tests {
     #[test]
     fn a_default_that_a_connection_did_not_begin_with_travels() {
         let plain = State::new("a", 45);
-        let begun = Ways { begun: true, ..MYSQL };
+        let begun = Ways { begun: Begun::WITH_ANYTHING, ..MYSQL };
         for (name, set) in [("sql_mode", "sql_mode"), (ISOLATION, "transaction_isolation")] {
             let mut have = plain.clone();
             have.set(name, DEFAULT);
