@@ -307,3 +307,22 @@ pub fn a_crowd_asks_briefly(seed: u64) -> Verdict {
         }
     })
 }
+
+/// What two cores have copied waits for the one connection that a mirror takes, on which a copy takes its time.
+#[must_use]
+pub fn two_cores_copy_by_turns(seed: u64) -> Verdict {
+    let mut world = World { seed, clients: 4, connections: 1, mirror: true, ..small(2) };
+    world.faults.latency_max = Duration::from_millis(1);
+    perform(&world, |stage| async move {
+        let mut all = Vec::new();
+        for _ in 0..world.clients {
+            all.push(stage.enter().await);
+        }
+        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client)).collect();
+        for one in busy {
+            let _until_it_is_done = one.await;
+        }
+        // Each waits at most until the ones before it are done.
+        stage.rt.sleep(Duration::from_secs(30)).await;
+    })
+}

@@ -4,7 +4,7 @@
 //! the idle connections of the core that asked; its permit travels with it.
 
 use crate::Unreported;
-use crate::acquire::LEND_WAY;
+use crate::acquire::{LEND_WAY, LOOK_AGAIN};
 use crate::backend::{Backend, Idle, Key};
 use crate::connect::OF_CLIENT;
 use crate::place::{OpenedAs, Place};
@@ -32,6 +32,8 @@ const ANSWER: Duration = Duration::from_millis(5);
 const REMEMBERED: Duration = Duration::from_millis(60);
 /// So long after somebody has begun to wait, what it asks may not have been heard yet.
 const JUST_NOW: Duration = Duration::from_millis(10);
+/// So long what came for a copy is not sent on to another core's: whoever waits for it here looks again within.
+const FOR_A_COPY: Duration = LOOK_AGAIN.saturating_mul(2);
 /// Wishes of other cores that a hostgroup remembers.
 const WISHES_MAX: usize = 64;
 
@@ -368,7 +370,8 @@ impl Pools {
         };
         let Some(group) = group else { return refuse(&wanted) };
         let now = self.rt.now();
-        if wanted.why == Why::Copies && !group.has_spare() {
+        let just_came = || group.spare_came.get().is_some_and(|came| now - came < FOR_A_COPY);
+        if wanted.why == Why::Copies && (!group.has_spare() || just_came()) {
             return;
         }
         let is_offered = || group.paced.is_offered(&Key { user: (&*wanted.user).into(), caps: wanted.caps, client: None }, now);
@@ -379,8 +382,14 @@ impl Pools {
         }
         refuse(&wanted);
         match wanted.why {
-            Why::Spare | Why::Copies => return,
-            Why::NoRoom if !wanted_here => self.make_room(&group),
+            Why::Spare => return,
+            Why::Copies => {
+                if !wanted_here {
+                    self.make_room(&group, FOR_A_COPY);
+                }
+                return;
+            }
+            Why::NoRoom if !wanted_here => self.make_room(&group, Duration::ZERO),
             Why::NoRoom | Why::Pace { .. } => {}
         }
         group.wishes.remember(from, wanted, now);
@@ -399,12 +408,13 @@ impl Pools {
         None
     }
 
-    /// One that fits nobody there keeps others out.
-    fn make_room(&self, group: &Group) {
+    /// One that fits nobody there, or cannot go there, keeps others out. Idle for so long, nobody here is about to take it.
+    fn make_room(&self, group: &Group, idle_for: Duration) {
+        let now = self.rt.now();
         for place in group.places.borrow().iter() {
             let full = place.is_full();
             let mut idle = place.idle.borrow_mut();
-            if full && !idle.is_empty() {
+            if full && idle.first().is_some_and(|first| now - first.since >= idle_for) {
                 self.tally.up(Counter::MyhgmPoolDestroy);
                 drop(idle.remove(0));
                 return;
@@ -553,6 +563,10 @@ impl Pools {
             if number == 0 {
                 // Else it is for who asked.
                 group.paced.offer(&key);
+            }
+            let now = self.rt.now();
+            if group.asked_for_spare.get().is_some_and(|asked| now - asked < FOR_A_COPY) {
+                group.spare_came.set(Some(now));
             }
         }
         drop(lent);

@@ -141,6 +141,8 @@ pub(crate) struct Group {
     pub(crate) pace_max: Cell<Option<u64>>,
     /// When other cores were last asked for a connection for a copy.
     pub(crate) asked_for_spare: Cell<Option<rt::Instant>>,
+    /// When one came while copies waited.
+    pub(crate) spare_came: Cell<Option<rt::Instant>>,
     pub(crate) lanes: Lanes,
     pub(crate) lingering: Lingering,
     /// Connections that other cores wait for.
