@@ -825,9 +825,11 @@ fn typed_null(driver: Driver) -> Outcome {
 /// the connection back.
 fn typed_elsewhere(driver: Driver) -> Outcome {
     for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
-        let (server, proxy) = by_hand::one(driver, vendor)?;
-        let seen = prepared_otherwise(vendor, &server, &proxy, b"SELECT @rate + 1", "SET @rate = 1.5")?;
-        expect(seen.contains("2.5"), || format!("{vendor}: {seen}"))?;
+        for in_sql in [false, true] {
+            let (server, proxy) = by_hand::one(driver, vendor)?;
+            let seen = prepared_otherwise(vendor, &server, &proxy, "SELECT @rate + 1", "SET @rate = 1.5", in_sql)?;
+            expect(seen.contains("2.5"), || format!("{vendor}, {in_sql}: {seen}"))?;
+        }
     }
     Ok(())
 }
@@ -835,26 +837,46 @@ fn typed_elsewhere(driver: Driver) -> Outcome {
 /// The same of a variable of the session's that `init_connect` has set, too. Another is brought back.
 fn meant_elsewhere(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        for (begins, elsewhere) in [("SET sql_mode=\"\"", "of the column"), ("SET div_precision_increment=5", "a")] {
+        for (begins, elsewhere, in_sql) in [
+            ("SET sql_mode=\"\"", "of the column", false),
+            ("SET sql_mode=\"\"", "of the column", true),
+            ("SET div_precision_increment=5", "a", false),
+            ("SET div_precision_increment=5", "a", true),
+        ] {
             let (server, proxy) = by_hand::one(driver, vendor)?;
             set(&proxy, &format!("SET mysql-init_connect='{begins}'"))?;
-            let text = b"SELECT \"a\" FROM (SELECT 'of the column' AS a) AS t";
-            let seen = prepared_otherwise(vendor, &server, &proxy, text, "SET sql_mode = 'ANSI_QUOTES'")?;
-            expect(seen.ends_with(elsewhere), || format!("{vendor}, {begins}: {seen}"))?;
+            let text = "SELECT \"a\" FROM (SELECT 'of the column' AS a) AS t";
+            let seen = prepared_otherwise(vendor, &server, &proxy, text, "SET sql_mode = 'ANSI_QUOTES'", in_sql)?;
+            expect(seen.ends_with(elsewhere), || format!("{vendor}, {begins}, {in_sql}: {seen}"))?;
         }
     }
     Ok(())
 }
 
 /// A statement that was prepared before something was set, which cannot be taken back where it is prepared once more: what it gives there.
-fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8], sets: &str) -> Result<String, String> {
+fn prepared_otherwise(
+    vendor: Vendor,
+    server: &Server,
+    proxy: &Proxy,
+    text: &str,
+    sets: &str,
+    in_sql: bool,
+) -> Result<String, String> {
     proxy.admin("UPDATE mysql_servers SET max_connections = 3; LOAD MYSQL SERVERS TO RUNTIME")?;
+    let prepare = |client: &mut Raw| match in_sql {
+        true => asked(client, &format!("PREPARE s FROM '{}'", text.replace('\'', "''"))).map(|_| 0),
+        false => prepare(client, text.as_bytes()),
+    };
+    let rows_of = |client: &mut Raw, id: u32| match in_sql {
+        true => asked(client, "EXECUTE s").map(|rows| rows.concat().concat()),
+        false => rows_of(client, id),
+    };
     let play = |port: u16, leaves: bool| {
         let another = |first: &Raw| if port == proxy.port { beside(proxy, first) } else { Raw::log_in(port).map_err(said) };
         let mut first = Raw::log_in(port).map_err(said)?;
         let (mut second, mut third, mut fourth) = (another(&first)?, another(&first)?, another(&first)?);
         let stays = |client: &mut Raw| asked(client, "BEGIN").and_then(|_| asked(client, "SELECT id FROM conf.numbers LIMIT 1"));
-        let id = prepare(&mut first, text)?;
+        let id = prepare(&mut first)?;
         asked(&mut first, sets)?;
         // Where it is prepared there is somebody else now.
         stays(&mut second)?;
@@ -862,7 +884,7 @@ fn prepared_otherwise(vendor: Vendor, server: &Server, proxy: &Proxy, text: &[u8
         asked(&mut first, "SELECT @rate")?;
         let elsewhere = rows_of(&mut first, id)?;
         // Who prepares the same before it is set reads it as a server does, also where another session has executed it.
-        let id = prepare(&mut third, text)?;
+        let id = prepare(&mut third)?;
         asked(&mut third, sets)?;
         stays(&mut fourth)?;
         asked(&mut first, "COMMIT")?;

@@ -645,23 +645,24 @@ impl Backend {
         prepared
     }
 
-    /// As things are now, and for this session only: until it gives the connection back. A name cannot be taken away from it without being asked.
+    /// As things are now, and for this session only: until it gives the connection back. What its name means only this connection knows.
     async fn prepare_otherwise(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
-        if !matches!(way, Way::Id) {
-            self.holds.add(Hold::UnknownState);
-        }
         let prepared = self.prepare_in_schema(statement, way, max).await;
-        if let (Way::Id, Ok(id)) = (way, &prepared) {
-            self.prepared.is_meant_otherwise(*id);
-            self.meant_otherwise = true;
+        let number = *prepared.as_ref().unwrap_or(&0);
+        match way {
+            Way::Id => self.prepared.is_meant_otherwise(number),
+            Way::Slot { .. } => self.slots.is_meant_otherwise(number),
+            Way::Name { .. } => self.holds.add(Hold::UnknownState),
         }
+        self.meant_otherwise = true;
         prepared
     }
 
-    /// The session has given it back: what was prepared for it alone is closed.
+    /// The session has given it back: nobody executes any more what was prepared for it alone.
     pub(crate) fn close_meant_otherwise(&mut self) {
         if std::mem::take(&mut self.meant_otherwise) {
             self.prepared.take_meant_otherwise().into_iter().for_each(|id| self.close_statement(id));
+            self.slots.give_up_otherwise();
         }
     }
 

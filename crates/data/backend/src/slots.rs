@@ -35,12 +35,23 @@ struct Slot {
     statement: Option<Known>,
     /// The session that has executed it with user variables; 0 if none has.
     by: u64,
+    prepared: As,
+}
+
+/// How what is in a slot was prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum As {
+    Meant,
+    /// For the session that has the connection only.
+    Otherwise,
+    /// For nobody: that session has given the connection back.
+    Nothing,
 }
 
 impl Slot {
     /// Whether this session may execute it (0: without user variables): MySQL keeps to the types that another one's have had ([`crate::Bindings`]).
-    const fn is_for(&self, by: u64) -> bool {
-        by == 0 || self.by == 0 || self.by == by
+    fn is_for(&self, by: u64) -> bool {
+        self.prepared != As::Nothing && (by == 0 || self.by == 0 || self.by == by)
     }
 }
 
@@ -96,15 +107,29 @@ impl Slots {
         }
     }
 
+    /// What is there was prepared otherwise than its session has meant it.
+    pub(crate) fn is_meant_otherwise(&mut self, number: u32) {
+        if let Some(slot) = self.all.iter_mut().find(|slot| slot.number == number) {
+            slot.prepared = As::Otherwise;
+        }
+    }
+
+    /// All of that is nobody's any more.
+    pub(crate) fn give_up_otherwise(&mut self) {
+        for slot in self.all.iter_mut().filter(|slot| slot.prepared == As::Otherwise) {
+            slot.prepared = As::Nothing;
+        }
+    }
+
     /// An empty slot for a statement: its own, one that nobody needs, a new one while there are less than `max`, or that of what was not used for longest.
     /// True if it had something before.
     fn take(&mut self, statement: &Prepared, max: usize) -> (u32, bool) {
-        let free = |slot: &Slot| slot.statement.as_ref().is_none_or(Known::is_forgotten);
+        let free = |slot: &Slot| slot.prepared == As::Nothing || slot.statement.as_ref().is_none_or(Known::is_forgotten);
         let at = match self.position(statement).or_else(|| self.all.iter().position(free)) {
             Some(at) => at,
             None if self.all.len() < max.max(1) => {
                 let number = self.first.saturating_add(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
-                self.all.insert(0, Slot { number, statement: None, by: 0 });
+                self.all.insert(0, Slot { number, statement: None, by: 0, prepared: As::Meant });
                 0
             }
             None => 0,
@@ -115,7 +140,7 @@ impl Slots {
 
     fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
         let Some(at) = self.all.iter().position(|slot| slot.number == number) else { return };
-        (self.all[at].statement, self.all[at].by) = (Some(Known::new(statement)), 0);
+        (self.all[at].statement, self.all[at].by, self.all[at].prepared) = (Some(Known::new(statement)), 0, As::Meant);
         self.all[at..].rotate_left(1);
     }
 
