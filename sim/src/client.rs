@@ -370,6 +370,7 @@ impl Client {
         let packet = match self.conn.packet(PACKET_LEN_MAX).await {
             // The same as below, in a frame of its own.
             Err(NetError::Malformed(what)) if self.came == 0 && what.to_string().contains("answers no command") => {
+                self.dismissed = true;
                 return Err(Broken::Net(NetError::Closed));
             }
             packet => packet?,

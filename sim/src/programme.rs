@@ -425,7 +425,13 @@ impl Session<'_> {
         // In the middle of a file there is no way on for who is interrupted.
         if self.interrupted || self.under_fire.is_some() && words.starts_with(LOAD) {
             self.judge.tell(&self.who, "is over");
-        } else if self.manners.breaks || self.through || self.told || bound || self.client.has_begun(error) {
+        } else if self.manners.breaks
+            || self.through
+            || self.told
+            || bound
+            || self.client.dismissed
+            || self.client.has_begun(error)
+        {
             self.judge.excuse(&self.who, &format!("{words}: {error}"));
         } else {
             self.judge.accuse(&self.who, &format!("{words}: the session was closed in silence: {error}"));
