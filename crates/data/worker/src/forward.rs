@@ -39,7 +39,7 @@ impl Session {
                 Ok(told) => return Ok(told),
                 Err(failed) => failed,
             };
-            let Trouble { why, answered, state_lost } = failed;
+            let Trouble { why, answered, whole, state_lost } = failed;
             let failure = match why {
                 Failed::Client => return Err(Ended::Gone),
                 // As below.
@@ -58,6 +58,11 @@ impl Session {
                 Failed::Backend(failure) => failure,
                 Failed::Stale => unreachable!("attempt() deals with it"),
             };
+            if whole {
+                // It is told when it asks for something again.
+                self.entry.rests(self.core.rt.now());
+                return Err(Ended::Told(complaint_of(&failure)));
+            }
             if answered {
                 // Half of it is with the client; only the end of the connection says that the rest is missing.
                 return Err(Ended::Broken);
@@ -76,8 +81,7 @@ impl Session {
             if !matches!(failure, BackendFailed::Sync { .. }) {
                 self.doubt_found_rows(job);
             }
-            let (code, sqlstate, words) = failure.to_client();
-            let complaint = Complaint::with(code, sqlstate, words);
+            let complaint = complaint_of(&failure);
             #[cfg(feature = "planted")]
             if backend::planted::HANG_UP.get() {
                 return Err(Ended::Broken);
@@ -130,7 +134,7 @@ impl Session {
         self.read_back_elsewhere(hostgroup, job).await?;
         if !self.held.is_empty() {
             let asked = Box::pin(self.ask_id_elsewhere(job)).await;
-            asked.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
+            asked.map_err(|(why, state_lost)| Trouble { why, answered: false, whole: false, state_lost })?;
         }
         self.leave_cut_off_for(job)?;
         let mut backend = match self.held.take(hostgroup) {
@@ -146,7 +150,7 @@ impl Session {
         match result {
             Ok(told) => {
                 let settled = self.settle(job, hostgroup, backend).await;
-                settled.map_err(|why| Trouble { why, answered: true, state_lost: true })?;
+                settled.map_err(Trouble::behind)?;
                 Ok(told)
             }
             Err((why, answered)) => {
@@ -193,7 +197,7 @@ impl Session {
                 if kept.has(Hold::Diagnostics) {
                     self.lose_warnings();
                 }
-                Err(Trouble { why, answered, state_lost: !alive && kept.carry_state() })
+                Err(Trouble { why, answered, whole: false, state_lost: !alive && kept.carry_state() })
             }
         }
     }
@@ -202,7 +206,7 @@ impl Session {
     async fn wait_for_one(&mut self, job: &Job<'_>) -> Result<Box<Backend>, Trouble> {
         if !self.held.is_empty() {
             let spared = Box::pin(self.give_back_what_is_spare(job)).await;
-            spared.map_err(|(why, state_lost)| Trouble { why, answered: false, state_lost })?;
+            spared.map_err(|(why, state_lost)| Trouble { why, answered: false, whole: false, state_lost })?;
         }
         loop {
             let want = self.want(job);
@@ -463,7 +467,7 @@ impl Session {
                 Err(why) => {
                     backend.idle = Idle::Doubtful;
                     self.core.pools.release(backend);
-                    return Err(Trouble { why, answered: false, state_lost: true });
+                    return Err(Trouble { why, answered: false, whole: false, state_lost: true });
                 }
             }
         }
@@ -486,19 +490,31 @@ struct Trouble {
     why: Failed,
     /// The client has seen a part of the answer.
     answered: bool,
+    /// It has all of it.
+    whole: bool,
     /// The session's own state went with the connection.
     state_lost: bool,
 }
 
 impl Trouble {
     fn before(why: Failed) -> Self {
-        Self { why, answered: false, state_lost: false }
+        Self { why, answered: false, whole: false, state_lost: false }
+    }
+
+    /// The client has its answer, and something of its session is lost.
+    const fn behind(why: Failed) -> Self {
+        Self { why, answered: true, whole: true, state_lost: true }
     }
 
     /// With what the session had there.
     const fn cut_off() -> Self {
-        Self { why: Failed::Backend(BackendFailed::CutOff), answered: false, state_lost: true }
+        Self { why: Failed::Backend(BackendFailed::CutOff), answered: false, whole: false, state_lost: true }
     }
+}
+
+fn complaint_of(failure: &BackendFailed) -> Complaint {
+    let (code, sqlstate, words) = failure.to_client();
+    Complaint::with(code, sqlstate, words)
 }
 
 fn interrupted() -> Complaint {
