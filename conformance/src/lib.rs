@@ -17,6 +17,7 @@ pub mod raw;
 pub mod relay;
 pub mod servers;
 pub mod standing;
+pub mod statements;
 pub mod strangers;
 pub mod trials;
 pub mod watch;

@@ -11,6 +11,7 @@ use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
 use conformance::servers::{Server, Vendor};
+use conformance::statements::prepare;
 use conformance::trials::{self, expect, same};
 use wire::response::Expect;
 
@@ -513,21 +514,6 @@ fn refusals_count(driver: Driver) -> Outcome {
         expect(after - before == 9, || format!("{refused}: {} statements", after - before))?;
     }
     Ok(())
-}
-
-/// COM_STMT_PREPARE of a statement without parameters; its id.
-fn prepare(client: &mut Raw, sql: &str) -> Result<u32, String> {
-    let words = |error: std::io::Error| error.to_string();
-    client.command(&[b"\x16", sql.as_bytes()].concat()).map_err(words)?;
-    let first = client.packet().map_err(words)?;
-    let (Some(0), Some(&[a, b, c, d]), Some(&columns)) = (first.first(), first.get(1..5), first.get(5)) else {
-        return Err(by_hand::complaint(&first).to_string());
-    };
-    // Their definitions, and an EOF.
-    for _ in 0..if columns > 0 { columns + 1 } else { 0 } {
-        let _definition = client.packet().map_err(words)?;
-    }
-    Ok(u32::from_le_bytes([a, b, c, d]))
 }
 
 /// COM_STMT_EXECUTE, or COM_STMT_CLOSE: the command.

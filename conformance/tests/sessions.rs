@@ -5,6 +5,7 @@ use conformance::beside::{asked, beside, held, narrow, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
+use conformance::statements::prepare;
 use conformance::trials::{self, expect, same, soon};
 
 type Outcome = Result<(), String>;
@@ -212,23 +213,6 @@ fn dropped_schema(driver: Driver) -> Outcome {
         }
     }
     Ok(())
-}
-
-/// COM_STMT_PREPARE; the statement's id.
-fn prepare(client: &mut Raw, sql: &str) -> Result<u32, String> {
-    let io = |error: std::io::Error| format!("{sql}: {error}");
-    client.command(&[b"\x16", sql.as_bytes()].concat()).map_err(io)?;
-    let said = client.packet().map_err(io)?;
-    let id = said.get(1..5).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
-    let id = id.filter(|_| said[0] == 0).ok_or_else(|| format!("{sql}: {said:?}"))?;
-    let (columns, params) = (u16::from_le_bytes([said[5], said[6]]), u16::from_le_bytes([said[7], said[8]]));
-    for count in [params, columns] {
-        // Each list has an end.
-        for _ in 0..count + u16::from(count > 0) {
-            client.packet().map_err(io)?;
-        }
-    }
-    Ok(id)
 }
 
 fn prepared_as_meant(driver: Driver) -> Outcome {
