@@ -331,29 +331,32 @@ fn garbage_under_load(driver: Driver) -> Outcome {
     let clients: Vec<_> = (0..24_u64)
         .map(|tag| {
             let over = over.clone();
-            thread::spawn(move || -> Result<u64, String> {
+            thread::spawn(move || -> Outcome {
                 let mut client = Raw::log_in(port).map_err(|error| error.to_string())?;
                 let mut turns = 0;
-                while !over.load(Ordering::Relaxed) {
+                // Whoever is late on a machine with other work is served as well.
+                while turns == 0 || !over.load(Ordering::Relaxed) {
                     let said = client.ask(&format!("SELECT {tag}, {turns}")).map_err(|error| format!("client {tag}: {error}"))?;
                     expect(said == [[tag.to_string(), turns.to_string()]], || format!("client {tag} was told {said:?}"))?;
                     turns += 1;
                 }
-                Ok(turns)
+                Ok(())
             })
         })
         .collect();
     let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
     for round in 0..rounds {
         for port in [proxy.port, proxy.admin_port, embedded] {
-            let mut peer = TcpStream::connect(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
+            let mut peer = TcpStream::connect(("127.0.0.1", port))
+                .map_err(|error| format!("round {round}, port {port}: {error}; Millrace says:\n{}", proxy.log()))?;
             // It may be refused in the middle of it.
             let _ = peer.write_all(&noise.bytes(6000));
         }
         let mut peer = UnixStream::connect(proxy.data().join("client.sock")).map_err(|error| format!("client.sock: {error}"))?;
         let _ = peer.write_all(&noise.bytes(6000));
         // Somebody who knows how to come in, and then says commands of garbage.
-        let mut known = Raw::log_in(proxy.port).map_err(|error| format!("round {round}: {error}"))?;
+        let mut known =
+            Raw::log_in(proxy.port).map_err(|error| format!("round {round}: {error}; Millrace says:\n{}", proxy.log()))?;
         for _ in 0..5 {
             let mut command = vec![noise.byte() % 0x24];
             command.extend_from_slice(&noise.bytes(200));
@@ -366,8 +369,7 @@ fn garbage_under_load(driver: Driver) -> Outcome {
     }
     over.store(true, Ordering::Relaxed);
     for client in clients {
-        let turns = client.join().map_err(|_| "a client panicked".to_owned())??;
-        expect(turns > 0, || "a client was never served".to_owned())?;
+        client.join().map_err(|_| "a client panicked".to_owned())??;
     }
     expect(proxy.runs(), || format!("Millrace ended:\n{}", proxy.log()))?;
     same(&proxy.query("SELECT 1")?, "1")?;

@@ -159,15 +159,16 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     let wish = snapshot.variables.events_log();
     // If no file can be begun, the log says so, and it is tried again.
     drop(letters.try_send(Letter::Use { wish, anyway: true, done: Box::new(drop) }));
-    let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
+    // It may be a server of the cores', and whoever hears the admin may ask it.
     let embedded = flags.sqlite3_server.then(|| Embedded::new(&snapshot, acceptor.clone()));
-    let undelivered = admin.undelivered();
-    let deadline_ms = Arc::new(AtomicU64::new(snapshot.variables.mysql_shutdown_deadline_ms));
-    let shared = (acceptor, embedded.clone(), deadline_ms.clone());
-    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, shared)?;
-    if let Some(embedded) = embedded {
+    if let Some(embedded) = embedded.clone() {
         threads.start_sqlite(&snapshot, datadir, embedded)?;
     }
+    let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
+    let undelivered = admin.undelivered();
+    let deadline_ms = Arc::new(AtomicU64::new(snapshot.variables.mysql_shutdown_deadline_ms));
+    let shared = (acceptor, embedded, deadline_ms.clone());
+    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, shared)?;
     fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
     let ended = until_the_end(&events, &happens, &cores, &letters, &log, || {
