@@ -66,7 +66,7 @@ pub struct Rule {
     pub negate_match_pattern: bool,
     /// The flag of the chain from here on.
     pub flag_out: Option<u32>,
-    /// Instead of `flag_out`: flags to draw from, with their weights.
+    /// Where there is no `flag_out`: flags to draw from, with their weights.
     pub flag_outs: Option<Arc<[(u32, u32)]>>,
     /// What takes the place of `match_pattern`, and whether everywhere.
     pub replace: Option<(Arc<Replacement>, bool)>,

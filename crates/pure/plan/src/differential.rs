@@ -372,7 +372,9 @@ impl World {
                 }
             }
             let mut out = row.flagOUT;
-            if let Some((_, outs)) = FLAG_OUTS.iter().find(|(words, _)| row.attributes.contains(words)) {
+            if out.is_none()
+                && let Some((_, outs)) = FLAG_OUTS.iter().find(|(words, _)| row.attributes.contains(words))
+            {
                 out = pick_by(outs, |(_, weight)| *weight, question.random.rotate_left(position & 63)).map(|at| outs[at].0);
             }
             flag = out.unwrap_or(flag);

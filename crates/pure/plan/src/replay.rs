@@ -87,7 +87,7 @@ impl<const EVERY_RULE: bool> Trace for Doubt<EVERY_RULE> {
     }
 
     fn matched(&mut self, rule: &Rule, _: u32) {
-        self.doubtful |= rule.match_pattern.is_some() || rule.flag_outs.is_some();
+        self.doubtful |= rule.match_pattern.is_some() || rule.flag_out.is_none() && rule.flag_outs.is_some();
     }
 
     fn saw(&mut self, _: &str, _: impl FnOnce() -> String) {}

@@ -191,9 +191,13 @@ fn misses(
     None
 }
 
+/// The column is a later word than the draw, as in ProxySQL.
 fn flag_out(rule: &Rule, random: u64) -> Option<u32> {
-    let Some(outs) = &rule.flag_outs else { return rule.flag_out };
-    crate::pick_by(outs, |(_, weight)| *weight, random).and_then(|at| outs.get(at)).map(|(flag, _)| *flag)
+    let drawn = || {
+        let outs = rule.flag_outs.as_deref()?;
+        crate::pick_by(outs, |(_, weight)| *weight, random).and_then(|at| outs.get(at)).map(|(flag, _)| *flag)
+    };
+    rule.flag_out.or_else(drawn)
 }
 
 #[inline]
