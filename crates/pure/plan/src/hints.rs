@@ -35,7 +35,9 @@ fn one(plan: &mut Plan, key: &str, value: &str) -> Option<bool> {
         "query_timeout" => plan.timeout_ms = ms.or(plan.timeout_ms),
         "query_retries" => plan.retries = number.or(plan.retries),
         "query_delay" => plan.delay_ms = number.or(plan.delay_ms),
-        "cache_ttl" => plan.cache_ttl_ms = ms.filter(|ttl| *ttl > 0).or(plan.cache_ttl_ms),
+        // 0 is how one statement stays out of a cache that rules have it in.
+        "cache_ttl" if ms == Some(0) => plan.uncache(),
+        "cache_ttl" => plan.cache_ttl_ms = ms.or(plan.cache_ttl_ms),
         "mirror" => plan.wish.hostgroup = number.or(plan.wish.hostgroup),
         "create_new_connection" => plan.new_connection |= number == Some(1),
         key => {
