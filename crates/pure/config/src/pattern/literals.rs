@@ -104,7 +104,8 @@ impl Needed {
         let Some(rest) = text.strip_prefix('^').filter(|rest| !rest.contains('|')) else { return Self::default() };
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b',' | b'`' | b'=' | b'@');
         let mut length = rest.bytes().take_while(|byte| plain(byte)).count();
-        if matches!(rest.as_bytes().get(length), Some(b'*' | b'?' | b'{' | b'+')) {
+        // A quantifier is about the last letter, also behind what says nothing: `a(?#why)*`, `a\Q\E*`.
+        if ["*", "?", "{", "+", "(?#", r"\Q", r"\E"].iter().any(|next| rest[length..].starts_with(next)) {
             length = length.saturating_sub(1);
         }
         let start: Box<[u8]> = rest.as_bytes()[..length].to_ascii_lowercase().into();
@@ -311,6 +312,9 @@ mod tests {
             ("^SELECT(?!.*FOR UPDATE)", "select > "),
             ("^ab?(?=c)", " > "),
             ("^abc{2}(?=c)", "ab > "),
+            ("^abc(?#or none)*(?=d)", "ab > "),
+            (r"^abc\Q\E*(?=d)", "ab > "),
+            (r"^abc\s(?=d)", "abc > "),
             ("^ab|c(?=d)", " > "),
             ("(?=ab)", " > "),
         ] {
