@@ -142,6 +142,11 @@ impl Checking<'_> {
         let noticed = [
             ("sticky_conn", row.sticky_conn == Some(1), "is kept; it does nothing, as in ProxySQL"),
             (
+                "proxy_addr",
+                row.proxy_addr.as_deref().is_some_and(|address| matches!(address, "0.0.0.0" | "::")),
+                "matches nobody: it is compared with the address that a client connected to, not with that of the listener",
+            ),
+            (
                 "gtid_from_hostgroup",
                 fresh,
                 "is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, whose writes it must see, instead of its destination, \
@@ -343,10 +348,15 @@ mod tests {
     #[test]
     fn what_does_less_than_it_says_is_told() {
         let causal = |hostgroup, rule_id| RuleRow { gtid_from_hostgroup: Some(hostgroup), ..rule(rule_id) };
+        let bound = |address: &str, rule_id| RuleRow { proxy_addr: Some(address.into()), ..rule(rule_id) };
         let attributes = r#"{"max_rows":1,"flagOUT":2,"mirror":1}"#.to_owned();
-        let rows = [causal(-1, 1), causal(7, 2), causal(8, 3), RuleRow { attributes, ..rule(4) }];
+        let rows =
+            [causal(-1, 1), causal(7, 2), causal(8, 3), RuleRow { attributes, ..rule(4) }, bound("0.0.0.0", 5), bound("::1", 6)];
         let rules = Rules::build(rows, [], &Variables::default()).unwrap();
-        assert_eq!(rules.chain().iter().map(|rule| rule.gtid_from_hostgroup).collect::<Vec<_>>(), [None, Some(7), Some(8), None]);
+        assert_eq!(
+            rules.chain().iter().map(|rule| rule.gtid_from_hostgroup).collect::<Vec<_>>(),
+            [None, Some(7), Some(8), None, None, None]
+        );
         assert_eq!(
             rules.notices().iter().map(ToString::to_string).collect::<Vec<_>>(),
             [
@@ -354,6 +364,7 @@ mod tests {
                  whose writes it must see, instead of its destination, and is not cached",
                 "mysql_query_rules (rule_id 4): attributes has members that mean nothing here: flagOUT, mirror; \
                  known are flagOUTs, cache_invalidate, max_rows, mirror_compare",
+                "mysql_query_rules (rule_id 5): proxy_addr matches nobody: it is compared with the address that a client connected to, not with that of the listener",
             ]
         );
     }
