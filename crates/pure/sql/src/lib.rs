@@ -14,6 +14,7 @@ mod hidden;
 mod injection;
 mod inner;
 mod kill;
+mod lists;
 pub mod literal;
 mod marks;
 mod numbers;

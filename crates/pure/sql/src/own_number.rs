@@ -1,8 +1,7 @@
 //! Whether `CONNECTION_ID()` in a text is the session's number, which no server knows, or has to be the number by which the server lists its connections.
 
-use crate::Lexing;
 use crate::words::{Kind, Token, unquote};
-use std::borrow::Cow;
+use crate::{Lexing, lists};
 
 /// What a session is called where a text asks for it.
 #[derive(Debug, Clone, Copy)]
@@ -13,9 +12,7 @@ pub struct OwnNumber {
     pub from: usize,
 }
 
-/// Schemas in which servers list connections by their numbers.
-const LISTS: &[&[u8]] = &[b"performance_schema", b"sys", b"mysql"];
-/// Of `information_schema` only these, and what begins with `INNODB_`.
+/// Tables of `information_schema` that list connections by their numbers, beside those of InnoDB.
 const TABLES: &[&[u8]] = &[b"processlist", b"metadata_lock_info"];
 /// Functions that take or give such a number.
 const FUNCTIONS: &[&str] = &["IS_USED_LOCK", "PS_THREAD_ID", "PS_CURRENT_THREAD_ID"];
@@ -24,7 +21,7 @@ const FUNCTIONS: &[&str] = &["IS_USED_LOCK", "PS_THREAD_ID", "PS_CURRENT_THREAD_
 /// lists, explains a statement or defines something that others use later. `schema`: the current one.
 #[must_use]
 pub fn own_number_from(sql: &[u8], lexing: Lexing, schema: &str) -> Option<usize> {
-    if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) || lists_connections(schema.as_bytes()) {
+    if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) || lists::all_of(schema.as_bytes()) {
         return None;
     }
     let tokens = tokens_of(sql, lexing)?;
@@ -63,67 +60,9 @@ fn has_word(sql: &[u8], letters: &[u8]) -> bool {
     sql.windows(letters.len()).any(|some| some.eq_ignore_ascii_case(letters))
 }
 
-/// Whether all tables of a schema list connections.
-fn lists_connections(schema: &[u8]) -> bool {
-    LISTS.iter().any(|name| schema.eq_ignore_ascii_case(name))
-}
-
-fn name<'a>(token: &Token<'a>) -> Option<Cow<'a, [u8]>> {
-    matches!(token.kind, Kind::Word | Kind::Name).then(|| unquote(token.text))
-}
-
-/// Which of [`LISTS`] stand alone somewhere, as the name of a table or its alias would: not before a dot nor behind one.
-fn standing_alone(tokens: &[Token<'_>]) -> Vec<bool> {
-    let sign = |at: Option<usize>, signs: &[u8]| {
-        at.and_then(|at| tokens.get(at)).is_some_and(|token| signs.iter().any(|sign| token.is_sign(*sign)))
-    };
-    let mut alone = vec![false; LISTS.len()];
-    for (at, token) in tokens.iter().enumerate() {
-        if let Some(name) = name(token)
-            && let Some(which) = LISTS.iter().position(|list| name.eq_ignore_ascii_case(list))
-            && !sign(Some(at + 1), b".")
-            && !sign(at.checked_sub(1), b".@")
-        {
-            alone[which] = true;
-        }
-    }
-    alone
-}
-
-/// Whether the name of a schema that is followed by a dot is that, and not a table's, or its alias in this text: `alone`, [`standing_alone`].
-fn is_schema(tokens: &[Token<'_>], at: usize, alone: bool) -> bool {
-    const OF_TABLES: &[&str] = &["FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "TABLES", "CALL"];
-    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-    let of_tables = |before: &Token<'_>| before.is_any(OF_TABLES) && !at.checked_sub(2).is_some_and(|key| tokens[key].is("KEY"));
-    // A routine's, or a column's of its table.
-    let goes_on = tokens.get(at + 3).is_some_and(|next| next.is_sign(b'(') || next.is_sign(b'.'));
-    before.is_some_and(of_tables) || goes_on || !alone
-}
-
 /// Whether it names what lists connections.
 fn asks_the_server(tokens: &[Token<'_>], schema: &str) -> bool {
-    let of_information = schema.eq_ignore_ascii_case("information_schema");
-    let alone = standing_alone(tokens);
-    tokens.iter().enumerate().any(|(at, token)| {
-        if token.is_any(FUNCTIONS) {
-            return true;
-        }
-        let Some(name_here) = name(token) else { return false };
-        let dotted = tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'));
-        let list = LISTS.iter().position(|list| name_here.eq_ignore_ascii_case(list));
-        if dotted && list.is_some_and(|list| is_schema(tokens, at, alone[list])) {
-            return true;
-        }
-        let table = if dotted && name_here.eq_ignore_ascii_case(b"information_schema") {
-            tokens.get(at + 2).and_then(name)
-        } else {
-            Some(name_here).filter(|_| of_information)
-        };
-        table.is_some_and(|table| {
-            let begins = table.get(..7).is_some_and(|begin| begin.eq_ignore_ascii_case(b"innodb_"));
-            begins || TABLES.iter().any(|known| table.eq_ignore_ascii_case(known))
-        })
-    })
+    tokens.iter().any(|token| token.is_any(FUNCTIONS)) || lists::named(tokens, schema, TABLES)
 }
 
 /// What stands for the call or the variable that begins with this token: a value of its type and width, since the one that it decides between is still there, and
