@@ -22,6 +22,7 @@ fn main() {
         ("each_condition_of_a_rule_decides_where_statements_go", conditions),
         ("flags_lead_through_the_chain", flags),
         ("weighted_flags_are_drawn_for_each_statement", weights),
+        ("rules_say_where_com_init_db_goes_and_nothing_else_of_it", init_db),
         ("a_rule_knows_the_address_that_a_client_came_to", listeners),
         ("a_rule_or_a_hint_says_how_long_a_statement_may_take", timeouts),
         ("a_rule_or_a_hint_says_how_often_a_read_is_tried", retries),
@@ -328,6 +329,45 @@ fn flags(driver: Driver) -> Outcome {
     same(&two.one(&client.ask(PORT)), "reader")?;
     client.command(b"\x1f").and_then(|()| client.packet()).map_err(|error| error.to_string())?;
     same(&two.one(&client.ask(PORT)), "writer")
+}
+
+/// Clients change their schema by it, behind rules that allow nothing but what they list.
+fn init_db(driver: Driver) -> Outcome {
+    let two = two(driver, Vendor::MariaDb)?;
+    two.writer.root("DROP DATABASE conf2")?;
+    rules(
+        &two.proxy,
+        "(rule_id, active, flagIN, schemaname, match_digest, next_query_flagIN, destination_hostgroup, OK_msg, error_msg, apply) VALUES \
+         (1, 1, 0, 'conf2', NULL, NULL, 1, NULL, NULL, 0), (2, 1, 0, NULL, '^DO', 5, NULL, NULL, NULL, 1), \
+         (3, 1, 5, NULL, '^SELECT', 0, 1, NULL, NULL, 1), (4, 1, 5, NULL, '.', 0, NULL, NULL, NULL, 0), \
+         (5, 1, 0, NULL, '^SELECT', NULL, NULL, NULL, NULL, 1), (6, 1, 0, NULL, '.', NULL, NULL, NULL, 'not allowed', 1)",
+    )?;
+    let mut client = log_in(&two.proxy)?;
+    let goes_to = |client: &mut Raw, schema: &str| {
+        let said = client.command(&[b"\x02", schema.as_bytes()].concat()).and_then(|()| client.packet());
+        match said.map_err(|error| error.to_string())? {
+            error if error.first() == Some(&0xff) => Err(by_hand::complaint(&error).to_string()),
+            _ => Ok(()),
+        }
+    };
+    // Only the reader has it, and it goes there; what nobody has is its server's to refuse.
+    goes_to(&mut client, "conf2")?;
+    let words = goes_to(&mut client, "no_such_schema").err().unwrap_or_default();
+    expect(words.starts_with("1049"), || format!("no_such_schema: {words}"))?;
+    goes_to(&mut client, "conf")?;
+    // Between a statement and the next, which it is not.
+    same(&two.one(&client.ask("DO 1")), "ok")?;
+    goes_to(&mut client, "conf")?;
+    same(&two.one(&client.ask(PORT)), "reader")?;
+    same(&two.one(&client.ask("USE conf")), "1148")?;
+    same(
+        &two.proxy.admin("SELECT rule_id, hits FROM stats_mysql_query_rules WHERE rule_id IN (1, 3, 4, 6)")?,
+        "1\t0\n3\t1\n4\t0\n6\t1",
+    )?;
+    same(
+        &two.proxy.admin("SELECT COUNT(*), SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text LIKE 'USE%'")?,
+        "1\t1",
+    )
 }
 
 fn weights(driver: Driver) -> Outcome {

@@ -137,7 +137,7 @@ impl Session {
         if let Some(flags) = flags {
             self.learn_modes(flags);
         }
-        if !error && matches!(job.what, What::Raw([0x02, ..], _)) && job.class.use_db.is_none() && schema.is_none() {
+        if !error && job.what.is_init_db() && job.class.use_db.is_none() && schema.is_none() {
             // A name that is not UTF-8, of a server that does not say how it spells it: nobody else can be told.
             backend.holds.add(Hold::UnknownState);
         }

@@ -73,6 +73,11 @@ impl<'a> What<'a> {
         }
     }
 
+    /// Whether it is COM_INIT_DB.
+    pub(crate) const fn is_init_db(self) -> bool {
+        matches!(self, What::Raw([wire::command::COM_INIT_DB, ..], _))
+    }
+
     /// The schema that what is executed was prepared in, empty for none: it means that one, wherever its session is now. `None` for what was not prepared.
     pub(crate) fn prepared_in(self) -> Option<&'a Rc<str>> {
         match self {
@@ -102,7 +107,7 @@ pub(crate) struct Digested {
 }
 
 impl Session {
-    /// COM_INIT_DB is `USE` without SQL.
+    /// COM_INIT_DB is `USE` without SQL, and no statement: it goes where the rules send its schema, and neither they nor the statistics hear of it otherwise.
     pub(crate) async fn init_db(&mut self, epoch: &Epoch, schema: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendInitDb);
         let mut class = sql::class(b"USE x");
@@ -152,7 +157,11 @@ impl Session {
             What::Raw(..) => Some(text),
             What::Query(_) | What::Prepare(_) | What::Refused(_) => None,
         };
-        let guarded = if matches!(what, What::Raw(..)) { Guarded::Nothing } else { Guarded::Text };
+        let guarded = match what {
+            _ if what.is_init_db() => Guarded::Schema,
+            What::Raw(..) => Guarded::Nothing,
+            _ => Guarded::Text,
+        };
         let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
         let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
@@ -374,6 +383,10 @@ impl Session {
 
     fn count(&mut self, job: &Job<'_>, digested: Option<Digested>, began: Instant, told: Told) {
         let Job { epoch, plan, class, .. } = *job;
+        if job.what.is_init_db() {
+            self.core.scratch.give(digested.map(|digested| digested.text).unwrap_or_default());
+            return;
+        }
         let v = &epoch.snapshot.variables;
         let took = self.core.rt.now() - began;
         let time_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);

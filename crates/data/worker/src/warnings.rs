@@ -182,7 +182,7 @@ impl Session {
         let is_not_prepared = self.turn.failed && matches!(job.what, What::Prepare(_));
         let reads = job.class.reads.intersects(Reads::WARNINGS) && !is_not_prepared;
         // COM_INIT_DB is no statement to a server.
-        if idle || reads || matches!(job.what, What::Raw([0x02, ..], _)) {
+        if idle || reads || job.what.is_init_db() {
             return;
         }
         let statement = self.entry.statement.get();

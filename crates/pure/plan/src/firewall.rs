@@ -133,7 +133,7 @@ pub(crate) fn guard<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace:
 fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
     let Case { snapshot, session, statement } = case;
     let v = &snapshot.variables;
-    if statement.guarded == Guarded::Nothing {
+    if matches!(statement.guarded, Guarded::Nothing | Guarded::Schema) {
         return;
     }
     let sent = statement.prepared.or_else(|| plan.remade()).unwrap_or(statement.text);
@@ -213,7 +213,7 @@ fn listed<T: Trace>(case: Case<'_>, flag: u32, sent: &[u8], trace: &mut T) -> Li
 fn shape(Case { session, statement, .. }: Case<'_>, sent: &[u8]) -> Shape {
     match statement.guarded {
         Guarded::Shape(shape) => shape,
-        Guarded::Text | Guarded::Nothing => {
+        Guarded::Text | Guarded::Nothing | Guarded::Schema => {
             sql::shape(sent, session.split.lexing, session.split.ansi_quotes.may_be(), &mut Vec::new())
         }
     }

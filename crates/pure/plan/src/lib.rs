@@ -72,7 +72,7 @@ pub struct Statement<'a> {
     pub comment: Option<&'a [u8]>,
     /// For an execution of a prepared statement: what was prepared. That is sent, whatever rules would make of the text now.
     pub prepared: Option<&'a [u8]>,
-    /// What the firewall may look at.
+    /// What the firewall and, of a change of schema, the rules may say of it.
     pub guarded: Guarded,
 }
 
@@ -83,8 +83,10 @@ pub enum Guarded {
     Text,
     /// This; the text is not what a client sent.
     Shape(sql::Shape),
-    /// Nothing: it is a command without SQL, such as COM_INIT_DB.
+    /// Nothing: it is a command without SQL, such as COM_FIELD_LIST.
     Nothing,
+    /// Nothing, and rules only say where it goes: it is COM_INIT_DB, of which they and the statistics hear nothing in ProxySQL.
+    Schema,
 }
 
 /// A statement's digest.
@@ -155,6 +157,11 @@ fn decide<T: Trace>(
     hints::obey(&mut plan, statement, trace);
     fresh::look(&mut plan, snapshot, session, trace);
     transaction::stay(&mut plan, session, trace);
+    if statement.guarded == Guarded::Schema {
+        plan = plan.way_alone();
+        trace.decided(&plan);
+        return plan;
+    }
     answer::instead(&mut plan, session, end);
     firewall::guard(&mut plan, Case { snapshot, session, statement: asked }, end.flag, trace);
     mirror::copy(&mut plan, Case { snapshot, session, statement }, random, trace);

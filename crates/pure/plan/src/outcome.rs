@@ -133,6 +133,14 @@ impl Plan {
         }
     }
 
+    /// Where it goes, and nothing else that was said of it.
+    pub(crate) fn way_alone(self) -> Self {
+        let mut alone = Self::to(self.hostgroup());
+        alone.why.by = self.why.by;
+        alone.gave_up = self.gave_up;
+        alone
+    }
+
     /// It is neither answered from the cache nor kept there.
     pub(crate) const fn uncache(&mut self) {
         self.cache_ttl_ms = None;

@@ -73,7 +73,7 @@ struct Session {
     flag: Option<u32>,
     autocommit: bool,
     digests: bool,
-    commands: bool,
+    guarded: Guarded,
     lexing: sql::Lexing,
     sql_mode: Option<String>,
     wrote: Option<u64>,
@@ -92,7 +92,7 @@ impl Default for Session {
             flag: None,
             autocommit: true,
             digests: true,
-            commands: false,
+            guarded: Guarded::Text,
             lexing: sql::Lexing::Escapes,
             sql_mode: None,
             wrote: None,
@@ -219,7 +219,7 @@ impl World {
             digest: session.digests.then_some(digest),
             comment: digested.comment.map(|range| &sql.as_bytes()[range]),
             prepared,
-            guarded: if session.commands { Guarded::Nothing } else { Guarded::Text },
+            guarded: session.guarded,
         };
         let decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);
@@ -286,7 +286,8 @@ fn session(text: &str) -> Session {
             }
             "sql_mode" => session.sql_mode = Some(value.to_owned()),
             "digests" => session.digests = value == "1",
-            "commands" => session.commands = value == "1",
+            "command" if value == "init_db" => session.guarded = Guarded::Schema,
+            "command" => session.guarded = Guarded::Nothing,
             "random" => session.random = (value.parse::<f64>().unwrap() * u64::MAX as f64) as u64,
             _ => panic!("what is {name}?"),
         }
