@@ -5,7 +5,7 @@
 use crate::trace::Trace;
 use crate::{AnsiQuotes, By, Plan, SessionFacts, Statement};
 use config::{Snapshot, Split, User};
-use sql::{Class, Lexing, Unread};
+use sql::{Against, Class, Lexing, Unread};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -104,6 +104,9 @@ fn may_read(plan: &Plan, split: &Split, session: &SessionFacts<'_>, statement: &
         let harmless =
             |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref(), session.schema.as_bytes(), &routine.name);
         sql::reading(&class, text, facts.lexing, harmless).map_err(Stays::Unread)?;
+        if sql::reads_lists(text, facts.lexing, session.schema) {
+            return Err(Stays::Unread(Unread::Words(Against::Server)));
+        }
     }
     match facts.since_write_ms {
         Some(ms) if ms < u64::from(split.after_write_ms) => Err(Stays::Wrote(ms)),

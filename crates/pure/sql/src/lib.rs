@@ -42,6 +42,7 @@ pub use hidden::{Shape, quotes_matter, shape};
 pub use injection::{fuzz_injection, injection};
 pub use inner::without_inner;
 pub use kill::{Computed, Kill, Whom, digits, kill};
+pub use lists::reads_lists;
 pub use marks::{Leaves, Reads};
 pub use own_number::{OwnNumber, own_number_from, with_own_number};
 pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};

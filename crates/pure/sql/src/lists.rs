@@ -1,10 +1,51 @@
 //! Tables in which a server lists what it knows of itself.
 
+use crate::Lexing;
 use crate::words::{Kind, Token, unquote};
 use std::borrow::Cow;
 
 /// Schemas of which all is such.
 const LISTS: &[&[u8]] = &[b"performance_schema", b"sys", b"mysql"];
+
+/// Tables of `information_schema` in which servers differ from their replicas, beside those of InnoDB.
+const OF_SERVERS: &[&[u8]] = &[
+    b"processlist",
+    b"metadata_lock_info",
+    b"global_variables",
+    b"session_variables",
+    b"system_variables",
+    b"global_status",
+    b"session_status",
+    b"slave_status",
+    b"user_statistics",
+    b"client_statistics",
+    b"table_statistics",
+    b"index_statistics",
+    b"thread_pool_stats",
+    b"wsrep_membership",
+    b"wsrep_status",
+];
+
+/// Whether a text reads what a server lists of itself: its variables, clients, locks, positions. `schema`: the current one.
+#[must_use]
+pub fn reads_lists(sql: &[u8], lexing: Lexing, schema: &str) -> bool {
+    let is_there = schema.eq_ignore_ascii_case("information_schema");
+    if all_of(schema.as_bytes()) {
+        return true;
+    }
+    // Most texts have no dot behind such a name.
+    let may_name = |dot: usize| {
+        let before = sql[..dot].trim_ascii_end();
+        let before = before.strip_suffix(b"`").or(before.strip_suffix(b"\"")).unwrap_or(before);
+        let ends = |name: &[u8]| before.len() >= name.len() && before[before.len() - name.len()..].eq_ignore_ascii_case(name);
+        ends(b"information_schema") || LISTS.iter().any(|list| ends(list)) || before.ends_with(b"*/")
+    };
+    if !is_there && !memchr::memchr_iter(b'.', sql).any(may_name) {
+        return false;
+    }
+    let tokens: Vec<Token<'_>> = lexing.words(sql).collect();
+    named(&tokens, schema, OF_SERVERS)
+}
 
 /// Whether a schema has nothing but such tables.
 pub(crate) fn all_of(schema: &[u8]) -> bool {
@@ -49,8 +90,10 @@ pub(crate) fn named(tokens: &[Token<'_>], schema: &str, tables: &[&[u8]]) -> boo
     let of_information = schema.eq_ignore_ascii_case("information_schema");
     let alone = standing_alone(tokens);
     tokens.iter().enumerate().any(|(at, token)| {
-        let Some(name_here) = name(token) else { return false };
         let dotted = tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'));
+        // Behind a string there is no dot, unless ANSI_QUOTES make a name of it.
+        let quoted = || Some(unquote(token.text)).filter(|_| dotted && token.text.starts_with(b"\""));
+        let Some(name_here) = name(token).or_else(quoted) else { return false };
         let list = LISTS.iter().position(|list| name_here.eq_ignore_ascii_case(list));
         if dotted && list.is_some_and(|list| is_schema(tokens, at, alone[list])) {
             return true;

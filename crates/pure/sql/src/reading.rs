@@ -7,7 +7,7 @@ use crate::blank::Blank;
 use crate::class::{Class, routines};
 use crate::marks::{Leaves, Reads};
 use crate::shift::Shift;
-use crate::words::{Kind, Token, Words};
+use crate::words::{Kind, Token, Words, unquote};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -279,22 +279,51 @@ pub(crate) fn of_show(mut words: Words<'_>) -> Option<Against> {
     let what = what.filter(|token| token.kind == Kind::Word);
     let variables = what.is_some_and(|token| token.is("VARIABLES"));
     let harmless = what.is_some_and(|token| token.is_any(&SHOWN) || token.is_any(&["TRIGGERS", "WARNINGS", "ERRORS", "COUNT"]));
-    let role = |token: Token<'_>| {
-        let text = token.text.to_ascii_lowercase();
-        token.kind == Kind::String
-            && ["read", "only", "gtid"].iter().any(|part| memchr::memmem::find(&text, part.as_bytes()).is_some())
-    };
     match variables {
-        true => words.any(role).then_some(Against::Server),
+        true => shows_role(words).then_some(Against::Server),
         false => (!harmless).then_some(Against::Server),
     }
 }
 
+/// Names of variables in which a server and its replicas differ, and by which clients tell them apart; with `_` at the end what begins so.
+const ROLE: [&str; 6] = ["read_only", "super_read_only", "innodb_read_only", "last_gtid", "gtid_", "wsrep_"];
+
+/// Whether `SHOW VARIABLES`, of which this is the rest, may show one of [`ROLE`]: unless it names those that it wants.
+fn shows_role(words: Words<'_>) -> bool {
+    let mut named = false;
+    for token in words {
+        match token.kind {
+            Kind::String => {
+                named = true;
+                if may_be_role(&unquote(token.text)) {
+                    return true;
+                }
+            }
+            Kind::Word if token.is_any(&["LIKE", "WHERE", "VARIABLE_NAME", "IN", "OR"]) => {}
+            Kind::Sign if [b'=', b'(', b')', b',', b';'].iter().any(|sign| token.is_sign(*sign)) => {}
+            _ => return true,
+        }
+    }
+    !named
+}
+
+/// Whether a pattern of LIKE fits one of [`ROLE`], or may where nothing is sure.
+fn may_be_role(pattern: &[u8]) -> bool {
+    let sure = pattern.split(|byte| matches!(byte, b'%' | b'\\')).next().unwrap_or_default();
+    let alike = |(a, b): (&u8, u8)| *a == b'_' || a.eq_ignore_ascii_case(&b);
+    ROLE.iter().any(|role| {
+        let longer = sure.len() > role.len() && !role.ends_with('_');
+        let shorter = sure.len() < role.len() && sure.len() == pattern.len();
+        !longer && !shorter && sure.iter().zip(role.bytes()).all(alike)
+    })
+}
+
 /// Variables in which a server and its replicas differ, and by which clients tell them apart.
 pub(crate) fn is_of_one_server(variable: &[u8]) -> bool {
-    let is = |name: &str| variable.eq_ignore_ascii_case(name.as_bytes());
-    let begins = |name: &str| variable.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()));
-    is("read_only") || is("super_read_only") || is("innodb_read_only") || is("last_gtid") || begins("gtid_") || begins("wsrep_")
+    ROLE.iter().any(|role| {
+        let begins = variable.get(..role.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(role.as_bytes()));
+        begins && (role.ends_with('_') || variable.len() == role.len())
+    })
 }
 
 /// Functions that ask for locks, positions or files of one server.

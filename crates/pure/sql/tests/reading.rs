@@ -1,10 +1,11 @@
 //! Which statements may go to a reader: `reading.txt`, each in several spellings, and what the session's mode means for it.
 #![expect(clippy::disallowed_methods, reason = "a test reads its data")]
 
-use sql::{Lexing, Unread, class, class_without_escapes, reading};
+use sql::{Against, Lexing, Unread, class, class_without_escapes, reading, reads_lists};
 
 fn verdict(sql: &[u8], harmless: bool) -> Result<(), Unread> {
-    reading(&class(sql), sql, Lexing::Escapes, |_| harmless)
+    reading(&class(sql), sql, Lexing::Escapes, |_| harmless)?;
+    if reads_lists(sql, Lexing::Escapes, "shop") { Err(Unread::Words(Against::Server)) } else { Ok(()) }
 }
 
 fn bytes(line: &str) -> Vec<u8> {
@@ -65,6 +66,20 @@ fn statements_go_where_the_text_says_in_every_spelling() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(lines > 400, "{lines}");
+}
+
+#[test]
+fn a_session_in_such_a_schema_reads_what_a_server_lists() {
+    for (schema, sql, wanted) in [
+        ("performance_schema", "SELECT * FROM threads", true),
+        ("Sys", "SELECT 1", true),
+        ("information_schema", "SELECT * FROM processlist", true),
+        ("information_schema", "SELECT * FROM columns", false),
+        ("shop", "SELECT * FROM processlist", false),
+        ("shop", "SELECT * FROM \"mysql\".gtid_slave_pos", true),
+    ] {
+        assert_eq!(reads_lists(sql.as_bytes(), Lexing::Escapes, schema), wanted, "{sql} in {schema}");
+    }
 }
 
 #[test]
