@@ -4,11 +4,11 @@ use crate::commands::Question;
 use crate::grid::Grid;
 use bridge::DigestRow;
 use config::{Password, Snapshot, User};
-use plan::{COLUMNS, Digest, Guarded, SessionFacts, Statement};
+use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Statement};
 use sql::template::Read;
 use std::borrow::Cow;
 
-/// The steps to the decision, as rows.
+/// The steps to the decision, as rows. Of several statements each is decided as behind those before it.
 pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> Result<Grid, String> {
     let nobody = anybody();
     let user = match &question.user {
@@ -18,32 +18,72 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         }
         None => &nobody,
     };
-    let variables = &snapshot.variables;
-    let schema = question.schema.as_deref().or(user.default_schema.as_deref()).unwrap_or(&variables.mysql_default_schema);
-    let options = variables.digest_options();
-    let (mut text, mut shown) = (Vec::new(), Vec::new());
-    let lexing = sql::Lexing::Escapes;
-    let rewritten = |sql: &[u8]| snapshot.rewrites.find(&user.username, schema, sql, Read::PLAIN).filter(|_| !user.fast_forward);
+    let schema = question.schema.as_deref().or(user.default_schema.as_deref());
+    let mut schema = Cow::Borrowed(schema.unwrap_or(&snapshot.variables.mysql_default_schema));
+    let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
+    let sql = question.sql.as_bytes();
+    let several = if user.fast_forward { None } else { sql::split(sql, LEXING) };
+    let parts = several.unwrap_or_else(|| vec![0..sql.len()]);
+    let (mut next_flag_in, mut in_transaction) = (question.flag, None);
     let mut grid = Grid::new(COLUMNS);
-    let mut before = |what: &str, told: String| grid.push_row([Some("0".into()), None, Some(what.into()), Some(told)]);
+    for (at, part) in (1..).zip(&parts) {
+        let text = &sql[part.clone()];
+        if parts.len() > 1 {
+            before(&mut grid, "statement", format!("{at} of {}: {}", parts.len(), String::from_utf8_lossy(text)));
+        }
+        let class = LEXING.class(text);
+        if let Some(name) = &class.use_db {
+            schema = name.to_string().into();
+        }
+        let client_addr = question.client.as_deref().unwrap_or_default();
+        let facts = SessionFacts { client_addr, proxy_addr, proxy_port, next_flag_in, in_transaction, ..somebody(user, &schema) };
+        let plan = one(&mut grid, snapshot, &facts, text, random);
+        if matches!(plan.answer, Some(plan::Answer::Refuse(_))) && at < parts.len() {
+            before(&mut grid, "statement", "an error ends the text: what stands behind is not reached".to_owned());
+            break;
+        }
+        next_flag_in = plan.next_flag_in.or(next_flag_in);
+        in_transaction = match (class.begins_transaction, class.ends_transaction) {
+            (true, _) => Some(plan.hostgroup()),
+            (false, true) => None,
+            (false, false) => in_transaction,
+        };
+    }
+    Ok(grid)
+}
+
+/// How statements are read: as of a session that has set nothing.
+const LEXING: sql::Lexing = sql::Lexing::Escapes;
+
+/// What is so before the steps that are counted.
+fn before(grid: &mut Grid, what: &str, told: String) {
+    grid.push_row([Some("0".into()), None, Some(what.into()), Some(told)]);
+}
+
+/// One statement of a session of which these are the facts.
+fn one(grid: &mut Grid, snapshot: &Snapshot, facts: &SessionFacts<'_>, sql: &[u8], random: u64) -> Plan {
+    let (user, schema) = (facts.user, facts.schema);
+    let options = snapshot.variables.digest_options();
+    let (mut text, mut shown) = (Vec::new(), Vec::new());
+    let rewritten = |sql: &[u8]| snapshot.rewrites.find(&user.username, schema, sql, Read::PLAIN).filter(|_| !user.fast_forward);
     let mut template = |sql: &[u8]| {
         let (rewrite_id, made) = rewritten(sql)?;
-        before("rewrite", format!("template {rewrite_id}: {}", String::from_utf8_lossy(&made.text)));
+        before(grid, "rewrite", format!("template {rewrite_id}: {}", String::from_utf8_lossy(&made.text)));
         Some(made.text)
     };
-    let mut asked = Cow::Borrowed(question.sql.as_bytes());
+    let mut asked = Cow::Borrowed(sql);
     asked = template(&asked).map_or(asked, Cow::Owned);
-    let inside = if user.fast_forward { Inside::Nothing } else { inside(&asked, lexing) };
+    let inside = if user.fast_forward { Inside::Nothing } else { inside(&asked, LEXING) };
     if let Inside::Followed { text, prepared } = &inside {
         // Of what is executed at once, none counts.
         let made = if *prepared { template(text) } else { None };
         asked = made.unwrap_or_else(|| text.clone()).into();
     }
     if let Some(words) = inside.words() {
-        before("inside", words);
+        before(grid, "inside", words);
     }
     let asked = &*asked;
-    let digested = sql::digest_with_comment(asked, lexing, &options, &mut text);
+    let digested = sql::digest_with_comment(asked, LEXING, &options, &mut text);
     let statement = Statement {
         text: asked,
         digest: snapshot.needs_digests().then_some(Digest { hash: digested.hash, text: &text }),
@@ -51,25 +91,18 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
         prepared: None,
         guarded: Guarded::Text,
     };
-    let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
-    let facts = SessionFacts {
-        client_addr: question.client.as_deref().unwrap_or_default(),
-        proxy_addr,
-        proxy_port,
-        next_flag_in: question.flag,
-        ..somebody(user, schema)
-    };
-    for row in plan::explain(snapshot, &facts, &statement, random).rows() {
+    let explained = plan::explain(snapshot, facts, &statement, random);
+    for row in explained.rows() {
         grid.push_row(row);
     }
     if let Inside::Kept(text) = &inside {
         let hash = sql::digest(text, &options, &mut shown);
         let digest = snapshot.needs_digests().then_some(Digest { hash, text: &shown });
         let within = Statement { text, digest, comment: None, prepared: None, guarded: Guarded::Text };
-        let told = plan::plan(snapshot, &facts, &within, random).shown(&snapshot.rules).to_string();
+        let told = plan::plan(snapshot, facts, &within, random).shown(&snapshot.rules).to_string();
         grid.push_row([None, None, Some("inside".into()), Some(format!("by itself: {told}"))]);
     }
-    Ok(grid)
+    explained.plan
 }
 
 /// What a statement of SQL prepares or executes.

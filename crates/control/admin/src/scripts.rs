@@ -314,6 +314,32 @@ fn a_route_is_explained_with_the_rules_in_force() {
             assert!(steps[0][2] == "inside" && steps[0][3].contains(inside), "{sql}: {steps:?}");
             assert!(steps.last().unwrap()[3].starts_with(last), "{sql}: {steps:?}");
         }
+        // Several are decided each by itself, as behind those before them.
+        let each = |sql: &str| {
+            let sql = format!("EXPLAIN ROUTE '{sql}' AS app IN shop");
+            async {
+                bench
+                    .rows(&{ sql })
+                    .await
+                    .into_iter()
+                    .filter(|step| ["statement", "decision"].contains(&&*step[2]))
+                    .map(|step| step[3].clone())
+                    .collect::<Vec<_>>()
+            }
+        };
+        assert_eq!(
+            each("SELECT 1; DELETE FROM t; SELECT 2").await,
+            [
+                "1 of 3: SELECT 1",
+                "hostgroup 20, by rule 2",
+                "2 of 3: DELETE FROM t",
+                "hostgroup 10, the user's default",
+                "3 of 3: SELECT 2",
+                "hostgroup 20, by rule 2"
+            ]
+        );
+        assert_eq!(each("BEGIN; SELECT 1; COMMIT; SELECT 1").await[3], "hostgroup 10, where the transaction is open");
+        assert_eq!(each("BEGIN; SELECT 1; COMMIT; SELECT 1").await[7], "hostgroup 20, by rule 2");
         assert!(!bench.rows("EXPLAIN ROUTE 'DEALLOCATE PREPARE s' AS app").await.iter().any(|step| step[2] == "inside"));
     });
 }
