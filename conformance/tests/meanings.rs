@@ -10,6 +10,7 @@ use conformance::clients::app;
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw;
 use conformance::servers::{Server, Vendor};
+use conformance::statements;
 use conformance::trials::{self, expect, same};
 
 type Outcome = Result<(), String>;
@@ -17,6 +18,7 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("a_sequence_of_oracle_mode_is_the_sessions_own", oracle),
+        ("a_number_that_the_default_of_a_column_took_is_the_sessions_own", numbers_by_default),
         ("ids_made_inside_of_other_statements_are_the_sessions_own", ids),
         ("what_is_analyzed_runs_with_the_sessions_variables", analyzed),
         ("a_variable_in_an_xpath_is_the_sessions", xpath),
@@ -132,6 +134,68 @@ fn oracle(driver: Driver) -> Outcome {
         let mut client = log_in(&proxy)?;
         is(&mut client, "SELECT c.nextval, c.currval FROM conf.counters c", &["3", "2"])?;
         same(held(&proxy, &client)?.as_str(), "")?;
+    }
+    Ok(())
+}
+
+/// No server tells of it, and the next session's write is given another number on the same connection.
+fn numbers_by_default(driver: Driver) -> Outcome {
+    const INSERT: &str = "INSERT INTO conf.parts (words) VALUES ('a')";
+    const ASKS: [&str; 2] = ["SELECT LASTVAL(conf.made)", "SELECT PREVIOUS VALUE FOR conf.made"];
+    let two = || {
+        let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+        server
+            .root("CREATE SEQUENCE conf.made; CREATE TABLE conf.parts (id INT DEFAULT NEXTVAL(conf.made), words VARCHAR(9))")?;
+        proxy.admin("UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME")?;
+        let first = log_in(&proxy)?;
+        let second = beside(&proxy, &first)?;
+        Ok::<_, String>((server, proxy, first, second))
+    };
+    let refused = |client: &mut Raw, sql: &str| {
+        let said = client.ask(sql).map_err(|error| error.to_string());
+        let is_refused = said.as_ref().is_err_and(|words| words.starts_with("1235 42000 What LASTVAL() is"));
+        expect(is_refused, || format!("{sql}: {said:?}"))
+    };
+
+    // Where nobody else has written, the connection knows.
+    let (_server, proxy, mut first, mut second) = two()?;
+    is(&mut first, ASKS[0], &["NULL"])?;
+    asked(&mut first, INSERT)?;
+    is(&mut first, ASKS[1], &["1"])?;
+    // From then on what the user writes keeps its connection, whoever writes beside it.
+    same(held(&proxy, &first)?.as_str(), "Sequence")?;
+    asked(&mut second, INSERT)?;
+    for ask in ASKS {
+        is(&mut first, ask, &["1"])?;
+        is(&mut second, ask, &["2"])?;
+    }
+
+    // Where somebody else has, it would tell his.
+    for in_transaction in [false, true] {
+        let (_server, proxy, mut first, mut second) = two()?;
+        asked(&mut first, INSERT)?;
+        asked(&mut second, INSERT)?;
+        if in_transaction {
+            asked(&mut first, "BEGIN")?;
+        }
+        same(held(&proxy, &first)?.as_str(), if in_transaction { "Transaction" } else { "" })?;
+        let mut third = beside(&proxy, &first)?;
+        for ask in ASKS {
+            refused(&mut first, ask)?;
+            let id = statements::prepare(&mut first, ask)?;
+            let words = statements::execute(&mut first, id, false).err().unwrap_or_default();
+            expect(words.contains("1235"), || format!("{ask}, prepared: {words:?}"))?;
+            // Who has written nothing is told that, or that nobody knows.
+            is(&mut third, ask, &["NULL"]).or_else(|_| refused(&mut third, ask))?;
+        }
+        // The next session of that user has what it writes, prepared too.
+        drop((first, third));
+        let mut fourth = beside(&proxy, &second)?;
+        asked(&mut fourth, INSERT)?;
+        asked(&mut second, INSERT)?;
+        is(&mut fourth, ASKS[0], &["3"])?;
+        asked(&mut fourth, "INSERT INTO conf.scratch SELECT LASTVAL(conf.made), 'of it'")?;
+        is(&mut fourth, "SELECT id FROM conf.scratch", &["3"])?;
     }
     Ok(())
 }

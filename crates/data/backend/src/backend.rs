@@ -86,6 +86,8 @@ pub struct Backend {
     pub idle: Idle,
     /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
     pub last_session: u64,
+    /// The session whose writes may have taken numbers from sequences there last, since it was reset; 0 for none.
+    pub drew: u64,
     /// The server may still show warnings, of whichever statement.
     pub warnings_left: bool,
     /// They may be another session's: no statement of this one has ended them.

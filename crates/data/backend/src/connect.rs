@@ -142,6 +142,7 @@ impl Pools {
                     delayed_until: None,
                     idle: Idle::Proven,
                     last_session: 0,
+                    drew: 0,
                     place: place.clone(),
                     opened_as,
                     key,

@@ -68,7 +68,7 @@ impl Backend {
         if takes_roles {
             self.state.unset(sync::ROLE);
         }
-        self.last_session = 0;
+        (self.last_session, self.drew) = (0, 0);
         self.finder = None;
         (self.plain_quotes, self.reads_by_split) = (false, false);
         (self.warnings_left, self.others_warnings) = (false, false);

@@ -153,6 +153,7 @@ impl Session {
 
     /// The command for this connection; what has to be there before it is sent. `server`: what the session remembers, and the server, too.
     pub(crate) async fn command_for(&mut self, backend: &mut Backend, job: &Job<'_>, server: Knows) -> Result<Asked, Failed> {
+        self.answers_lastval(backend, job)?;
         let limit_ms = self.limit_ms(job);
         let mut command = Vec::new();
         let (expect, shown, executed) = match job.what {

@@ -111,6 +111,7 @@ impl Session {
         self.life = core.next_life();
         self.entry.insert_id.take();
         self.entry.last_gtid.take();
+        self.entry.drawn_at.set(0);
         self.entry.numbered.set(false);
         self.entry.row_count.set(0);
         self.entry.warnings.take();

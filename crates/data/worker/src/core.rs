@@ -1,5 +1,6 @@
 //! A core: listeners, sessions, pools, counters, and the messages of the control plane.
 
+use crate::asking::Asking;
 use crate::compare::Verdicts;
 use crate::epoch::Epoch;
 use crate::events::{Hand, Outbox};
@@ -19,7 +20,7 @@ use rt::local::Notify;
 use rt::permits::{Permits, Registry};
 use rt::{Address, Either, Instant, ListenOptions, Listener, Rt, mailbox};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,9 +60,6 @@ impl std::fmt::Debug for Setup {
         write!(f, "Setup of core {} of {}", self.index, self.cores)
     }
 }
-
-/// Of more users nobody notes that they ask for FOUND_ROWS().
-const ASKING_MAX: usize = 4096;
 
 /// A core of the data plane.
 pub struct Core {
@@ -105,8 +103,10 @@ pub struct Core {
     /// Rung when a session has ended.
     left: Notify,
     users: RefCell<BTreeMap<Rc<str>, u64>>,
-    /// Users whose sessions ask for FOUND_ROWS().
-    asking_found_rows: RefCell<BTreeSet<Rc<str>>>,
+    /// Who asks for FOUND_ROWS().
+    pub(crate) asking_found_rows: Asking,
+    /// Who asks for LASTVAL().
+    pub(crate) asking_lastval: Asking,
     note: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -178,7 +178,8 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         doors: Notify::new(),
         left: Notify::new(),
         users: RefCell::default(),
-        asking_found_rows: RefCell::default(),
+        asking_found_rows: Asking::default(),
+        asking_lastval: Asking::default(),
         note: setup.note,
     });
     for address in setup.listen {
@@ -289,19 +290,6 @@ impl Core {
     fn take(&self, key: &str, max: u32) -> Option<Seat> {
         let permits = self.registry.get(key);
         permits.try_take(max).then(|| Seat(Some(permits)))
-    }
-
-    /// A session of this user asks for FOUND_ROWS(), and so may others.
-    pub(crate) fn asks_found_rows(&self, user: &Rc<str>) {
-        let mut asking = self.asking_found_rows.borrow_mut();
-        if asking.len() < ASKING_MAX && !asking.contains(user) {
-            asking.insert(user.clone());
-        }
-    }
-
-    /// Whether a session of this user has asked for FOUND_ROWS() since the proxy was started.
-    pub(crate) fn is_asked_for_found_rows(&self, user: &Rc<str>) -> bool {
-        self.asking_found_rows.borrow().contains(user)
     }
 
     pub(crate) fn user_came(&self, user: &Rc<str>) {

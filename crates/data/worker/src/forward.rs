@@ -287,6 +287,7 @@ impl Session {
             let tells_of_before = backend.unreported == Unreported::Change;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
+            self.draw(backend, job);
             if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
                 && matches!(job.what, What::Query(_) | What::Dynamic(_) | What::Execute(_))
             {

@@ -38,6 +38,8 @@ enum Said {
     Client(Handed, Seat),
     /// What the pools of a core say, and its index.
     Pools(u32, Word),
+    /// A session of this user asks for LASTVAL().
+    AsksLastval(Box<str>),
 }
 
 impl std::fmt::Debug for Seat {
@@ -124,6 +126,16 @@ impl Core {
                 Said::Client(..) if self.is_draining() => {}
                 Said::Client(client, seat) => self.serve(client, seat),
                 Said::Pools(from, word) => self.pools.hear(from, word),
+                Said::AsksLastval(user) => _ = self.asking_lastval.hear(&Rc::from(user)),
+            }
+        }
+    }
+
+    /// A session of this user asks for LASTVAL() here. A core that is too busy to hear of it hears of it from its own.
+    pub(crate) fn asks_lastval(&self, user: &Rc<str>) {
+        if self.asking_lastval.hear(user) {
+            for peer in self.peers.iter().flatten() {
+                _ = peer.hand.try_send(FromPeer(Said::AsksLastval((**user).into())));
             }
         }
     }

@@ -64,7 +64,7 @@ impl Session {
     /// `SELECT FOUND_ROWS()` and `CONNECTION_ID()`, alone or together.
     pub(crate) async fn recall(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         if job.class.reads.intersects(Reads::FOUND_ROWS) {
-            self.core.asks_found_rows(&self.user_name);
+            self.core.asking_found_rows.hear(&self.user_name);
         }
         if matches!(job.what, What::Prepare(_)) {
             // Nothing is selected yet.
@@ -284,7 +284,7 @@ impl Session {
             && by.is_some()
             && (plain || called)
             && !is_calculated
-            && self.core.is_asked_for_found_rows(&self.user_name)
+            && self.core.asking_found_rows.has(&self.user_name)
         {
             // It may ask at once, and is asked for it when it is silent.
             backend.holds.add(Hold::FoundRows);

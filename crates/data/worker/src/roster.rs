@@ -58,6 +58,8 @@ pub(crate) struct Entry {
     pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
     /// What `@@last_gtid` is.
     pub(crate) last_gtid: RefCell<crate::last_gtid::LastGtid>,
+    /// On how many connections its writes may have taken numbers from sequences.
+    pub(crate) drawn_at: Cell<u32>,
     /// It has set `pseudo_thread_id`, which CONNECTION_ID() is from then on.
     pub(crate) numbered: Cell<bool>,
     /// What ROW_COUNT() is.
@@ -120,6 +122,7 @@ impl Entry {
             asks_servers_for_warnings: Cell::new(false),
             insert_id: RefCell::default(),
             last_gtid: RefCell::default(),
+            drawn_at: Cell::new(0),
             numbered: Cell::new(false),
             row_count: Cell::new(0),
             counted: Cell::new(true),

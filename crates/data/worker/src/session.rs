@@ -394,6 +394,7 @@ impl Session {
         self.life = self.core.next_life();
         self.entry.insert_id.take();
         self.entry.last_gtid.take();
+        self.entry.drawn_at.set(0);
         self.entry.numbered.set(false);
         self.entry.row_count.set(0);
         self.entry.warnings.take();

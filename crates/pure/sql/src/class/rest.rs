@@ -239,6 +239,8 @@ impl<'a> Scan<'a> {
             Some(b'S' | b'R') if word.is_any(&["SELECT", "RETURNING"]) => self.class.selects = true,
             Some(b'L') if word.is("LASTVAL") => self.class.reads |= Reads::SEQUENCE,
             Some(b'N' | b'S') if word.is_any(&["NEXTVAL", "SETVAL"]) => self.leaves(Leaves::SEQUENCE),
+            // Of a column whose default is the next number of a sequence.
+            Some(b'D') if word.is("DEFAULT") && self.class.against.is_none() => self.leaves(Leaves::NEXTVAL),
             Some(b'S') if word.is_any(&["SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS"]) => {
                 self.leaves(Leaves::GET_LOCK);
             }
