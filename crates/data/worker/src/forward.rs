@@ -258,7 +258,8 @@ impl Session {
             if unread || !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job)).await.map_err(|why| before_it(why, untold))?;
             }
-            if !given.is_empty() {
+            // A server that wants a new password first says so to the statement.
+            if !given.is_empty() && !backend.holds.has(Hold::ExpiredPassword) {
                 if backend.unreported != Unreported::Nothing {
                     // What we prepare would be told it, and what it tells of is asked for: it would be set over.
                     Box::pin(self.read_back(backend, limit_ms, false)).await.map_err(|why| before_it(why, untold))?;
