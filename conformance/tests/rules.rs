@@ -22,6 +22,8 @@ fn main() {
         ("each_condition_of_a_rule_decides_where_statements_go", conditions),
         ("flags_lead_through_the_chain", flags),
         ("weighted_flags_are_drawn_for_each_statement", weights),
+        ("what_has_to_be_fresh_is_read_from_the_writer", fresh),
+        ("a_hint_alone_copies_and_keeps_out_of_the_cache", hints),
         ("rules_say_where_com_init_db_goes_and_nothing_else_of_it", init_db),
         ("a_rule_knows_the_address_that_a_client_came_to", listeners),
         ("a_rule_or_a_hint_says_how_long_a_statement_may_take", timeouts),
@@ -329,6 +331,51 @@ fn flags(driver: Driver) -> Outcome {
     same(&two.one(&client.ask(PORT)), "reader")?;
     client.command(b"\x1f").and_then(|()| client.packet()).map_err(|error| error.to_string())?;
     same(&two.one(&client.ask(PORT)), "writer")
+}
+
+/// While nobody follows GTIDs or lag, a bound is kept by the writer, whatever a rule or the split says of readers; the cache may be older.
+fn fresh(driver: Driver) -> Outcome {
+    let two = two(driver, Vendor::MariaDb)?;
+    let row = "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1}')";
+    two.proxy.admin(&format!("{row}; LOAD MYSQL SERVERS TO RUNTIME"))?;
+    let cached = "(active, match_digest, cache_ttl) VALUES (1, '^SELECT', 60000)";
+    let bounds: &[&str] = &[
+        PORT,
+        PORT,
+        "SELECT /* max_lag_ms=10 */ @@port",
+        "/* min_epoch_ms=1700000000000 */ SELECT @@port",
+        "SELECT @@port /* min_gtid=0e7b5b6e-0000-0000-0000-000000000000:7 */",
+        "SELECT /* max_lag_ms=soon */ @@port",
+    ];
+    two.check((cached, bounds, "reader reader writer writer writer reader"))?;
+    let causal = "(active, match_digest, destination_hostgroup, gtid_from_hostgroup, cache_ttl, apply) VALUES (1, '^SELECT', 1, 0, 60000, 1)";
+    two.check((causal, &[PORT, PORT], "writer writer"))?;
+    // What was read from the reader is in the cache.
+    const COUNT: &str = "SELECT COUNT(*) FROM conf.scratch";
+    two.check((cached, &[COUNT], "0"))?;
+    two.writer.root("INSERT INTO conf.scratch VALUES (1, 'new')")?;
+    same(&two.told(&[COUNT, "/* max_lag_ms=10 */ SELECT COUNT(*) FROM conf.scratch", COUNT])?, "0 1 0")
+}
+
+fn hints(driver: Driver) -> Outcome {
+    let two = two(driver, Vendor::MariaDb)?;
+    for server in [&two.writer, &two.reader] {
+        server.root("DELETE FROM conf.scratch")?;
+    }
+    let cached = "(active, match_digest, cache_ttl) VALUES (1, '^SELECT', 60000)";
+    const COUNT: &str = "SELECT COUNT(*) FROM conf.scratch";
+    let script: &[&str] = &[
+        COUNT,
+        "INSERT /* mirror=1 */ INTO conf.scratch VALUES (1, 'copied')",
+        "INSERT INTO conf.scratch VALUES (2, 'not copied')",
+        COUNT,
+        "/* cache_ttl=0 */ SELECT COUNT(*) FROM conf.scratch",
+        COUNT,
+    ];
+    two.check((cached, script, "0 ok ok 0 2 0"))?;
+    trials::until("1", || {
+        Ok(two.reader.root("SELECT GROUP_CONCAT(id) FROM conf.scratch")?.lines().last().unwrap_or_default().to_owned())
+    })
 }
 
 /// Clients change their schema by it, behind rules that allow nothing but what they list.
