@@ -227,7 +227,7 @@ fn ends_in_its_dollar(text: &str) -> bool {
 }
 
 /// Whether the linear engine, though it accepts `text`, would read it differently: possessive quantifiers, `\<` and
-/// `\>`, `\v`, signs inside classes that only it gives a meaning, and options inside the expression.
+/// `\>`, `\v`, signs inside classes that only it gives a meaning, blanks inside of a quantifier, and options inside the expression.
 fn means_more_to_pcre(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut before = 0;
@@ -239,8 +239,11 @@ fn means_more_to_pcre(text: &str) -> bool {
         let other = escaped && matches!(sign, b'<' | b'>' | b'u' | b'U' | b'v');
         let boundary = escaped && matches!(sign, b'b' | b'B') && bytes.get(at + 2) == Some(&b'{');
         let options = !escaped && !inside && sign == b'(' && next == Some(&b'?') && bytes.get(at + 2) != Some(&b':');
+        let counted = || bytes[at + 1..].iter().take_while(|byte| **byte != b'}');
+        let digits = |byte: &u8| byte.is_ascii_digit() || *byte == b',' || !byte.is_ascii_graphic();
+        let blank = sign == b'{' && !escaped && !inside && counted().all(digits) && !counted().all(u8::is_ascii_graphic);
         before = if escaped || inside { 0 } else { sign };
-        possessive || doubled || nested || other || boundary || options
+        blank || possessive || doubled || nested || other || boundary || options
     })
 }
 
