@@ -704,12 +704,13 @@ impl Response {
         let mut r = Reader::new(payload);
         r.u8()?;
         let prepared = Prepared { id: r.u32()?, columns: r.u16()?, params: r.u16()? };
-        // A filler and the warnings, which servers before 5.0 leave out.
-        if r.left() >= 3 {
+        // A filler and the warnings, which servers before 5.0 leave out, and what is behind them.
+        let is_whole = r.left() >= 3;
+        if is_whole {
             r.u8()?;
             self.said.warnings = r.u16()?;
         }
-        self.said.bare = caps::has(self.caps, caps::OPTIONAL_METADATA) && !follows(r.u8()?)?;
+        self.said.bare = is_whole && caps::has(self.caps, caps::OPTIONAL_METADATA) && !follows(r.u8()?)?;
         self.prepared_id_at = at.map(|at| at + HEADER_LEN + 1);
         self.said.columns = prepared.columns.into();
         self.said.prepared = Some(prepared);
