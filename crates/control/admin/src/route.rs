@@ -23,7 +23,7 @@ pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> 
     let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
     let sql = question.sql.as_bytes();
     let several = if user.fast_forward { None } else { sql::split(sql, LEXING) };
-    let parts = several.unwrap_or_else(|| vec![0..sql.len()]);
+    let parts = several.unwrap_or_else(|| std::iter::once(0..sql.len()).collect());
     let (mut next_flag_in, mut in_transaction) = (question.flag, None);
     let mut grid = Grid::new(COLUMNS);
     for (at, part) in (1..).zip(&parts) {

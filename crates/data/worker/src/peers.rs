@@ -134,6 +134,7 @@ impl Core {
     /// A session of this user asks for LASTVAL() here. A core that is too busy to hear of it hears of it from its own.
     pub(crate) fn asks_lastval(&self, user: &Rc<str>) {
         if self.asking_lastval.hear(user) {
+            self.note(&format!("user '{user}' asks for LASTVAL() behind writes: from now on what his sessions write keeps its connection (Sequence)"));
             for peer in self.peers.iter().flatten() {
                 _ = peer.hand.try_send(FromPeer(Said::AsksLastval((**user).into())));
             }

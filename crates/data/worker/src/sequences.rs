@@ -10,16 +10,18 @@ use sql::Reads;
 use wire::status;
 
 impl Session {
-    /// A statement is about to run there: what it writes may take numbers from sequences.
+    /// A statement is about to run there: what it writes may take numbers from sequences, and what it asks for it may ask for again.
     pub(crate) fn draw(&self, backend: &mut Backend, job: &Job<'_>) {
-        if !backend.hello.is_mariadb() || !job.class.may_write() || matches!(job.what, What::Prepare(_)) {
+        let writes = job.class.may_write();
+        if !backend.hello.is_mariadb() || !writes && job.class.reads.is_empty() || matches!(job.what, What::Prepare(_)) {
             return;
         }
-        if backend.drew != self.life {
+        if writes && backend.drew != self.life {
             backend.drew = self.life;
             self.entry.drawn_at.set(self.entry.drawn_at.get().saturating_add(1));
         }
-        if self.core.asking_lastval.has(&self.user_name) {
+        let asks = job.class.reads.intersects(Reads::SEQUENCE) && backend.drew == self.life;
+        if (writes || asks) && self.core.asking_lastval.has(&self.user_name) {
             backend.holds.add(Hold::Sequence);
         }
     }
@@ -41,7 +43,9 @@ impl Session {
         if [Hold::Sequence, Hold::NotAllowed].iter().any(|hold| backend.holds.has(*hold)) {
             return Ok(());
         }
-        self.core.asks_lastval(&self.user_name);
+        if self.entry.drawn_at.get() > 0 {
+            self.core.asks_lastval(&self.user_name);
+        }
         let alone = match self.entry.drawn_at.get() {
             0 => backend.drew == 0,
             1 => backend.drew == self.life,

@@ -36,7 +36,7 @@ pub fn reads_lists(sql: &[u8], lexing: Lexing, schema: &str) -> bool {
     // Most texts have no dot behind such a name.
     let may_name = |dot: usize| {
         let before = sql[..dot].trim_ascii_end();
-        let before = before.strip_suffix(b"`").or(before.strip_suffix(b"\"")).unwrap_or(before);
+        let before = before.strip_suffix(b"`").or_else(|| before.strip_suffix(b"\"")).unwrap_or(before);
         let ends = |name: &[u8]| before.len() >= name.len() && before[before.len() - name.len()..].eq_ignore_ascii_case(name);
         ends(b"information_schema") || LISTS.iter().any(|list| ends(list)) || before.ends_with(b"*/")
     };
