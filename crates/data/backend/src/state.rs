@@ -323,7 +323,7 @@ pub(crate) const JOIN_MAX: &str = "max_join_size";
 pub(crate) const BIG_SELECTS: &str = "sql_big_selects";
 
 /// The variable that is set with this one, or is this one by another name (MariaDB).
-fn other_name(name: &str) -> Option<&'static str> {
+pub(crate) fn other_name(name: &str) -> Option<&'static str> {
     match name {
         "default_storage_engine" => Some("storage_engine"),
         "storage_engine" => Some("default_storage_engine"),

@@ -67,7 +67,7 @@ pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str,
 pub(crate) struct Begun(u64);
 
 /// Variables that nothing sets but a SET by this name.
-const PLAIN: [&str; 28] = [
+const PLAIN: [&str; 27] = [
     "cte_max_recursion_depth",
     "default_week_format",
     "div_precision_increment",
@@ -93,7 +93,6 @@ const PLAIN: [&str; 28] = [
     "sql_notes",
     "sql_safe_updates",
     "time_zone",
-    "tmp_table_size",
     "unique_checks",
     "wait_timeout",
 ];
@@ -365,6 +364,13 @@ mod tests {
         describes_on_demand: false,
         tells_all: false,
     };
+    #[test]
+    fn what_init_connect_may_set_alone_has_no_other_name() {
+        for name in PLAIN {
+            assert_eq!(crate::state::other_name(name), None, "{name}");
+        }
+    }
+
     const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
     const IDLE: Foreign = Foreign { statement: false, variables: true, strange: false };
     const HELD: Foreign = Foreign { variables: false, ..IDLE };
