@@ -67,11 +67,11 @@ impl Stage {
     }
 
     /// One of a crowd: it asks, and is answered, many times.
-    fn asks_on(&self, number: usize, mut client: Client) -> Receiver<()> {
+    fn asks_on(&self, number: usize, mut client: Client, times: usize) -> Receiver<()> {
         let (tell, done) = oneshot();
         let stage = self.clone();
         self.rt.spawn(async move {
-            for time in 0..40 {
+            for time in 0..times {
                 let tag = format!("c{number}-{time}");
                 let sql = format!("SELECT '{tag}' FROM few");
                 let reply = stage.rt.timeout(SOON, client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text)).await;
@@ -301,7 +301,29 @@ pub fn a_crowd_asks_briefly(seed: u64) -> Verdict {
         for _ in 0..8 {
             stage.done(&mut all[0], "SELECT 'c0-1' FROM few").await;
         }
-        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client)).collect();
+        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client, 40)).collect();
+        for one in busy {
+            let _until_it_is_done = one.await;
+        }
+    })
+}
+
+/// Many ask briefly on two cores before one connection, which is a lane on one of them and never without work, and the other core has its turn.
+#[must_use]
+pub fn two_crowds_ask_briefly(seed: u64) -> Verdict {
+    let mut world = World { seed, connections: 1, depth: 4, ..small(2) };
+    world.faults.latency_max = Duration::from_millis(5);
+    perform(&world, |stage| async move {
+        let mut all = Vec::new();
+        for _ in 0..CROWD {
+            all.push(stage.enter().await);
+        }
+        for client in all.iter_mut().take(2) {
+            for _ in 0..8 {
+                stage.done(client, "SELECT 'c0-1' FROM few").await;
+            }
+        }
+        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client, 300)).collect();
         for one in busy {
             let _until_it_is_done = one.await;
         }
@@ -318,7 +340,7 @@ pub fn two_cores_copy_by_turns(seed: u64) -> Verdict {
         for _ in 0..world.clients {
             all.push(stage.enter().await);
         }
-        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client)).collect();
+        let busy: Vec<_> = all.into_iter().enumerate().map(|(number, client)| stage.asks_on(number, client, 40)).collect();
         for one in busy {
             let _until_it_is_done = one.await;
         }

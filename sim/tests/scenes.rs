@@ -6,7 +6,7 @@ use sim::scene::{
     a_crowd_asks_briefly, a_fetch_is_refused, a_file_is_not_wanted_any_more, a_name_comes_where_a_trigger_was,
     a_password_is_set_where_nothing_was_refused, a_successor_has_the_number, a_transaction_begins_before_it_is_ended,
     an_id_is_asked_for_on_a_reader, each_has_what_the_other_wants, nothing_is_lost_with_a_connection, two_cores_copy_by_turns,
-    two_questions_are_interrupted, what_is_spare_is_broken,
+    two_crowds_ask_briefly, two_questions_are_interrupted, what_is_spare_is_broken,
 };
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -106,6 +106,18 @@ fn a_crowd_waits_for_lanes_that_are_full() {
     }
     println!("{shared} in lanes, {waited} of them had waited");
     assert!(shared > 10_000 && waited > 1_000, "{shared} in lanes, {waited} had waited");
+}
+
+#[test]
+fn a_lane_that_is_never_without_work_gives_way_to_another_core() {
+    let mut shared = 0;
+    for seed in 0..5 {
+        let verdict = two_crowds_ask_briefly(seed);
+        assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.violations);
+        shared += verdict.between[0];
+    }
+    // Where somebody waits everywhere, nobody joins.
+    assert!(shared > 50, "{shared} in lanes");
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod run;
 
 use crate::Killing;
 use crate::backend::{Backend, NOBODY};
-use crate::place::Place;
+use crate::place::{OpenedAs, Place};
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::{Bindings, Here, Prepared};
 use crate::room::Shares;
@@ -58,6 +58,10 @@ const STUCK_AFTER: u64 = 4;
 const MEAN_OF: u64 = 16;
 /// How many statements a lane has in flight at first.
 const DEPTH_FIRST: u32 = 4;
+/// So long those on another core may wait for a server before a lane there that is never without work gives its connection to them.
+const TURN: Duration = Duration::from_millis(100);
+/// So long a statement may take to be prepared for the next time, while nobody waits for it.
+const PREPARING_MAX: Duration = Duration::from_secs(1);
 /// So many may be being prepared in a lane, or have been refused there.
 const LEARNT_MAX: usize = 32;
 /// A client's statement that has no cursor: on a lane there is none.
@@ -177,6 +181,11 @@ pub struct Lane {
     left_behind: Cell<bool>,
     /// How the server is told to end what runs, once nobody waits for it.
     killing: RefCell<Option<Killing>>,
+    /// The same, of what is prepared for the next time.
+    learner: RefCell<Option<Killing>>,
+    /// How it was opened.
+    opened_as: OpenedAs,
+    init_connect: Option<Rc<str>>,
     news: Bell,
 }
 
@@ -356,6 +365,7 @@ impl Lane {
             && self.client == self.place.client_of(want)
             && self.place.takes(now)
             && self.place.weight() > 0
+            && self.place.is_alike(&self.opened_as, self.init_connect.as_deref())
             && sync::whole_need(&self.state, want.state, false, foreign, self.ways) == Need::Nothing
     }
 
@@ -393,7 +403,7 @@ impl Lane {
     }
 
     /// Has the server prepare it, once: the next execution finds it there.
-    fn learn(&self, execution: &Execution<'_>, depth: usize, now: Instant) {
+    fn learn(&self, want: &Want<'_>, execution: &Execution<'_>, depth: usize, now: Instant) {
         let Execution { statement, max, .. } = execution;
         let mut learning = self.learning.borrow_mut();
         let means_it = *statement.schema == *self.state.schema && statement.means_as_now(&self.state);
@@ -401,11 +411,27 @@ impl Lane {
             return;
         }
         learning.push(statement.number);
+        self.learner.replace(Some(self.killing_for(want)));
         let preparing = What::Preparing(Rc::clone(statement), *max);
         self.send(preparing, Expect::Prepare, None, depth, now, |out| {
             out.push(COM_STMT_PREPARE);
             out.extend_from_slice(statement.behind());
         });
+    }
+
+    /// How the server is told to end what this session has had sent.
+    fn killing_for(&self, want: &Want<'_>) -> Killing {
+        Killing {
+            place: self.place.clone(),
+            address: self.peer.clone(),
+            our_end: self.our_end.clone(),
+            thread_id: self.thread_id,
+            statement_only: false,
+            user: want.user.to_owned(),
+            secret: want.secret.clone(),
+            client: want.client,
+            snapshot: want.snapshot.clone(),
+        }
     }
 
     /// Sends it, or puts it behind what is in flight, if that is as much as may be.
@@ -516,9 +542,14 @@ impl Lane {
         self.pace_ns.set(if mean == 0 { time } else { sum / MEAN_OF }.max(1));
     }
 
+    /// Whether somebody has asked here, and nobody waits for it any more.
     fn is_left(&self) -> bool {
-        let flying = self.flying.borrow();
-        !flying.is_empty() && flying.iter().all(|one| one.answer.as_ref().is_some_and(Sender::is_closed))
+        self.flying.borrow().iter().any(|one| one.answer.is_some()) && self.nobody_waits()
+    }
+
+    /// Whether all that is in flight is nobody's, or not any more.
+    fn nobody_waits(&self) -> bool {
+        self.flying.borrow().iter().all(|one| one.answer.as_ref().is_none_or(Sender::is_closed))
     }
 }
 
@@ -548,7 +579,7 @@ impl Pools {
         };
         let found = lanes.find(&may, request, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
         if let (Some(lane), Request::Execution(execution)) = (&found.ignorant, request) {
-            lane.learn(execution, depth, now);
+            lane.learn(want, execution, depth, now);
         }
         if let Some(lane) = found.soonest {
             return joins(lane);
@@ -565,7 +596,7 @@ impl Pools {
             Some(backend) if may_be_lane(&backend, want) => {
                 let lane = self.begin(&group, backend);
                 if let (Request::Execution(execution), false) = (request, lane.knows(request)) {
-                    lane.learn(execution, depth, now);
+                    lane.learn(want, execution, depth, now);
                     return None;
                 }
                 joins(lane)
@@ -632,6 +663,9 @@ impl Pools {
             closed: Cell::new(false),
             left_behind: Cell::new(false),
             killing: RefCell::default(),
+            learner: RefCell::default(),
+            opened_as: backend.opened_as.clone(),
+            init_connect: backend.init_connect.clone(),
             news: Bell::new(),
         });
         group.lanes.all.borrow_mut().push(lane.clone());
@@ -714,6 +748,9 @@ mod tests {
                     closed: Cell::new(false),
                     left_behind: Cell::new(false),
                     killing: RefCell::default(),
+                    learner: RefCell::default(),
+                    opened_as: place.opened_as(),
+                    init_connect: None,
                     news: Bell::new(),
                 });
                 for _ in 0..in_flight {

@@ -1,6 +1,9 @@
 //! The task of a lane: it sends what has joined, follows the answers, and gives each session its own.
 
-use super::{ANSWER_LEN_MAX, DRAINED_LEN_MAX, Flying, Landed, Lane, NEEDS_REPREPARE, PATIENCE, REST, UNKNOWN_STATEMENT, What};
+use super::{
+    ANSWER_LEN_MAX, DRAINED_LEN_MAX, Flying, Landed, Lane, NEEDS_REPREPARE, PATIENCE, PREPARING_MAX, REST, TURN,
+    UNKNOWN_STATEMENT, What,
+};
 use crate::backend::{Backend, Idle, Key};
 use crate::place::bump;
 use crate::pools::{Group, Pools};
@@ -34,7 +37,7 @@ impl Run {
         backend.prepared = self.lane.prepared.take();
         if !healthy {
             backend.idle = Idle::Doubtful;
-            let killing = self.lane.killing.take().filter(|_| self.lane.is_left());
+            let killing = self.lane.killing.take().filter(|_| self.lane.nobody_waits());
             self.lane.send_away(0);
             self.pools.release(backend);
             if let Some(killing) = killing {
@@ -59,7 +62,7 @@ impl Run {
                     return false;
                 }
             }
-            if lane.is_left() {
+            if lane.is_left() || lane.place.is_cut_off() && lane.nobody_waits() {
                 // Nobody waits for what the server does here.
                 return false;
             }
@@ -70,10 +73,11 @@ impl Run {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);
             }
-            if self.is_all_there_can_be(&backend.key, now) {
-                // Nobody joins: who waits has it as soon as it is empty.
+            if self.is_all_there_can_be(&backend.key, now) || lane.place.is_over() || self.gives_way(now) {
+                // Nobody joins: who waits has it as soon as it is empty, or a lower limit.
                 lane.closed.set(true);
             }
+            let nobodys = lane.flying.borrow().front().is_some_and(|head| head.answer.is_none());
             let head = lane.flying.borrow().front().map(|head| head.since);
             if head.is_none() && (lane.closed.get() || self.is_wanted(&backend.key, now) || !lane.place.takes(now)) {
                 return true;
@@ -81,7 +85,10 @@ impl Run {
             let patience = match head {
                 None => REST,
                 // Nobody is behind it any more: its own session knows how long it may take.
-                Some(_) if lane.closed.get() && lane.len() == 1 => Duration::from_secs(3600),
+                Some(_) if lane.closed.get() && lane.len() == 1 && !nobodys => Duration::from_secs(3600),
+                Some(since) if lane.closed.get() && lane.len() == 1 => {
+                    PREPARING_MAX.saturating_sub(now - since).max(Duration::from_millis(1))
+                }
                 Some(since) => PATIENCE.saturating_sub(now - since).max(Duration::from_millis(1)),
             };
             match self.pools.rt.timeout(patience, rt::select(backend.recv(), lane.news.heard())).await {
@@ -93,7 +100,11 @@ impl Run {
                 Ok(Either::Left(Err(_broken))) => return false,
                 Ok(Either::Right(())) => {}
                 Err(_rested) if head.is_none() => return true,
-                Err(_late) => self.look_at_head(),
+                Err(_late) => {
+                    if !self.is_worth_waiting_for() {
+                        return false;
+                    }
+                }
             }
         }
     }
@@ -102,6 +113,13 @@ impl Run {
         let group = &self.group;
         let for_pace = || group.paced.waits_for(key) || group.wishes.wants(key, now);
         !group.queue.is_empty() || self.pools.is_wanted_elsewhere(&self.lane.place) || for_pace() && self.is_one_of_many(key)
+    }
+
+    /// Whether somebody on another core has waited long for its server, and no other lane there runs empty for that: one at a time.
+    fn gives_way(&self, now: Instant) -> bool {
+        let place = &self.lane.place;
+        let is_there = |lane: &Rc<Lane>| Rc::ptr_eq(&lane.place, place) && lane.closed.get();
+        self.pools.gives_way(place, Some(now), TURN) && !self.group.lanes.all.borrow().iter().any(is_there)
     }
 
     /// Whether others wait for a connection like this one, and the server has just said that it takes no more of their user: none will be opened for them.
@@ -115,20 +133,25 @@ impl Run {
         self.group.lanes.all.borrow().iter().filter(same).count() > 1
     }
 
-    /// The first takes long: those behind it do not wait for it.
-    fn look_at_head(&self) {
+    /// The first takes long: those behind it do not wait for it. False if it is nobody's, prepared for the next time, and has taken too long for that: its own session has
+    /// gone the ordinary way, and it would stay here for as long as a table is locked.
+    fn is_worth_waiting_for(&self) -> bool {
         let now = self.pools.rt.now();
-        let late = self.lane.flying.borrow().front().is_some_and(|head| now - head.since >= PATIENCE);
-        if late {
-            self.lane.closed.set(true);
-            if self.lane.len() > 1 {
-                self.group.lanes.went_badly(now);
-            }
-            // What they have sent is on its way already: the connection is closed behind the first.
-            if self.lane.send_away(1) > 0 {
-                self.lane.left_behind.set(true);
-            }
+        let head = self.lane.flying.borrow().front().map(|head| (now - head.since, head.answer.is_none()));
+        let Some((waited, nobodys)) = head.filter(|(waited, _)| *waited >= PATIENCE) else { return true };
+        self.lane.closed.set(true);
+        if self.lane.len() > 1 || nobodys {
+            self.group.lanes.went_badly(now);
         }
+        // What they have sent is on its way already: the connection is closed behind the first.
+        if self.lane.send_away(1) > 0 {
+            self.lane.left_behind.set(true);
+        }
+        if !nobodys || waited < PREPARING_MAX {
+            return true;
+        }
+        self.lane.killing.replace(self.lane.learner.take());
+        false
     }
 
     /// Bytes came: each answer to whom it belongs. False when the connection is of no more use.
@@ -165,7 +188,9 @@ impl Run {
             let now = self.pools.rt.now();
             let took = now - since;
             let landed = if plain && unchanged {
-                self.pools.tally.up(Counter::StatementsInLanes);
+                if answer.is_some() {
+                    self.pools.tally.up(Counter::StatementsInLanes);
+                }
                 Landed::Answer { bytes, response: Box::new(response), took }
             } else {
                 Landed::Alone { unfit: true }
@@ -180,7 +205,8 @@ impl Run {
             self.lane.took(took);
             if let Some(next) = self.lane.flying.borrow_mut().front_mut() {
                 next.since = now;
-            } else {
+            }
+            if self.lane.sent.get() == 0 {
                 backend.ended(chunk.len() - rest.len(), chunk.len());
             }
             if self.lane.left_behind.get() {
