@@ -118,6 +118,10 @@ impl Session {
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);
+        if self.user.fast_forward {
+            // Nobody has looked at what it said until now.
+            self.wrote = Some(self.core.rt.now());
+        }
         self.user = user;
         self.leave_through();
         self.through = through;
